@@ -7,7 +7,6 @@ from typing import Annotated
 from evalstone.cli import options
 from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import console, deliver, json_lines, table
-from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode
 
 
@@ -54,11 +53,8 @@ def drift(
         before = (options.moment(start, "BASELINE"), options.moment(end, "BASELINE"))
     else:
         before = read_run(baseline, ledger=ledger)
-    if (waited := options.duration(settle)) is None:
-        raise ConfigError(f"--settle takes a time such as 30s or 10m, not {settle!r:.80}")
-    period = None if cycle is None else options.duration(cycle)
-    if cycle is not None and period is None:
-        raise ConfigError(f"--cycle takes a time such as 1d or 7d, not {cycle!r:.80}")
+    waited = options.needed_duration(settle, "--settle", "30s or 10m")
+    period = None if cycle is None else options.needed_duration(cycle, "--cycle", "1d or 7d")
     result = score_drift.drift(
         before,
         name=name,

@@ -303,6 +303,13 @@ def duration(text: str) -> timedelta | None:
     return None if age is None else int(age[1]) * _UNITS[age[2]]
 
 
+def needed_duration(text: str, option: str, example: str) -> timedelta:
+    """The length of an age that an option takes. Raises ConfigError, with an example, for anything else."""
+    if (length := duration(text)) is None:
+        raise ConfigError(f"{option} takes a time such as {example}, not {text!r:.80}")
+    return length
+
+
 def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:
     """The scorer of a run that a name, a signature or a spec such as `contains(expected=z)` refers to.
 

@@ -202,8 +202,7 @@ def collect(
     }
     if not scorer and (refused := next((key for key, value in of_scoring.items() if value is not None), None)):
         raise ConfigError(f"{refused} requires --scorer; without it, traces are only written to the file")
-    if (quiet := options.duration(settle or "5s")) is None:
-        raise ConfigError(f"--settle takes a time such as 5s or 1m, not {settle!r:.80}")
+    quiet = options.needed_duration(settle or "5s", "--settle", "5s or 1m")
     live = None
     if scorer:
         from evalstone.ledger.base import DEFAULT_LEDGER

@@ -26,7 +26,7 @@ from evalstone.results.scores import group_labels, scores_by_sample, weight_colu
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
-from evalstone.stats.intervals import MIN_SAMPLES, check_number
+from evalstone.stats.intervals import MIN_SAMPLES, check_number, check_reach, exceeds
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 
 if TYPE_CHECKING:
@@ -327,9 +327,7 @@ def _by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
         values = dict.fromkeys(run.scorers, value)
     for info, number in values.items():
         check_number(f"{term(setting)} of {info.name}", number)
-        if not 0 < number <= info.scale:
-            limits = f"above 0 and at most {info.scale:g}"
-            raise ConfigError(f"{term(setting)} of {info.name} must be {limits}, not {number:g}")
+        check_reach(f"{term(setting)} of {info.name}", number, info.scale)
     return {info.signature: float(number) for info, number in values.items()}
 
 
@@ -407,7 +405,7 @@ def check_change(title: str, sample: str, before: float, after: float, most: flo
 
     times: 2 for two runs that both differ from the baseline.
     """
-    if (change := abs(after - before)) > times * most * (1 + 1e-9):
+    if exceeds(change := abs(after - before), times * most):
         by = f"changes by {change:.4g}" if times == 1 else f"differs by {change:.4g} between two runs"
         raise DataError(
             f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} {by}, from {before:.4g} to "

@@ -10,9 +10,10 @@ from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
 from evalstone.results.run import OfScorer, Run
-from evalstone.results.scores import Ends, check_same_weights, group_labels, scores_by_sample, weight_column
+from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
+from evalstone.stats.intervals import Ends
 
 
 @dataclass(frozen=True)
@@ -68,13 +69,18 @@ class PairedScores(OfScorer):
         return [*zip(self.samples, self.a, self.b, strict=True), *partly]
 
     @property
+    def known_groups(self) -> Sequence[str] | None:
+        """The groups of the samples in `known`; None if no sample has one."""
+        if self.groups is None:
+            return None
+        group_of = dict(zip(self.all_samples, (*self.groups, *(self.open.groups or ())), strict=True))
+        return [group_of[name] for name, _, _ in self.known]
+
+    @property
     def units(self) -> int:
         """The number of independent units: samples with a score in both runs, or their groups."""
-        if self.groups is None:
-            return len(self.known)
-        names = {name for name, _, _ in self.known}
-        group_of = zip(self.all_samples, (*self.groups, *(self.open.groups or ())), strict=True)
-        return len({group for name, group in group_of if name in names})
+        groups = self.known_groups
+        return len(self.known) if groups is None else len(set(groups))
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""

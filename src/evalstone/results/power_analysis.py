@@ -172,12 +172,11 @@ def _single_pilot(run: Run) -> Iterator[_Pilot]:
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
     from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
 
-    with_open = pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]
-    missing = {pair.info.signature: len(pair.open.samples) for pair in with_open}
-    for pair in pair_runs(a, b, allow_mismatch=allow_mismatch)[0]:
-        differences = [after - before for before, after in zip(pair.a, pair.b, strict=True)]
-        pass_fail = {*pair.a, *pair.b} <= {0.0, pair.info.scale}
-        yield _Pilot(pair.title, pair.info, differences, pair.groups, True, pass_fail, missing[pair.info.signature])
+    for pair in pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]:
+        differences = [after - before for _, before, after in pair.known]
+        pass_fail = {value for _, *both in pair.known for value in both} <= {0.0, pair.info.scale}
+        missing = len(pair.open.samples)
+        yield _Pilot(pair.title, pair.info, differences, pair.known_groups, True, pass_fail, missing)
 
 
 def detectable_note(run: Run) -> str:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from evalstone.errors import ConfigError
 from evalstone.results.missing_scores import Missing, counts, undefined
+from evalstone.stats.intervals import Ends
 from evalstone.types import Record
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 _T = TypeVar("_T")
-Ends: TypeAlias = tuple[float, float]
-"""The lowest and the highest possible value of a score."""
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -25,7 +25,16 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, Mask, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import EXACT
-from evalstone.stats.intervals import Interval, check_confidence, check_weights, mean_interval
+from evalstone.stats.intervals import (
+    Ends,
+    Interval,
+    check_confidence,
+    check_reach,
+    check_weights,
+    ends_of,
+    exceeds,
+    mean_interval,
+)
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, mcnemar, mean_test
 from evalstone.stats.ratios import farthest
@@ -38,10 +47,6 @@ STOPPED_TEST, SEQUENCE = "betting, valid at any stopping time", "confidence sequ
 MOST_INSIGNIFICANT = 4
 """With no more changed pass/fail pairs than this, no difference is significant at 0.05: the mid-p value of 4 gains is
 (1/2)^4 > 0.05."""
-
-
-Ends: TypeAlias = tuple[float, float]
-"""The lowest and the highest possible value of a score."""
 
 
 @dataclass(frozen=True)
@@ -211,10 +216,9 @@ def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
 
 def _check_changes(d: Floats, known: Mask, reach: float) -> None:
     """Raise DataError, with its position, for a difference beyond the largest possible one."""
-    beyond = np.flatnonzero(np.abs(d) > reach * (1 + 1e-9))
-    if beyond.size:
-        place = int(np.flatnonzero(known)[beyond[0]])
-        raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(float(d[beyond[0]])):g}")
+    for place, change in zip(np.flatnonzero(known).tolist(), d.tolist(), strict=True):
+        if exceeds(change, reach):
+            raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(change):g}")
 
 
 def _lowest_and_highest(
@@ -227,7 +231,7 @@ def _lowest_and_highest(
     reach: float,
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest possible difference of each pair."""
-    own = ends or tuple([(0.0, scale) if x is None else (x, x) for x in values] for values in (a, b))
+    own = ends or tuple([ends_of(x, scale) for x in values] for values in (a, b))
     (low_a, high_a), (low_b, high_b) = (np.array(pairs, dtype=np.float64).reshape(-1, 2).T for pairs in own)
     lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
     whole = known & (low_a == high_a) & (low_b == high_b)
@@ -333,12 +337,6 @@ class _Stopped:
         return PairedTest(f"two one-sided tests, {STOPPED_TEST}", p)
 
 
-def check_reach(name: str, value: float | None, scale: float) -> None:
-    """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
-    if value is not None and not 0 < value <= scale:
-        raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
-
-
 def possible_difference(a: float | None, b: float | None, *, scale: float, reach: float) -> Ends:
     """The lowest and the highest possible b - a of a sample. They differ if a score is missing (None).
 
@@ -351,12 +349,12 @@ def possible_difference(a: float | None, b: float | None, *, scale: float, reach
     Raises:
         DataError: A score is outside [0, scale], or they differ by more than `reach`.
     """
-    (low_a, high_a), (low_b, high_b) = ((0.0, scale) if x is None else (x, x) for x in (a, b))
+    (low_a, high_a), (low_b, high_b) = (ends_of(x, scale) for x in (a, b))
     for name, value in (("a", a), ("b", b)):
         if value is not None and not 0 <= value <= scale:
             raise DataError(f"{name}: {value} is not a number in [0, {scale:g}]")
     lowest, highest = differences(np.array([high_a, low_a]), np.array([low_b, high_b])).tolist()
-    if a is not None and b is not None and abs(lowest) > reach * (1 + 1e-9):
+    if a is not None and b is not None and exceeds(lowest, reach):
         raise DataError(f"max_change is {reach:g}, but a sample changes by {abs(lowest):.4g}, from {a:.4g} to {b:.4g}")
     return max(-reach, min(reach, lowest)), max(-reach, min(reach, highest))
 

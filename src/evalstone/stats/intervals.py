@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import SupportsFloat, cast
+from typing import SupportsFloat, TypeAlias, cast
 
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, DataError
@@ -33,6 +33,10 @@ MIN_SAMPLES = 5
 ROUNDING = 1e-20
 RELATIVE_ROUNDING = 1e-12
 MAX_SPAN = 1e150
+
+
+Ends: TypeAlias = tuple[float, float]
+"""The lowest and the highest possible value of a score."""
 
 
 @dataclass(frozen=True)
@@ -201,6 +205,22 @@ def check_confidence(confidence: float) -> None:
     check_number(name := term("confidence"), confidence)
     if not 0 < confidence < 1:
         raise ConfigError(f"{name} must be between 0 and 1, such as 0.95, not {confidence}")
+
+
+def ends_of(value: float | None, scale: float) -> Ends:
+    """The ends of a score in [0, scale]; None is a missing one, which may have any value."""
+    return (0.0, scale) if value is None else (value, value)
+
+
+def check_reach(name: str, value: float | None, scale: float) -> None:
+    """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
+    if value is not None and not 0 < value <= scale:
+        raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
+
+
+def exceeds(change: float, reach: float) -> bool:
+    """Whether a change is larger than the largest possible one, beyond rounding error."""
+    return abs(change) > reach * (1 + 1e-9)
 
 
 def mover(*reaches: float, correlation: float = 0.0) -> float:

@@ -16,8 +16,9 @@ import numpy as np
 
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
-from evalstone.stats.comparison import check_reach, possible_difference
+from evalstone.stats.comparison import possible_difference
 from evalstone.stats.gates import Decision, Verdict
+from evalstone.stats.intervals import check_reach
 
 SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
 ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]

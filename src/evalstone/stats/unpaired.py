@@ -22,8 +22,7 @@ from dataclasses import dataclass
 
 from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
-from evalstone.stats.comparison import Ends
-from evalstone.stats.intervals import MOVER, Interval, check_confidence, check_weights, mover
+from evalstone.stats.intervals import MOVER, Ends, Interval, check_confidence, check_weights, ends_of, mover
 from evalstone.stats.paired_tests import PairedTest
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
@@ -173,7 +172,7 @@ class _Side:
 
         known = mean(scores, known_groups, known_weights)
         if ends is None:
-            ends = [(0.0, scale) if value is None else (value, value) for value in values]
+            ends = [ends_of(value, scale) for value in values]
         lowest = highest = known
         missing = sum(low != high for low, high in ends)
         if missing:
