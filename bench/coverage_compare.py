@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from statistics import fmean
+from typing import TypeAlias
 
 import numpy as np
 from coverage_plan import share
@@ -11,10 +13,10 @@ from populations import Floats
 from tables import holds, percent, table, width
 
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
-from evalstone.stats.comparison import compare_many, compare_pairs
+from evalstone.stats.comparison import Comparison, compare_many, compare_pairs
 from evalstone.stats.intervals import Interval
 from evalstone.stats.power import Changes, Pilot, mcnemar_power, plan_sample_size, samples_needed
-from evalstone.stats.unpaired import compare_unpaired
+from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
 
 
 def optional(values: Floats, known: np.ndarray) -> list[float | None]:
@@ -22,49 +24,55 @@ def optional(values: Floats, known: np.ndarray) -> list[float | None]:
     return [x if is_known else None for x, is_known in zip(values.tolist(), known.tolist(), strict=True)]
 
 
-def missing_pairs(replications: int) -> None:
-    """Equal systems, of which the second one's bad answers lose their scores more often."""
+Compared: TypeAlias = Comparison | UnpairedComparison | None
+Compare: TypeAlias = Callable[[np.random.Generator, int, float, float], tuple[Compared, Compared]]
+"""Two equal systems are compared without their missing scores, and with them. The numbers: of samples, and the shares
+of bad and of good answers of the second system that lose their scores."""
+
+
+def equal_systems(title: str, seed: int, replications: int, compare: Compare) -> None:
+    """How often equal systems are called different if bad answers lose their scores more often."""
     rows: list[list[str]] = []
     for n, bad, good in ((200, 0.3, 0.01), (400, 0.3, 0.01), (400, 0.15, 0.01), (100, 0.05, 0.05)):
-        source = np.random.default_rng(3)
+        source = np.random.default_rng(seed)
         ignored: list[bool] = []
         rejected: list[bool] = []
         covers: list[bool] = []
         for _ in range(replications):
-            a = source.random(n) < 0.85
-            b = np.where(source.random(n) < 0.25, source.random(n) < 0.85, a)
-            known = (source.random(n) >= 0.01, source.random(n) >= np.where(b, good, bad))
-            both = known[0] & known[1]
-            x, y = a.astype(np.float64), b.astype(np.float64)
-            without = compare_pairs(x[both].tolist(), y[both].tolist())
-            found = compare_pairs(optional(x, known[0]), optional(y, known[1]))
+            without, found = compare(source, n, bad, good)
             ignored.append(without is not None and without.p_value <= 0.05)
             rejected.append(found is not None and found.p_value <= 0.05)
             covers.append(found is not None and holds(found.difference, 0.0))
         rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
     head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
-    table("Equal systems with missing scores", head, rows)
+    table(title, head, rows)
+
+
+def missing_pairs(replications: int) -> None:
+    """Equal systems, of which the second one's bad answers lose their scores more often."""
+
+    def compare(source: np.random.Generator, n: int, bad: float, good: float) -> tuple[Compared, Compared]:
+        a = source.random(n) < 0.85
+        b = np.where(source.random(n) < 0.25, source.random(n) < 0.85, a)
+        known = (source.random(n) >= 0.01, source.random(n) >= np.where(b, good, bad))
+        both = known[0] & known[1]
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        without = compare_pairs(x[both].tolist(), y[both].tolist())
+        return without, compare_pairs(optional(x, known[0]), optional(y, known[1]))
+
+    equal_systems("Equal systems with missing scores", 3, replications, compare)
 
 
 def missing_of_different_samples(replications: int) -> None:
     """Equal systems over different samples, of which the second one's bad answers lose their scores more often."""
-    rows: list[list[str]] = []
-    for n, bad, good in ((200, 0.3, 0.01), (400, 0.3, 0.01), (400, 0.15, 0.01), (100, 0.05, 0.05)):
-        source = np.random.default_rng(6)
-        ignored: list[bool] = []
-        rejected: list[bool] = []
-        covers: list[bool] = []
-        for _ in range(replications // 2):
-            a, b = ((source.random(n) < 0.85).astype(np.float64) for _ in range(2))
-            known = (source.random(n) >= 0.01, source.random(n) >= np.where(b > 0, good, bad))
-            without = compare_unpaired(a[known[0]].tolist(), b[known[1]].tolist())
-            found = compare_unpaired(optional(a, known[0]), optional(b, known[1]))
-            ignored.append(without is not None and without.p_value <= 0.05)
-            rejected.append(found is not None and found.p_value <= 0.05)
-            covers.append(found is not None and holds(found.difference, 0.0))
-        rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
-    head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
-    table("Equal systems over different samples with missing scores", head, rows)
+
+    def compare(source: np.random.Generator, n: int, bad: float, good: float) -> tuple[Compared, Compared]:
+        a, b = ((source.random(n) < 0.85).astype(np.float64) for _ in range(2))
+        known = (source.random(n) >= 0.01, source.random(n) >= np.where(b > 0, good, bad))
+        without = compare_unpaired(a[known[0]].tolist(), b[known[1]].tolist())
+        return without, compare_unpaired(optional(a, known[0]), optional(b, known[1]))
+
+    equal_systems("Equal systems over different samples with missing scores", 6, replications // 2, compare)
 
 
 def missing_trials(replications: int) -> None:

@@ -11,7 +11,7 @@ from evalstone.agents.formats.spans import SpanReader
 from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.span_tree import Node, start_of, walk
 from evalstone.errors import DataError
-from evalstone.types import Message
+from evalstone.types import Message, ToolCall
 
 
 @dataclass
@@ -76,7 +76,7 @@ def _ends(messages: Iterable[Message]) -> list[tuple[int, int]]:
         if message.content or not message.tool_calls:
             said.append((message.content, False))
         for call in message.tool_calls:
-            said.append((call.id or (call.name, text_of(to_jsonable(dict(call.arguments)))), bool(call.id)))
+            said.append((call_key(call), bool(call.id)))
         for item, has_id in said:
             count, before = without_text if has_id else here
             after = count + 1, hash((before, message.role, item))
@@ -84,6 +84,11 @@ def _ends(messages: Iterable[Message]) -> list[tuple[int, int]]:
             here = after
         ends.append(here)
     return ends
+
+
+def call_key(call: ToolCall) -> object:
+    """What tells a call from others: its ID, else its tool and arguments."""
+    return call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
 
 
 def read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:

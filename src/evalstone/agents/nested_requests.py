@@ -16,7 +16,7 @@ from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
-from evalstone.agents.conversations import Unit, conversations, messages_of
+from evalstone.agents.conversations import Unit, call_key, conversations, messages_of
 from evalstone.agents.formats.dialects import OPERATION, answered, asked
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.messages import answer_text, last_user_text
@@ -137,11 +137,7 @@ def _is_account(run: ToolCall | None, call: ToolCall) -> bool:
 def _returned(node: Node) -> dict[object, ToolCall]:
     """The calls in the messages of a model call that have a result."""
     calls = [call for message in messages_of(node) for call in message.tool_calls]
-    return {_key(call): call for call in calls if call.state in ("result", "error")}
-
-
-def _key(call: ToolCall) -> object:
-    return call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
+    return {call_key(call): call for call in calls if call.state in ("result", "error")}
 
 
 def _call_of(unit: Unit, calls: Sequence[_Call]) -> _Call | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -61,7 +62,7 @@ class PairedScores(OfScorer):
         """The samples with a score in both runs, then those whose change is open."""
         return [*self.samples, *self.open.samples]
 
-    @property
+    @functools.cached_property
     def known(self) -> Sequence[tuple[str, float, float]]:
         """The samples with a score in both runs and their values; with trials, with one in at least one trial."""
         open_pairs = zip(self.open.samples, self.open.a, self.open.b, strict=True)
