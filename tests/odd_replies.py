@@ -18,8 +18,8 @@ from evalstone import ModelJudge
 from evalstone.datasets.writing import json_line
 from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused
 from evalstone.judges.corrections import read_completion
-from evalstone.judges.providers.batch import BatchState, batch_api
 from evalstone.ledger.base import Key, StoredAnswer, to_row
+from evalstone.models.batch import BatchState, batch_api
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from tests.fakes import QUESTION_KINDS, question_of
 from tests.hostile_serving import HostileServer, Reply, chunked, http

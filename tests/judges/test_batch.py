@@ -13,9 +13,9 @@ import pytest
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
-from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api, objects, segment
-from evalstone.judges.providers.forms import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import chat_payload
+from evalstone.models.batch import BatchApi, BatchState, Finding, batch_api, objects, segment
+from evalstone.models.forms import ModelCapabilities
+from evalstone.models.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.types import Usage

@@ -20,7 +20,7 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError, 
 from evalstone.judges import CascadeFit, LabeledQuestion, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import Choose

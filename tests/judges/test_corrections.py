@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
 from evalstone.judges.corrections import SEED_STEP, correction, repetition
-from evalstone.judges.providers.base import ChatMessage, ModelSettings
+from evalstone.models.provider import ChatMessage, ModelSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
 from evalstone.questions.base import Ask, JudgeAnswer
 from evalstone.scorers.base import Scorer

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ModelJudge, parse_judge
-from evalstone.judges.providers.families import FAMILIES, family_of
+from evalstone.models.families import FAMILIES, family_of
 from evalstone.questions import ListClaims
 from evalstone.targets.model import ModelTarget
 from tests.serving import obliging, serving

@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from evalstone._core.prompts import Prompt
-from evalstone.judges.providers.logprobs import confidence_of
+from evalstone.judges.logprobs import confidence_of
 from evalstone.judges.voting import Vote, VoteConfig, settle
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm

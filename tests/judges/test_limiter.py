@@ -10,7 +10,7 @@ import pytest
 
 from evalstone.errors import ConfigError, ProviderTimeout
 from evalstone.judges import ModelJudge
-from evalstone.judges.providers.limits import Backoff, Limiter, Limits, TokenBucket, TransientError
+from evalstone.models.limits import Backoff, Limiter, Limits, TokenBucket, TransientError
 
 
 async def work(limiter: Limiter, *, seconds: float = 0.01, refused: bool = False) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from evalstone.errors import ConfigError, JudgeError, JudgeRefused, ProviderError, ProviderTimeout, ReplyError
 from evalstone.judges import ModelJudge, parse_judge
-from evalstone.judges.providers.proxies import proxy_for
+from evalstone.models.proxies import proxy_for
 from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -505,7 +505,7 @@ def test_an_answer_without_a_count_of_its_own_tokens_costs_what_its_question_doe
 def test_an_endpoint_that_has_answered_once_is_waited_for_longer_than_one_that_never_has(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("evalstone.judges.providers.limits.UNREACHED", 0.0)
+    monkeypatch.setattr("evalstone.models.limits.UNREACHED", 0.0)
     with serving(one_after_another(Response(503, "{}"), GOOD)) as server:
         assert asked(server).value
     with pytest.raises(ProviderTimeout, match="in 1 attempt;"):

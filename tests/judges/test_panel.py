@@ -12,7 +12,7 @@ from evalstone import JudgeCall, LexicalJudge, LoggingJudge, ModelJudge, Panel, 
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, JudgeUnavailable, ProviderError, ReplyError
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.types import Usage

@@ -14,7 +14,7 @@ import pytest
 
 from evalstone.errors import ConfigError, EvalstoneError, ProviderTimeout
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.providers.proxies import tls_error
+from evalstone.models.proxies import tls_error
 from evalstone.questions.claims import ListClaims
 from tests.serving import Response, serving
 

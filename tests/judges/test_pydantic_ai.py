@@ -33,10 +33,10 @@ from evalstone.errors import (
 )
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, caching
-from evalstone.judges.providers.limits import Limits, TransientError, counting_warnings
-from evalstone.judges.providers.pydantic_ai import PydanticAI
-from evalstone.judges.providers.replies import ReplyTooLarge
+from evalstone.models.limits import Limits, TransientError, counting_warnings
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings, caching
+from evalstone.models.pydantic_ai import PydanticAI
+from evalstone.models.replies import ReplyTooLarge
 from evalstone.questions import ClaimSupported, ListClaims
 from evalstone.questions.rating import RateByCriterion
 from tests.hostile_serving import Reply, chunked, http, serving_hostile

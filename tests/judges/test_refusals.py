@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, ModelJudge, Skipped, evaluate
 from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeRefused, RunAborted
-from evalstone.judges.providers.forms import (
+from evalstone.models.forms import (
     JSON_MODE,
     PROMPT,
     SCHEMA,
@@ -20,8 +20,8 @@ from evalstone.judges.providers.forms import (
     ModelCapabilities,
     has_bounds,
 )
-from evalstone.judges.providers.refusals import refusal_in
-from evalstone.judges.providers.replies import retry_delay
+from evalstone.models.refusals import refusal_in
+from evalstone.models.replies import retry_delay
 from evalstone.questions import GradeGrounding, MiniCheck
 from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs, AnswerForm

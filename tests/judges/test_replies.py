@@ -22,8 +22,8 @@ from multidict import CIMultiDict
 
 from evalstone import ModelJudge, evaluate
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused, JudgeUnavailable, ProviderError, ReplyError
-from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.replies import MAX_TOKENS, ReplyTooLarge, read_content
+from evalstone.models.batch import batch_api
+from evalstone.models.replies import MAX_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
 from evalstone.questions.base import JudgeAnswer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile

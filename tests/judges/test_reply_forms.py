@@ -16,8 +16,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import ProviderError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import opening_messages
-from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.forms import SCHEMA, WITHOUT_BOUNDS, ModelCapabilities, has_bounds, without_bounds
+from evalstone.models.batch import batch_api
+from evalstone.models.forms import SCHEMA, WITHOUT_BOUNDS, ModelCapabilities, has_bounds, without_bounds
 from evalstone.questions import ClaimSupported
 from evalstone.questions.base import Question
 from tests.serving import Behaviour, Response, Server, completion, serving

@@ -14,9 +14,9 @@ import pytest
 from evalstone import Cascade, LexicalJudge, ModelJudge, Run, StopSignal, evaluate
 from evalstone.errors import JudgeUnavailable, ProviderTimeout
 from evalstone.judges.model import converse
-from evalstone.judges.providers import limits
-from evalstone.judges.providers.limits import Backoff, Limiter, TransientError
-from evalstone.judges.providers.replies import LONGEST_RETRY_AFTER, retry_after
+from evalstone.models import limits
+from evalstone.models.limits import Backoff, Limiter, TransientError
+from evalstone.models.replies import LONGEST_RETRY_AFTER, retry_after
 from evalstone.questions import ListClaims
 from tests.hostile_serving import http, serving_hostile
 from tests.serving import Response, completion, obliging, serving

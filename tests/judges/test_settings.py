@@ -11,7 +11,7 @@ import pytest
 
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, parse_judge
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
 
 MODEL = "openai/gpt-5.1"
 TEXTS = ("base_url", "api_key", "language", "reasoning_effort")

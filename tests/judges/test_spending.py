@@ -11,7 +11,7 @@ import pytest
 from evalstone.errors import JudgeDeclined, JudgeError, ProviderError, ReplyError
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.run.budget import Budget
 from evalstone.run.session import Recording, Session

@@ -11,8 +11,8 @@ import pytest
 
 from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
-from evalstone.judges.providers.batch import batch_api
-from evalstone.judges.providers.refusals import cut_error, window_error
+from evalstone.models.batch import batch_api
+from evalstone.models.refusals import cut_error, window_error
 from evalstone.questions import GradeGrounding, ListClaims
 from tests.serving import Response, asked_in, completion, obliging, serving
 

@@ -17,7 +17,7 @@ from rich.console import Console
 
 from evalstone import Cascade, Panel, Run, Sample, Score, Scorer, compare, evaluate
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.verdict import AgreesWithContext
 from evalstone.report.comparison_view import comparison_view

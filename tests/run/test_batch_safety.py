@@ -21,11 +21,11 @@ from evalstone import (
     evaluate,
 )
 from evalstone.errors import BatchError, JudgeRefused, ProviderError
-from evalstone.judges.providers import batch
-from evalstone.judges.providers.batch import Finding, batch_api
 from evalstone.ledger import batches
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
+from evalstone.models import batch
+from evalstone.models.batch import Finding, batch_api
 from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer
 from tests.hostile_serving import http, serving_hostile

@@ -15,8 +15,8 @@ import pytest
 
 from evalstone import BatchOptions, Failed, ModelJudge, Score, Scorer, Skipped, evaluate
 from evalstone.errors import BatchError
-from evalstone.judges.providers.batch.anthropic import AnthropicBatches
-from evalstone.judges.providers.batch.openai import OpenAIBatches
+from evalstone.models.batch.anthropic import AnthropicBatches
+from evalstone.models.batch.openai import OpenAIBatches
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask
 from evalstone.run.budget import StopSignal

@@ -14,7 +14,7 @@ import pytest
 
 from evalstone import Judge, JudgeAnswer, ModelJudge, SelfConsistency, evaluate
 from evalstone.errors import JudgeError
-from evalstone.judges.providers.base import cached_beginning
+from evalstone.models.provider import cached_beginning
 from evalstone.questions import ClaimSupported
 from evalstone.questions.base import Question
 from evalstone.run.beginnings import REMEMBERED, Beginnings

@@ -12,7 +12,7 @@ import pytest
 import evalstone
 from evalstone import Judge, JudgeAnswer, ModelJudge, evaluate
 from evalstone.errors import JudgeError, JudgeRefused, JudgeUnavailable, RunAborted, TargetUnavailable
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
 from evalstone.questions.base import Question
 from evalstone.results.endings import JUDGE_REFUSED, STOPPED
 from evalstone.run import runner

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalstone import ModelJudge, Run, evaluate
 from evalstone._core.json import content_hash
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
 from evalstone.results.endings import BUDGET, COMPLETE, MAX_REQUESTS
 from tests.serving import Server, completion, obliging, serving
 

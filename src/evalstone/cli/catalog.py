@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
-    from evalstone.judges.providers.base import ProviderInfo
+    from evalstone.models.provider import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
     from evalstone.stats.intervals import Interval
@@ -230,7 +230,7 @@ def judges(
 def _list_judges(known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.judges.providers.base import PROVIDERS
+    from evalstone.models.provider import PROVIDERS
 
     screen = console()
     lexical = evalstone.LexicalJudge()
@@ -323,7 +323,7 @@ def _price(judge: evalstone.Judge) -> str:
 def _temperature(judge: evalstone.Judge) -> str:
     """The temperature of a model, with its vendor's recommendation; empty for other judges and at the usual 0."""
     from evalstone.judges.embeddings import EmbeddingModel
-    from evalstone.judges.providers.families import family_of
+    from evalstone.models.families import family_of
 
     if not isinstance(judge, evalstone.ModelJudge) or isinstance(judge, EmbeddingModel):
         return ""

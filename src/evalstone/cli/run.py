@@ -461,7 +461,7 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         both = f"{config.named('out')} and {config.named('baseline')}"
         raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
     if config.batch:
-        from evalstone.judges.providers.batch import batch_api
+        from evalstone.models.batch import batch_api
 
         batch_api(plan.judge)
 

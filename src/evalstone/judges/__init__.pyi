@@ -11,8 +11,8 @@ from evalstone.judges.lexical import LexicalJudge as LexicalJudge
 from evalstone.judges.logging import LoggingJudge as LoggingJudge
 from evalstone.judges.model import ModelJudge as ModelJudge
 from evalstone.judges.parse import parse_judge as parse_judge
-from evalstone.judges.providers.limits import Limits as Limits
 from evalstone.judges.scripted import ReplayJudge as ReplayJudge
 from evalstone.judges.scripted import ScriptedJudge as ScriptedJudge
+from evalstone.models.limits import Limits as Limits
 
 __all__: list[str]

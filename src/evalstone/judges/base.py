@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 from evalstone._core.redaction import register
 from evalstone.errors import ConfigError, JudgeError
-from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
+from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Sample, Usage, total_cost
@@ -113,6 +113,13 @@ class NoJudge(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         raise ConfigError(f"a scorer asks {question.kind}, and judge is None; name a judge, such as lexical")
+
+
+def require_judge(name: str, value: object) -> None:
+    """Raise ConfigError unless a value is a judge."""
+    if not isinstance(value, Judge):
+        hint = " (parse_judge reads names and tables)" if isinstance(value, str) else ""
+        raise ConfigError(f"{name} must be a Judge, not {type(value).__name__}{hint}")
 
 
 def register_secrets(judge: Judge) -> None:

@@ -19,11 +19,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
+from evalstone._core.declarations import Range, check_settings, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError
-from evalstone.judges.base import AskJudge, Judge
+from evalstone.judges.base import AskJudge, Judge, require_judge
 from evalstone.judges.composite import Composite
-from evalstone.judges.settings import Range, check_settings, is_number, require_judge
 from evalstone.questions.base import JudgeAnswer, Question, answer_type, item_confidences
 from evalstone.questions.reply import LabelOrder, label_orders
 

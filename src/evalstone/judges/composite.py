@@ -12,6 +12,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, TypeVar
 
+from evalstone._core.declarations import Range, check_settings
 from evalstone.errors import (
     ConfigError,
     JudgeDeclined,
@@ -21,12 +22,11 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
 )
-from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.judges.base import AskJudge, Judge, leaves, require_judge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.providers.limits import NO_LIMITS, Limits, shared_limiter
-from evalstone.judges.settings import Range, check_settings, require_judge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
+from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, is_votable
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import Usage, total_cost

@@ -11,7 +11,7 @@ from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
 from evalstone._core.reasoning import answer_start
 from evalstone.errors import JudgeError, ReplyError
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings
 from evalstone.questions.base import Question
 from evalstone.questions.ungrounded import UngroundedItems
 

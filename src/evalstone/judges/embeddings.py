@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from operator import mul
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
+from evalstone._core.declarations import Range
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.providers.base import (
+from evalstone.models.provider import (
     PROBE,
     AccessRefused,
     ChatMessage,
@@ -20,15 +21,14 @@ from evalstone.judges.providers.base import (
     Provider,
     request_timeout,
 )
-from evalstone.judges.providers.replies import read_aside
-from evalstone.judges.settings import Range
+from evalstone.models.replies import read_aside
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.questions.embeddings import CompareEmbeddings
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
-    from evalstone.judges.providers.openai_compatible import Endpoint
+    from evalstone.models.openai_compatible import Endpoint
 
 UNSUPPORTED = ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
 """Settings of language models that embedding models don't support."""
@@ -74,7 +74,7 @@ class EmbeddingModel(ModelJudge):
 
     def provider(self) -> Provider:
         self.check()
-        from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
+        from evalstone.models.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 
         return Embeddings(self, ChatCompletions(self, self.url).endpoint)
 
@@ -89,7 +89,7 @@ class Embeddings(Provider):
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
     ) -> Completion:
-        from evalstone.judges.providers.openai_compatible import RequestTimeout  # noqa: PLC0415 - aiohttp
+        from evalstone.models.openai_compatible import RequestTimeout  # noqa: PLC0415 - aiohttp
 
         if not isinstance(question, CompareEmbeddings):
             raise JudgeDeclined(f"{self.judge.identity} is an embedding model; it can't answer {question.kind}")
@@ -108,7 +108,7 @@ class Embeddings(Provider):
 
     async def _embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage, float | None]:
         """The vectors of texts, with usage and cost. Raises ProviderError if the reply has no valid vectors."""
-        from evalstone.judges.providers.openai_compatible import Call, chat_usage  # noqa: PLC0415 - aiohttp
+        from evalstone.models.openai_compatible import Call, chat_usage  # noqa: PLC0415 - aiohttp
 
         payload: dict[str, Any] = {"model": self.model, "input": list(texts)}
         if self.judge.dimensions is not None:

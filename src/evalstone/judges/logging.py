@@ -10,12 +10,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evalstone._core.declarations import check_settings
 from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
-from evalstone.judges.base import AskJudge, Judge, register_secrets
-from evalstone.judges.settings import check_settings, require_judge
+from evalstone.judges.base import AskJudge, Judge, register_secrets, require_judge
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Sample, Usage

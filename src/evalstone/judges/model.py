@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
 from urllib.parse import urlsplit
 
+from evalstone._core.declarations import Range, Rule, check_settings, is_number
 from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.parsing import MAX_REPLY
@@ -25,7 +26,18 @@ from evalstone._core.sizes import MOST_RETRIES
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.judges.corrections import correction, read_completion, sampling_settings
-from evalstone.judges.providers.base import (
+from evalstone.judges.logprobs import alternatives_of, confidence_of, label_confidence
+from evalstone.models.families import usual_temperature
+from evalstone.models.limits import (
+    NO_LIMITS,
+    Backoff,
+    Limiter,
+    Limits,
+    TransientError,
+    pay_for_attempt,
+    shared_limiter,
+)
+from evalstone.models.provider import (
     PROVIDERS,
     ChatMessage,
     Completion,
@@ -37,20 +49,8 @@ from evalstone.judges.providers.base import (
     url_parts,
     writes_no_text,
 )
-from evalstone.judges.providers.families import usual_temperature
-from evalstone.judges.providers.limits import (
-    NO_LIMITS,
-    Backoff,
-    Limiter,
-    Limits,
-    TransientError,
-    pay_for_attempt,
-    shared_limiter,
-)
-from evalstone.judges.providers.logprobs import alternatives_of, confidence_of, label_confidence
-from evalstone.judges.providers.refusals import cut_error
-from evalstone.judges.providers.replies import read_aside
-from evalstone.judges.settings import Range, Rule, check_settings, is_number
+from evalstone.models.refusals import cut_error
+from evalstone.models.replies import read_aside
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.ungrounded import UngroundedItems
@@ -244,7 +244,7 @@ class ModelJudge(Judge):
         if url:
             return
         self.check_supported()
-        from evalstone.judges.providers.pydantic_ai import check_model, require  # noqa: PLC0415 - an extra
+        from evalstone.models.pydantic_ai import check_model, require  # noqa: PLC0415 - an extra
 
         require()
         if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
@@ -325,11 +325,11 @@ class ModelJudge(Judge):
     def provider(self) -> Provider:
         """The model's provider on the running loop."""
         if url := self.url:
-            from evalstone.judges.providers.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
+            from evalstone.models.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
 
             return ChatCompletions(self, url)
         register_secrets(self)  # the environment may have changed
-        from evalstone.judges.providers.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
+        from evalstone.models.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
 
         return PydanticAI(self)
 

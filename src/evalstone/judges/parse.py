@@ -23,7 +23,7 @@ from typing import Any, cast
 from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import Judge, register_secrets
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
 
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),

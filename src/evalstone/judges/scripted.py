@@ -17,7 +17,7 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.types import Usage

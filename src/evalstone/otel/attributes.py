@@ -17,7 +17,7 @@ from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.providers.base import ChatMessage, split_model, url_parts
+from evalstone.models.provider import ChatMessage, split_model, url_parts
 from evalstone.questions.base import Question
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief

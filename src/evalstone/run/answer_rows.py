@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 from evalstone._core.files import unchanged
 from evalstone._core.json import content_hash
 from evalstone.errors import EvalstoneError
-from evalstone.judges.providers.replies import IN_PLACE
 from evalstone.ledger import Key, StoredAnswer
+from evalstone.models.replies import IN_PLACE
 from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage, trace_metadata
 

@@ -27,9 +27,9 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnavailable,
 )
-from evalstone.judges.providers.replies import read_aside
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
+from evalstone.models.replies import read_aside
 from evalstone.results.spilling import SpillingList
 from evalstone.run.answer_rows import Answered, EarlierCost, answer_key, read_answer
 from evalstone.run.budget import Budget, StopSignal

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from evalstone._core.json import content_hash
-from evalstone.judges.providers.base import caching
+from evalstone.models.provider import caching
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 
 CACHED_FROM = 1024

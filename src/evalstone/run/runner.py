@@ -30,8 +30,8 @@ from evalstone.errors import (
     described,
 )
 from evalstone.judges.base import Judge
-from evalstone.judges.providers.limits import counting_warnings, shared_limiter, stopping
 from evalstone.ledger import AsyncLedger, RunRow
+from evalstone.models.limits import counting_warnings, shared_limiter, stopping
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING, Run

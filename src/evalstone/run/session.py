@@ -31,8 +31,8 @@ from evalstone.errors import (
     StorageError,
 )
 from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
-from evalstone.judges.providers.limits import paying
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
+from evalstone.models.limits import paying
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.beginnings import Beginnings

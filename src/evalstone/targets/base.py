@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, ClassVar, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
@@ -25,8 +26,7 @@ from evalstone.agents.transcripts import read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, TargetError, unknown
-from evalstone.judges.providers.limits import Limits
-from evalstone.judges.settings import Range, check_settings
+from evalstone.models.limits import Limits
 from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
 from evalstone.targets.tools import Tools, parse_tools, uses_tools
 from evalstone.types import NO_USAGE, Message, Sample, ToolCall, Trajectory, Usage, passages

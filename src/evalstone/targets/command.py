@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
+from evalstone._core.declarations import Range
 from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.observe import observer
 from evalstone._core.redaction import command_secrets, is_distinct, masked, register, without
 from evalstone._core.sync import Worker
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
-from evalstone.judges.providers.limits import received
-from evalstone.judges.providers.replies import one_line, read_aside, too_many_values
-from evalstone.judges.settings import Range
+from evalstone.models.limits import received
+from evalstone.models.replies import one_line, read_aside, too_many_values
 from evalstone.targets.base import Answer, NoAnswer, Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample

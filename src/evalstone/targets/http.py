@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, cast
 from urllib.parse import urlsplit
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import shortlist
 from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
@@ -31,17 +32,16 @@ from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
-from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
-from evalstone.judges.providers.limits import NO_LIMITS, shared
-from evalstone.judges.providers.refusals import refusal_in
-from evalstone.judges.providers.replies import (
+from evalstone.models.limits import NO_LIMITS, shared
+from evalstone.models.provider import PROVIDERS, cost_of, url_parts
+from evalstone.models.refusals import refusal_in
+from evalstone.models.replies import (
     as_list,
     as_object,
     read_aside,
     shown,
     too_many_values,
 )
-from evalstone.judges.settings import Range
 from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import (
@@ -55,7 +55,7 @@ from evalstone.targets.templates import (
 from evalstone.types import NO_USAGE, Message, Sample, Usage
 
 if TYPE_CHECKING:
-    from evalstone.judges.providers.openai_compatible import Endpoint
+    from evalstone.models.openai_compatible import Endpoint
 
 APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
 """The APIs that are known, and how their URLs end."""
@@ -196,7 +196,7 @@ class HTTPTarget(Target):
             yield
 
     def _endpoint(self) -> Endpoint:
-        from evalstone.judges.providers.openai_compatible import Endpoint  # noqa: PLC0415 - aiohttp
+        from evalstone.models.openai_compatible import Endpoint  # noqa: PLC0415 - aiohttp
 
         parts, headers = urlsplit(self.address), self._sent_headers()
         settings = (self.timeout, self.timeout, self.max_reply_bytes, NO_LIMITS)
@@ -230,7 +230,7 @@ class HTTPTarget(Target):
         return {**request, **added}
 
     async def _send(self, endpoint: Endpoint, data: bytes) -> bytes:
-        from evalstone.judges.providers.openai_compatible import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
+        from evalstone.models.openai_compatible import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
 
         parts = urlsplit(self.address)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path

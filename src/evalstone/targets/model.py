@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Annotated, Any
 
+from evalstone._core.declarations import Range
 from evalstone._core.files import file_text
 from evalstone._core.json import content_hash
 from evalstone._core.prompts import Prompt
@@ -16,8 +17,7 @@ from evalstone._core.sizes import MOST_RETRIES
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, JudgeDeclined, TargetError
 from evalstone.judges.model import HEADERS, PRICES, ModelJudge
-from evalstone.judges.providers.base import PROVIDERS, ChatMessage, Completion, ModelSettings, split_model
-from evalstone.judges.settings import Range
+from evalstone.models.provider import PROVIDERS, ChatMessage, Completion, ModelSettings, split_model
 from evalstone.questions.base import Question
 from evalstone.targets.base import INPUTS, Answer, Target, conversation, parameter_values
 from evalstone.targets.retries import with_retries

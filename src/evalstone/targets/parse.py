@@ -30,8 +30,8 @@ from evalstone._core.files import is_folder
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
-from evalstone.judges.providers.base import split_model
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
+from evalstone.models.provider import split_model
 from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnreachable,
 )
-from evalstone.judges.providers.base import NO_KEY
-from evalstone.judges.providers.limits import Backoff, TransientError
+from evalstone.models.limits import Backoff, TransientError
+from evalstone.models.provider import NO_KEY
 
 T = TypeVar("T")
 CHECK = "check the address, and the key or the headers"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_TURNS
@@ -19,7 +20,6 @@ from evalstone.errors import ConfigError, TargetError, unknown
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
-from evalstone.judges.settings import Range, Rule, check_settings
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.scorers.code_identity import program_hash

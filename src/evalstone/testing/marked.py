@@ -24,7 +24,7 @@ from evalstone._core.display import joined
 from evalstone._core.terms import MARK, front_end
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.judges.providers.limits import Limits
+from evalstone.models.limits import Limits
 from evalstone.results.run import Run
 from evalstone.run.plan import scorer_info
 from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user

@@ -11,7 +11,7 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.errors import ConfigError, PromptError
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.questions.rating import RateByCriterion, Rating, rating_prompt
 from evalstone.scorers import GEval
 from evalstone.scorers.custom.geval import expected_share

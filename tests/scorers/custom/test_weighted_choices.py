@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import LLMClassifier, ScriptedJudge, score
-from evalstone.judges.providers.base import Completion
+from evalstone.models.provider import Completion
 from evalstone.types import Score, Skipped
 
 

@@ -18,9 +18,9 @@ from typing import Any
 from evalstone._core import sync
 from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefused, ProviderError, RunStopped
 from evalstone.judges.base import Judge
-from evalstone.judges.providers.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow, RunRow
+from evalstone.models.batch import BatchApi, BatchState, Finding, batch_api
 from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal

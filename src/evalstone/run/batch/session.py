@@ -17,13 +17,13 @@ from evalstone.errors import AnswerPending, EvalstoneError, JudgeDeclined, Judge
 from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, names_items, read_completion
 from evalstone.judges.model import opening_messages
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price
-from evalstone.judges.providers.batch import BatchApi
-from evalstone.judges.providers.forms import ModelCapabilities
-from evalstone.judges.providers.replies import as_object, parsed_json
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow, RunRow
 from evalstone.ledger.batches import batched_questions
+from evalstone.models.batch import BatchApi
+from evalstone.models.forms import ModelCapabilities
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings, at_batch_price
+from evalstone.models.replies import as_object, parsed_json
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price, unpriced
 from evalstone.run.dry_run import stand_in

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
 from evalstone._core.reasoning import answer_start
-from evalstone.judges.providers.replies import as_list, as_object, as_text
+from evalstone.models.replies import as_list, as_object, as_text
 from evalstone.questions.base import LabelProbabilities, Question, unlisted
 from evalstone.questions.schemas import nodes
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, AnyStr, TypeAlias, TypeVar
 
+from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import count
 from evalstone._core.redaction import REPEATED_SECRETS, redacted
 from evalstone.errors import ProviderError, ProviderTimeout, RequestLimitReached, RunStopped
-from evalstone.judges.settings import Range, check_settings
 
 T = TypeVar("T")
 

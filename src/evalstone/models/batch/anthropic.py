@@ -12,8 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
-from evalstone.judges.providers.batch import (
+from evalstone.models.batch import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,
@@ -26,14 +25,15 @@ from evalstone.judges.providers.batch import (
     refused,
     segment,
 )
-from evalstone.judges.providers.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
-from evalstone.judges.providers.openai_compatible import (
+from evalstone.models.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
+from evalstone.models.openai_compatible import (
     Call,
     Endpoint,
     shared_endpoint,
 )
-from evalstone.judges.providers.refusals import is_cut_off, refusal_of
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings
+from evalstone.models.refusals import is_cut_off, refusal_of
+from evalstone.models.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 

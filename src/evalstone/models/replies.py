@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
+from evalstone._core.declarations import is_number
 from evalstone._core.files import CONTAINER, unchanged
 from evalstone.errors import JudgeRefused, ProviderError
-from evalstone.judges.settings import is_number
 
 if TYPE_CHECKING:
     import aiohttp

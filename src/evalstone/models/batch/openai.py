@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings
-from evalstone.judges.providers.batch import (
+from evalstone._core.declarations import is_number
+from evalstone.models.batch import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,
@@ -26,8 +26,8 @@ from evalstone.judges.providers.batch import (
     refused,
     segment,
 )
-from evalstone.judges.providers.forms import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import (
+from evalstone.models.forms import ModelCapabilities
+from evalstone.models.openai_compatible import (
     Call,
     ChatCompletions,
     Endpoint,
@@ -35,9 +35,9 @@ from evalstone.judges.providers.openai_compatible import (
     chat_payload,
     chat_usage,
 )
-from evalstone.judges.providers.refusals import error_inside, refusal_of
-from evalstone.judges.providers.replies import as_count, as_list, as_object, as_text, read_aside, shown
-from evalstone.judges.settings import is_number
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings
+from evalstone.models.refusals import error_inside, refusal_of
+from evalstone.models.replies import as_count, as_list, as_object, as_text, read_aside, shown
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 

@@ -63,15 +63,6 @@ def check_settings(value: Any) -> None:
             raise ConfigError(f"{name} must be {rule.words}, not {shown}")
 
 
-def require_judge(name: str, value: object) -> None:
-    """Raise ConfigError unless a value is a judge."""
-    from evalstone.judges.base import Judge  # noqa: PLC0415 - judges check their settings here
-
-    if not isinstance(value, Judge):
-        hint = " (parse_judge reads names and tables)" if isinstance(value, str) else ""
-        raise ConfigError(f"{name} must be a Judge, not {type(value).__name__}{hint}")
-
-
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number; true and false are not."""
     # math.isfinite fails for integers that are too large for a float.

@@ -27,7 +27,20 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
-from evalstone.judges.providers.base import (
+from evalstone.models.forms import (
+    PROMPT,
+    SCHEMA,
+    SYSTEM,
+    WITHOUT_BOUNDS,
+    ModelCapabilities,
+    has_bounds,
+    probabilities_required,
+    with_form,
+    without_bounds,
+    without_system,
+)
+from evalstone.models.limits import TransientError, count_warning, received, shared, shared_limiter
+from evalstone.models.provider import (
     PROBE,
     PROVIDERS,
     AccessRefused,
@@ -41,21 +54,8 @@ from evalstone.judges.providers.base import (
     request_timeout,
     split_model,
 )
-from evalstone.judges.providers.forms import (
-    PROMPT,
-    SCHEMA,
-    SYSTEM,
-    WITHOUT_BOUNDS,
-    ModelCapabilities,
-    has_bounds,
-    probabilities_required,
-    with_form,
-    without_bounds,
-    without_system,
-)
-from evalstone.judges.providers.limits import TransientError, count_warning, received, shared, shared_limiter
-from evalstone.judges.providers.proxies import tls_error
-from evalstone.judges.providers.refusals import (
+from evalstone.models.proxies import tls_error
+from evalstone.models.refusals import (
     BLOCKED,
     MAY_BLOCK,
     blocked_reason,
@@ -64,7 +64,7 @@ from evalstone.judges.providers.refusals import (
     refusal_of,
     window_error,
 )
-from evalstone.judges.providers.replies import (
+from evalstone.models.replies import (
     LARGE,
     ReplyTooLarge,
     as_count,

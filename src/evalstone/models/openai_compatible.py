@@ -33,7 +33,19 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
-from evalstone.judges.providers.base import (
+from evalstone.judges.logprobs import readable_tokens
+from evalstone.models.forms import SYSTEM, ModelCapabilities, with_form, without_system
+from evalstone.models.limits import (
+    UNREACHED,
+    Backoff,
+    Limiter,
+    Limits,
+    TransientError,
+    count_warning,
+    received,
+    shared,
+)
+from evalstone.models.provider import (
     NO_KEY,
     PROBE,
     AccessRefused,
@@ -45,20 +57,8 @@ from evalstone.judges.providers.base import (
     request_timeout,
     split_model,
 )
-from evalstone.judges.providers.forms import SYSTEM, ModelCapabilities, with_form, without_system
-from evalstone.judges.providers.limits import (
-    UNREACHED,
-    Backoff,
-    Limiter,
-    Limits,
-    TransientError,
-    count_warning,
-    received,
-    shared,
-)
-from evalstone.judges.providers.logprobs import readable_tokens
-from evalstone.judges.providers.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
-from evalstone.judges.providers.refusals import (
+from evalstone.models.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
+from evalstone.models.refusals import (
     BLOCKED,
     MAY_BLOCK,
     Refusal,
@@ -70,7 +70,7 @@ from evalstone.judges.providers.refusals import (
     refusal_in,
     window_error,
 )
-from evalstone.judges.providers.replies import (
+from evalstone.models.replies import (
     ENCODING,
     as_count,
     as_list,

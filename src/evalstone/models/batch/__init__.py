@@ -18,11 +18,11 @@ from urllib.parse import quote
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, JudgeError, ProviderError
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge, check_whole, opening_messages, with_probabilities
-from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
-from evalstone.judges.providers.forms import ModelCapabilities
-from evalstone.judges.providers.openai_compatible import Call, Endpoint
-from evalstone.judges.providers.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
-from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
+from evalstone.models.forms import ModelCapabilities
+from evalstone.models.openai_compatible import Call, Endpoint
+from evalstone.models.provider import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
+from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
+from evalstone.models.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 
@@ -275,11 +275,11 @@ def batch_api(judge: Judge) -> BatchApi:
         raise ConfigError(f"the judge {judge.identity} has no batch API; use {SUPPORTED}")
     provider, _ = split_model(judge.model)
     if provider == "openai":
-        from evalstone.judges.providers.batch.openai import OpenAIBatches  # noqa: PLC0415 - loaded on demand
+        from evalstone.models.batch.openai import OpenAIBatches  # noqa: PLC0415 - loaded on demand
 
         return OpenAIBatches(judge)
     if provider == "anthropic" and judge.base_url is None:
-        from evalstone.judges.providers.batch.anthropic import AnthropicBatches  # noqa: PLC0415
+        from evalstone.models.batch.anthropic import AnthropicBatches  # noqa: PLC0415
 
         return AnthropicBatches(judge)
     raise ConfigError(f"evalstone supports no batch API for {judge.identity}; use {SUPPORTED}")

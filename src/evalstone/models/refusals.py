@@ -13,10 +13,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from evalstone._core.declarations import is_number
 from evalstone._core.parsing import bare
 from evalstone._core.text import fewest_tokens
 from evalstone.errors import PromptTooLong
-from evalstone.judges.providers.replies import (
+from evalstone.models.replies import (
     MAX_TOKENS,
     as_list,
     as_object,
@@ -25,7 +26,6 @@ from evalstone.judges.providers.replies import (
     parsed_json,
     shown,
 )
-from evalstone.judges.settings import is_number
 
 MOST_LEVELS = 3
 """Errors inside errors that are read: of a router, of the provider behind it, and of the model's server."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from evalstone.judges.providers.base import ChatMessage
-from evalstone.judges.providers.refusals import says_itself
+from evalstone.models.provider import ChatMessage
+from evalstone.models.refusals import says_itself
 from evalstone.questions.base import Question
 
 if TYPE_CHECKING:
