@@ -18,6 +18,7 @@ from evalstone import ModelJudge
 from evalstone.datasets.writing import json_line
 from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused
 from evalstone.judges.corrections import read_completion
+from evalstone.judges.model import opening_messages
 from evalstone.ledger.base import Key, StoredAnswer, to_row
 from evalstone.models.batch import BatchState, batch_api
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
@@ -216,13 +217,13 @@ def read_batch(server: HostileServer, case: tuple[str, Question[Any], bytes]) ->
     for result in results:
         paid = api.paid(result.body)
         assert paid is None or 0 <= paid < math.inf
-        sent = api.payload(question, [], api.judge.settings_for(question), api.capabilities)
-        assert api.learn(question, sent, result.body) in (True, False)
+        sent = api.payload(question.reply_form, [], judge.settings_for(question), api.capabilities)
+        assert api.learn(question.reply_form, sent, result.body) in (True, False)
         assert api.may_pass(result.body) in (True, False)
         assert json.dumps(result.body)
         try:
-            reply = api.reply(question, result.body)
-            value, _ = read_completion(question, reply, api.judge.settings_for(question), False)
+            reply = api.reply(opening_messages(question), result.body)
+            value, _ = read_completion(question, reply, judge.settings_for(question), False)
             outcome: JudgeAnswer[Any] | JudgeError = JudgeAnswer(
                 value=value, judge="m", reply=reply.text, usage=reply.usage, cost=reply.cost
             )

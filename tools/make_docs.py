@@ -21,8 +21,9 @@ from typing import Any, TypeVar
 from cli_page import CLI_PAGE, cli_page
 from lexical_card import CARD, shipped_card
 
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.judges.model import ModelJudge, opening_messages
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
 from evalstone.scorers.base import Scorer, applies_another, described_parameters, documentation, summary

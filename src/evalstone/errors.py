@@ -45,7 +45,7 @@ import re
 import traceback
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from evalstone._core.redaction import masked, redacted
 
@@ -53,7 +53,8 @@ from evalstone._core.redaction import masked, redacted
 class EvalstoneError(Exception):
     """The root of all errors raised by evalstone. Secrets in their texts are written as `***`.
 
-    run: if the error ended a run, the `Run` with the results until then.
+    run: if the error ended a run, the `Run` with the results until then. advice: what to do about it, as the last
+    part of the message; "" if it needs none.
     """
 
     # Any: Run lives in a layer above this one.
@@ -61,6 +62,21 @@ class EvalstoneError(Exception):
 
     def __init__(self, *args: object) -> None:
         super().__init__(*map(masked, args))
+
+    advice: str = ""
+
+    @property
+    def problem(self) -> str:
+        """The message without the advice."""
+        return super().__str__()
+
+    def __str__(self) -> str:
+        return f"{self.problem}; {self.advice}" if self.advice else self.problem
+
+    def advised(self, advice: str) -> Self:
+        """This error, with advice."""
+        self.advice = advice
+        return self
 
 
 class ConfigError(EvalstoneError):

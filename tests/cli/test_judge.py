@@ -17,7 +17,7 @@ from evalstone.cli.options import judge_spec
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.models.provider import PROVIDERS
+from evalstone.models.catalog import PROVIDERS
 from evalstone.results.saved_calibrations import calibration_for
 from tests.cli.conftest import Evalstone
 from tests.serving import completion, serving

@@ -18,6 +18,7 @@ from evalstone.models.forms import ModelCapabilities
 from evalstone.models.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
+from evalstone.run.batch.runner import batch_judge
 from evalstone.types import Usage
 from tests.batch_serving import Made, serving_batches
 from tests.fakes import QUESTION_KINDS, question_of
@@ -25,6 +26,7 @@ from tests.fakes import QUESTION_KINDS, question_of
 T = TypeVar("T")
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
+FORM, MESSAGES = QUESTION.reply_form, opening_messages(QUESTION)
 OPENAI = ModelJudge("openai/gpt-4o", api_key="k", seed=7)
 ANTHROPIC = ModelJudge("anthropic/claude-sonnet-4-5", api_key="k")
 SETTINGS = ANTHROPIC.settings_for(QUESTION)
@@ -41,8 +43,8 @@ def asked(judge: ModelJudge, work: Callable[[BatchApi], Awaitable[T]]) -> T:
 
 def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> None:
     api, messages = batch_api(OPENAI), opening_messages(QUESTION, OPENAI.instructions)
-    sent = json.loads(api.request("b-1", QUESTION, messages, api.judge.settings_for(QUESTION)))
-    payload = chat_payload("gpt-4o", messages, QUESTION, OPENAI.settings_for(QUESTION), ModelCapabilities())
+    sent = json.loads(api.request("b-1", FORM, messages, OPENAI.settings_for(QUESTION)))
+    payload = chat_payload("gpt-4o", messages, FORM, OPENAI.settings_for(QUESTION), ModelCapabilities())
     assert sent == {
         "custom_id": "b-1",
         "method": "POST",
@@ -54,7 +56,7 @@ def test_a_request_to_openai_is_what_is_sent_directly_with_an_id_around_it() -> 
 
 def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
     api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION, ANTHROPIC.instructions)
-    params = json.loads(api.request("b-1", QUESTION, messages, api.judge.settings_for(QUESTION)))["params"]
+    params = json.loads(api.request("b-1", FORM, messages, ANTHROPIC.settings_for(QUESTION)))["params"]
     assert params["model"] == "claude-sonnet-4-5"
     assert params["max_tokens"] == 16_384
     assert params["temperature"] == 0.0
@@ -71,7 +73,7 @@ def test_a_request_to_anthropic_has_the_system_text_apart() -> None:
 def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type[Question[Any]]) -> None:
     question = question_of(kind, "text")
     settings = ANTHROPIC.settings_for(question)
-    sent = batch_api(ANTHROPIC).payload(question, opening_messages(question), settings, ModelCapabilities())
+    sent = batch_api(ANTHROPIC).payload(question.reply_form, opening_messages(question), settings, ModelCapabilities())
     schema = json.dumps(sent.get("output_config", {}))
     assert not any(
         f'"{bound}": {value}' in schema for bound in ("minimum", "maximum", "maxItems") for value in (0, 1, 5)
@@ -80,7 +82,9 @@ def test_no_schema_that_anthropic_is_sent_has_bounds_which_it_refuses(kind: type
 
 def test_a_request_is_one_line_for_every_reader_of_lines_whatever_is_judged() -> None:
     question = ListClaims(text='one\ntwo\u2028three\u2029four\x85five"}\nsix \ud83d \x00')
-    line = batch_api(OPENAI).request("b-1", question, opening_messages(question), OPENAI.settings_for(question))
+    line = batch_api(OPENAI).request(
+        "b-1", question.reply_form, opening_messages(question), OPENAI.settings_for(question)
+    )
     assert len(line.decode().splitlines()) == 1
     sent = json.loads(line)
     assert sent.keys() == {"custom_id", "method", "url", "body"}
@@ -104,7 +108,7 @@ MESSAGE = {
 
 
 def test_a_message_is_read_with_all_its_tokens_at_half_the_price() -> None:
-    reply = batch_api(ANTHROPIC).reply(QUESTION, {"status": 200, "body": MESSAGE})
+    reply = batch_api(ANTHROPIC).reply(MESSAGES, {"status": 200, "body": MESSAGE})
     assert reply.text == '{"claims": []}'
     assert reply.usage == Usage(100, 20, 40, 1)
     assert reply.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
@@ -113,14 +117,14 @@ def test_a_message_is_read_with_all_its_tokens_at_half_the_price() -> None:
 
 def test_a_message_that_was_cut_off_declined_or_is_none_is_told_apart() -> None:
     api = batch_api(ANTHROPIC)
-    assert not api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "max_tokens"}}).complete
+    assert not api.reply(MESSAGES, {"status": 200, "body": {**MESSAGE, "stop_reason": "max_tokens"}}).complete
     with pytest.raises(JudgeDeclined, match="declined") as declined:
-        api.reply(QUESTION, {"status": 200, "body": {**MESSAGE, "stop_reason": "refusal"}})
+        api.reply(MESSAGES, {"status": 200, "body": {**MESSAGE, "stop_reason": "refusal"}})
     assert declined.value.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
     with pytest.raises(ProviderError, match="sent no message"):
-        api.reply(QUESTION, {"status": 200, "body": {"content": None}})
+        api.reply(MESSAGES, {"status": 200, "body": {"content": None}})
     with pytest.raises(ProviderError, match="the batch ended without an answer: expired"):
-        api.reply(QUESTION, {"status": 0, "error": "expired"})
+        api.reply(MESSAGES, {"status": 0, "error": "expired"})
 
 
 @pytest.mark.parametrize("judge", [OPENAI, ANTHROPIC])
@@ -133,28 +137,28 @@ def test_what_a_reply_cost_is_unknown_where_it_does_not_say_and_nothing_breaks(j
 def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() -> None:
     api, messages = batch_api(ANTHROPIC), opening_messages(QUESTION)
     for said in ("output_config.format: not supported", "max_tokens: 16384 > 4096", "temperature is deprecated"):
-        sent = api.payload(QUESTION, messages, SETTINGS, api.capabilities)
-        assert api.learn(QUESTION, sent, {"status": 400, "error": said})
-    left = api.payload(QUESTION, messages, SETTINGS, api.capabilities)
+        sent = api.payload(FORM, messages, SETTINGS, api.capabilities)
+        assert api.learn(FORM, sent, {"status": 400, "error": said})
+    left = api.payload(FORM, messages, SETTINGS, api.capabilities)
     assert left.keys() == {"model", "max_tokens", "messages", "system"}
     assert left["max_tokens"] == 4_096
-    assert not api.learn(QUESTION, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
-    assert not api.learn(QUESTION, left, {"status": 400, "error": "the prompt is too long"})
-    assert not api.learn(QUESTION, left, {"status": 529, "error": "temperature"})
+    assert not api.learn(FORM, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
+    assert not api.learn(FORM, left, {"status": 400, "error": "the prompt is too long"})
+    assert not api.learn(FORM, left, {"status": 529, "error": "temperature"})
 
 
 @pytest.mark.parametrize("judge", [OPENAI, ANTHROPIC])
 def test_what_was_refused_can_be_taken_up_by_another_process(judge: ModelJudge) -> None:
     first, second, messages = batch_api(judge), batch_api(judge), opening_messages(QUESTION)
     assert first.learn(
-        QUESTION,
-        first.payload(QUESTION, messages, SETTINGS, first.capabilities),
+        FORM,
+        first.payload(FORM, messages, SETTINGS, first.capabilities),
         {"status": 400, "error": "temperature"},
     )
     second.capabilities.update(json.loads(json.dumps(first.capabilities.to_dict())))
-    sent = second.payload(QUESTION, messages, SETTINGS, second.capabilities)
+    sent = second.payload(FORM, messages, SETTINGS, second.capabilities)
     assert "temperature" not in sent
-    assert sent == first.payload(QUESTION, messages, SETTINGS, first.capabilities)
+    assert sent == first.payload(FORM, messages, SETTINGS, first.capabilities)
 
 
 def test_a_batch_is_found_by_its_mark_on_a_later_page(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -209,7 +213,7 @@ def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
 @pytest.mark.parametrize("judge", [LexicalJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
 def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
     with pytest.raises(ConfigError, match=r"use a model of openai/… or anthropic/…"):
-        batch_api(judge)
+        batch_api(batch_judge(judge))
 
 
 def test_a_line_with_more_lists_than_a_reply_may_have_is_skipped_as_one_that_is_broken() -> None:

@@ -12,7 +12,7 @@ import pytest
 from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
 from evalstone.judges.corrections import SEED_STEP, correction, repetition
-from evalstone.models.provider import ChatMessage, ModelSettings
+from evalstone.models.provider import ChatMessage, RequestSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
 from evalstone.questions.base import Ask, JudgeAnswer
 from evalstone.scorers.base import Scorer
@@ -187,7 +187,7 @@ def test_a_correction_afresh_keeps_a_higher_temperature_and_what_is_unset(
     given: float | None, drawn: float | None
 ) -> None:
     opening = [ChatMessage("user", "Which claims?")]
-    messages, settings = correction(opening, ModelSettings(temperature=given), QUESTION, "no", "no JSON", 2)
+    messages, settings = correction(opening, RequestSettings(temperature=given), QUESTION, "no", "no JSON", 2)
     assert (settings.temperature, settings.seed) == (drawn, None)
     assert "Write shorter" not in messages[-1].content
 

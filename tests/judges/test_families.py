@@ -10,6 +10,7 @@ import pytest
 
 from evalstone import ModelJudge, parse_judge
 from evalstone.models.families import FAMILIES, family_of
+from evalstone.models.model import LanguageModel
 from evalstone.questions import ListClaims
 from evalstone.targets.model import ModelTarget
 from tests.serving import obliging, serving
@@ -91,7 +92,7 @@ def test_the_server_gets_the_recommended_temperature_or_none() -> None:
 
 
 def test_targets_are_called_at_the_default_of_their_provider() -> None:
-    assert ModelTarget(model="ollama/qwen3:8b").temperature is None
+    assert LanguageModel("ollama/qwen3:8b").temperature is None
     assert ModelTarget(model="ollama/qwen3:8b").name == "ollama/qwen3:8b"
 
 

@@ -15,9 +15,10 @@ import pytest
 from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
-from evalstone.judges.logprobs import alternatives_of, confidence_of, geometric_mean, readable_tokens
+from evalstone.judges.logprobs import alternatives_of, confidence_of, geometric_mean
 from evalstone.ledger import AsyncLedger
 from evalstone.models.provider import Completion
+from evalstone.models.tokens import readable_tokens
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, LabelProbabilities
 from evalstone.questions.rating import RateByCriterion, Rating

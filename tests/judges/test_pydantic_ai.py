@@ -34,7 +34,7 @@ from evalstone.errors import (
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.models.limits import Limits, TransientError, counting_warnings
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings, caching
+from evalstone.models.provider import ChatMessage, Completion, RequestSettings, caching
 from evalstone.models.pydantic_ai import PydanticAI
 from evalstone.models.replies import ReplyTooLarge
 from evalstone.questions import ClaimSupported, ListClaims
@@ -49,8 +49,8 @@ MESSAGES = [
     ChatMessage("assistant", "wrong"),
     ChatMessage("user", "again"),
 ]
-SETTINGS = ModelSettings(temperature=0.0, seed=7, reasoning_effort="low")
-PLAIN = ModelSettings(temperature=0.0)
+SETTINGS = RequestSettings(temperature=0.0, seed=7, reasoning_effort="low")
+PLAIN = RequestSettings(temperature=0.0)
 
 
 def provider(
@@ -82,7 +82,7 @@ def sent(answer: Any) -> tuple[Any, list[ModelMessage], AgentInfo]:
     seen: list[tuple[list[ModelMessage], AgentInfo]] = []
 
     async def asked() -> Any:
-        return await provider(answer, seen=seen).complete(MESSAGES, QUESTION, SETTINGS)
+        return await provider(answer, seen=seen).complete(MESSAGES, QUESTION.reply_form, SETTINGS)
 
     return asyncio.run(asked()), *seen[0]
 
@@ -93,7 +93,7 @@ def test_what_a_model_says_of_its_key_is_taken_out(monkeypatch: pytest.MonkeyPat
 
     async def asked(answer: Any) -> str:
         model = provider(answer, api_key="AIza-inline-key0")
-        return (await model.complete(MESSAGES, QUESTION, SETTINGS)).text
+        return (await model.complete(MESSAGES, QUESTION.reply_form, SETTINGS)).text
 
     with counting_warnings() as counted:
         assert asyncio.run(asked(ModelResponse(parts=[TextPart(keys)]))) == "*** and ***"
@@ -223,7 +223,7 @@ def test_errors_of_the_provider_are_final_or_tried_again() -> None:
     ],
 )
 def test_a_prompt_beyond_the_window_is_told_with_the_setting(body: str, window: int | None) -> None:
-    told = f"set context_window={window} for this judge" if window else "set context_window for this judge"
+    told = f"set context_window={window} for this model" if window else "set context_window for this model"
     with pytest.raises(PromptTooLong, match=f"{told}$") as error:
         sent(ModelHTTPError(400, "gemini", {"error": {"message": body}}))
     assert error.value.window == window
@@ -260,7 +260,9 @@ def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: i
         model = provider(refusal(category, status), good, good, refusal(category, status))
         errors: list[Any] = []
         for _ in range(3):
-            errors += await asyncio.gather(model.complete(MESSAGES, QUESTION, SETTINGS), return_exceptions=True)
+            errors += await asyncio.gather(
+                model.complete(MESSAGES, QUESTION.reply_form, SETTINGS), return_exceptions=True
+            )
         return errors
 
     first, answer, last = asyncio.run(work())
@@ -314,7 +316,9 @@ def test_a_setting_that_a_provider_cannot_take_is_refused_before_the_run(
 def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() -> None:
     async def work() -> Any:
         reply = ModelResponse(parts=[TextPart("{}")])
-        return await provider(reply, thinks=False, reasoning_effort="low").complete(MESSAGES, QUESTION, SETTINGS)
+        return await provider(reply, thinks=False, reasoning_effort="low").complete(
+            MESSAGES, QUESTION.reply_form, SETTINGS
+        )
 
     with pytest.raises(ConfigError, match="doesn't support reasoning_effort"):
         asyncio.run(work())
@@ -346,7 +350,7 @@ def test_a_temperature_that_the_library_drops_is_named_by_the_answer() -> None:
     async def work(**profile: bool) -> Any:
         seen: list[Any] = []
         model = provider(GOOD, seen=seen, profile=profile)
-        answer = await converse(QUESTION, model.complete, judge="g", settings=ModelSettings(temperature=0.0))
+        answer = await converse(QUESTION, model.complete, judge="g", settings=RequestSettings(temperature=0.0))
         return answer.refused_settings, "temperature" in (seen[0][1].model_settings or {})
 
     assert asyncio.run(work()) == ((), True)
@@ -354,13 +358,15 @@ def test_a_temperature_that_the_library_drops_is_named_by_the_answer() -> None:
 
 
 def test_probabilities_that_a_question_wants_and_the_library_cannot_give_are_named() -> None:
-    async def work() -> Any:
-        return [
-            (await provider(GOOD).complete(MESSAGES, question, ModelSettings(logprobs=True, top_logprobs=20)))
-            for question in (WEIGHED, ClaimSupported("c", ("p",)))
-        ]
+    async def work() -> Completion:
+        settings = RequestSettings(logprobs=True, top_logprobs=20)
+        return await provider(GOOD).complete(MESSAGES, WEIGHED.reply_form, settings)
 
-    assert [completion.refused_settings for completion in asyncio.run(work())] == [("logprobs",), ()]
+    completion = asyncio.run(work())
+    assert completion.refused_settings == ("logprobs",)
+    judge, others = ModelJudge("google/gemini-2.5-pro"), ClaimSupported("c", ("p",))
+    assert judge.reported(WEIGHED, completion.refused_settings) == ("logprobs",)
+    assert judge.reported(others, completion.refused_settings) == ()
 
 
 def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> None:
@@ -372,7 +378,7 @@ def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> No
         judge = ModelJudge("google/gemini-2.5-pro", timeout=0.05, total_timeout=5.0)
         told = r"no answer within 0.05 s: raise timeout \(now 0.05 s\) or set max_tokens"
         with counting_warnings() as warnings, pytest.raises(ProviderTimeout, match=told):
-            await PydanticAI(judge, FunctionModel(slow)).complete(MESSAGES, QUESTION, ModelSettings())
+            await PydanticAI(judge, FunctionModel(slow)).complete(MESSAGES, QUESTION.reply_form, RequestSettings())
         return dict(warnings)
 
     assert asyncio.run(work()) == {"timeouts": 1}
@@ -392,7 +398,7 @@ def test_the_limits_of_a_judge_hold_through_the_library() -> None:
     async def work() -> None:
         judge = ModelJudge("google/gemini-2.5-pro", limits=Limits(max_concurrency=2))
         model = PydanticAI(judge, FunctionModel(counted))
-        await asyncio.gather(*(model.complete(MESSAGES, QUESTION, ModelSettings()) for _ in range(6)))
+        await asyncio.gather(*(model.complete(MESSAGES, QUESTION.reply_form, RequestSettings()) for _ in range(6)))
 
     asyncio.run(work())
     assert most == 2
@@ -446,7 +452,7 @@ def test_the_common_beginning_of_several_prompts_is_marked_for_the_cache() -> No
     async def asked(beginning: str) -> None:
         model = provider(ModelResponse(parts=[TextPart('{"claims": []}')]), seen=seen)
         with caching(beginning):
-            await model.complete(MESSAGES, QUESTION, SETTINGS)
+            await model.complete(MESSAGES, QUESTION.reply_form, SETTINGS)
 
     def users() -> list[Any]:
         return [part.content for message in seen[-1][0] for part in message.parts if part.part_kind == "user-prompt"]
@@ -470,7 +476,7 @@ def test_writing_to_the_cache_costs_more_than_reading_the_prompt() -> None:
 
         async def asked() -> Completion:
             judge = ModelJudge("anthropic/claude-sonnet-4-5")
-            return await PydanticAI(judge, FunctionModel(respond)).complete(MESSAGES, QUESTION, PLAIN)
+            return await PydanticAI(judge, FunctionModel(respond)).complete(MESSAGES, QUESTION.reply_form, PLAIN)
 
         reply = asyncio.run(asked())
         assert reply.cost is not None

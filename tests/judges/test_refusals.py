@@ -188,12 +188,12 @@ def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_no
     assert has_bounds(with_bounds.json_schema)
     plain = MiniCheck("a", "b")
     assert plain.json_schema is None
-    assert capabilities.response_format(plain) is None
-    capabilities.accept(plain, SCHEMA)
+    assert capabilities.response_format(plain.reply_form) is None
+    capabilities.accept(plain.reply_form, SCHEMA)
     assert capabilities.to_dict()["accepted"] == PROMPT
-    capabilities.accept(with_bounds, JSON_MODE)
+    capabilities.accept(with_bounds.reply_form, JSON_MODE)
     assert capabilities.to_dict()["accepted"] == JSON_MODE
-    capabilities.accept(with_bounds, SCHEMA)
+    capabilities.accept(with_bounds.reply_form, SCHEMA)
     assert capabilities.to_dict()["accepted"] == SCHEMA
 
 
@@ -201,7 +201,7 @@ def test_an_answer_without_bounds_does_not_prove_that_they_are_accepted() -> Non
     question: Question[Any] = AnswerAs((("text", "a"),), Prompt("", "{{text}}"), AnswerForm(list[bool]))
     capabilities = ModelCapabilities()
     assert not has_bounds(question.json_schema)
-    capabilities.accept(question, SCHEMA)
+    capabilities.accept(question.reply_form, SCHEMA)
     assert capabilities.to_dict()["accepted"] == WITHOUT_BOUNDS
 
 

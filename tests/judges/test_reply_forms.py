@@ -231,22 +231,22 @@ def test_what_was_learned_can_be_taken_up_by_another_process() -> None:
     first, second = ModelCapabilities(), ModelCapabilities()
     payload = {"response_format": {"type": "json_schema", "json_schema": {"schema": Bounded().json_schema}}}
     assert first.learn("bounded", payload, 400, "response_format: maxLength")
-    first.accept(Other(), WITHOUT_BOUNDS)
+    first.accept(Other().reply_form, WITHOUT_BOUNDS)
     bare = {"response_format": {"type": "json_schema", "json_schema": {"schema": Unbounded().json_schema}}}
     assert first.learn("unbounded", bare, 400, "response_format")
     second.update(json.loads(json.dumps(first.to_dict())))
     for question in (Bounded(), Other(), Unbounded()):
-        assert second.response_format(question) == first.response_format(question)
+        assert second.response_format(question.reply_form) == first.response_format(question.reply_form)
     assert second.to_dict() == first.to_dict()
-    assert [second.form(kind) for kind in ("bounded", "other", "unbounded")] == [1, 1, 2]
+    assert [second.level(each.reply_form) for each in (Bounded(), Other(), Unbounded())] == [1, 1, 2]
 
 
 def test_a_form_that_is_accepted_late_is_given_back_to_the_other_kinds() -> None:
     known = ModelCapabilities()
     payload = {"response_format": {"type": "json_schema", "json_schema": {"schema": Bounded().json_schema}}}
     assert known.learn("bounded", payload, 400, "response_format")
-    known.accept(Other(), SCHEMA)  # of a request that was in flight
-    assert [known.form(kind) for kind in ("bounded", "other", "unbounded")] == [1, 0, 0]
+    known.accept(Other().reply_form, SCHEMA)  # of a request that was in flight
+    assert [known.level(each.reply_form) for each in (Bounded(), Other(), Unbounded())] == [1, 0, 0]
 
 
 def test_bounds_are_taken_from_every_depth_and_no_property_is_taken_for_one() -> None:
@@ -270,12 +270,12 @@ def test_batches_of_anthropic_send_no_bounds_and_without_schemas_the_form() -> N
     messages = opening_messages(Bounded())
 
     def sent() -> dict[str, Any]:
-        return json.loads(api.request("b", Bounded(), messages, settings))["params"]
+        return json.loads(api.request("b", Bounded().reply_form, messages, settings))["params"]
 
     held = sent()
     assert held["output_config"]["format"]["schema"] == Unbounded().json_schema
     assert not held["messages"][-1]["content"].endswith(Bounded().form)
-    assert api.learn(Bounded(), held, {"status": 400, "error": "output_config.format: not supported"})
+    assert api.learn(Bounded().reply_form, held, {"status": 400, "error": "output_config.format: not supported"})
     free = sent()
     assert "output_config" not in free
     assert free["messages"][-1]["content"].endswith(f"\n{Bounded().form}")

@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import Failed, ModelJudge, evaluate
 from evalstone.errors import JudgeUnavailable, PromptTooLong, ProviderError
+from evalstone.judges.model import opening_messages
 from evalstone.models.batch import batch_api
 from evalstone.models.refusals import cut_error, window_error
 from evalstone.questions import GradeGrounding, ListClaims
@@ -82,7 +83,7 @@ def test_a_prompt_beyond_the_window_is_final_and_names_the_setting(
     assert isinstance(error, PromptTooLong)
     assert error.window == window
     setting = "context_window" if window is None else f"context_window={window}"
-    assert str(error).endswith(f"; set {setting} for this judge")
+    assert str(error).endswith(f"; set {setting} for this model")
     again = pickle.loads(pickle.dumps(error))
     assert (str(again), again.window) == (str(error), window)
 
@@ -151,8 +152,11 @@ def test_a_judged_text_that_a_refusal_repeats_teaches_no_window(text: str, prefi
 def test_a_refusal_in_a_batch_names_the_setting_too() -> None:
     for name in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5"):
         api = batch_api(ModelJudge(name, api_key="k"))
-        with pytest.raises(PromptTooLong, match="set context_window=200000 for this judge") as error:
-            api.reply(QUESTION, {"status": 400, "error": "prompt is too long: 210000 tokens > 200000 maximum"})
+        with pytest.raises(PromptTooLong, match="set context_window=200000 for this model") as error:
+            api.reply(
+                opening_messages(QUESTION),
+                {"status": 400, "error": "prompt is too long: 210000 tokens > 200000 maximum"},
+            )
         assert error.value.window == 200_000
 
 
@@ -206,7 +210,7 @@ def test_a_prompt_that_the_server_cuts_is_read_in_parts() -> None:
     assert len(cut) == 1
     assert cut[0].detail is not None
     assert "read 4,096 tokens of" in cut[0].detail["error"]
-    assert cut[0].detail["error"].endswith("set context_window=4096 for this judge")
+    assert cut[0].detail["error"].endswith("set context_window=4096 for this model")
     assert cut[0].cost == pytest.approx((4096 + 200) / 1e6)
     assert run.cost == pytest.approx(sum(step.cost or 0 for step in run.records[0].steps))
     whole, *parts = [len(asked_in(request).split()) for request in server.requests if "House 1 " in asked_in(request)]

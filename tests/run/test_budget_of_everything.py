@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from evalstone import ModelJudge, Scorer, evaluate
 from evalstone._core.json import content_hash
 from evalstone.judges import Cascade, EmbeddingModel, Judge, Panel, SelfConsistency
+from evalstone.models.model import LanguageModel
 from evalstone.scorers import EmbeddingSimilarity
 from evalstone.targets import Answer, FunctionTarget, ModelTarget
 from tests.serving import Response, completion, obliging, serving
@@ -110,7 +111,7 @@ def test_what_is_billed_is_within_the_budget_and_is_the_cost_of_the_run(
         targets = {
             "none": None,
             "function": FunctionTarget(function=agent, label="agent", version="1"),
-            "model": ModelTarget(model="vllm/t", base_url=server.url, prices=PRICES),
+            "model": ModelTarget(model=LanguageModel("vllm/t", base_url=server.url, prices=PRICES)),
         }
         samples = [{**sample, "reference": "an answer"} for sample in SAMPLES]
         if target != "none":

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evalstone import evaluate, score
 from evalstone.errors import ConfigError
 from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge
-from evalstone.judges.embeddings import cosine
+from evalstone.models.vectors import cosine
 from evalstone.questions import ListClaims
 from evalstone.scorers import parse_scorer
 from evalstone.scorers.registry import SCORERS

@@ -14,6 +14,9 @@ from typing import Literal
 
 from evalstone._core.display import IGNORABLE
 
+BYTES_PER_TOKEN = 4
+"""An average, for costs and rates. For context windows, `estimated_tokens` gives an upper bound."""
+
 
 def _set(spaced: str) -> frozenset[str]:
     return frozenset(spaced.split())

@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
-    from evalstone.models.provider import ProviderInfo
+    from evalstone.models.catalog import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
     from evalstone.stats.intervals import Interval
@@ -230,7 +230,7 @@ def judges(
 def _list_judges(known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.models.provider import PROVIDERS
+    from evalstone.models.catalog import PROVIDERS
 
     screen = console()
     lexical = evalstone.LexicalJudge()

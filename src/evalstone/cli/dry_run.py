@@ -63,7 +63,7 @@ def _estimated(work: Estimate, plan: Plan) -> bool:
 def show_estimate(plan: Plan, config: RunConfig) -> None:
     """Print the estimated calls and cost of a run."""
     from evalstone._core import sync
-    from evalstone.models.provider import at_batch_price
+    from evalstone.models.prices import at_batch_price
     from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
 
     work = sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))

@@ -462,8 +462,9 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
     if config.batch:
         from evalstone.models.batch import batch_api
+        from evalstone.run.batch.runner import batch_judge
 
-        batch_api(plan.judge)
+        batch_api(batch_judge(plan.judge))
 
 
 def _same_folder(one: str, other: str) -> bool:

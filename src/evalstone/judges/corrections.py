@@ -11,7 +11,7 @@ from evalstone._core.parsing import REPEATS, repeated_end
 from evalstone._core.prompts import clean
 from evalstone._core.reasoning import answer_start
 from evalstone.errors import JudgeError, ReplyError
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings
+from evalstone.models.provider import ChatMessage, Completion, RequestSettings
 from evalstone.questions.base import Question
 from evalstone.questions.ungrounded import UngroundedItems
 
@@ -30,12 +30,12 @@ REPETITION_WINDOW = 4000
 
 def correction(
     opening: Sequence[ChatMessage],
-    settings: ModelSettings,
+    settings: RequestSettings,
     question: Question[Any],
     reply: str,
     error: str,
     number: int,
-) -> tuple[Sequence[ChatMessage], ModelSettings]:
+) -> tuple[Sequence[ChatMessage], RequestSettings]:
     """The messages and settings of a correction after an unusable reply. number: of the correction, from 1.
 
     The first correction shows the model its reply and the error. Later ones start over: they omit earlier replies,
@@ -63,7 +63,7 @@ def correction(
     return [*before, replace(user, content=f"{user.content}\n\n{clean(hint)}")], restarted
 
 
-def sampling_settings(settings: ModelSettings) -> dict[str, Any]:
+def sampling_settings(settings: RequestSettings) -> dict[str, Any]:
     """The temperature and seed of a correction that started over, for the answer's detail."""
     return {name: value for name in ("temperature", "seed") if (value := getattr(settings, name)) is not None}
 
@@ -81,7 +81,7 @@ def _excerpt(reply: str, error: str) -> str:
 
 
 def read_completion(
-    question: Question[A], completion: Completion, settings: ModelSettings, drop: bool
+    question: Question[A], completion: Completion, settings: RequestSettings, drop: bool
 ) -> tuple[A, Mapping[str, Any] | None]:
     """The answer in a completion, and its detail. Raises ReplyError, also for a reply that was cut off, and
     JudgeDeclined.

@@ -10,52 +10,18 @@ tokens.
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any
 
-from evalstone._core.reasoning import answer_start
-from evalstone.models.replies import as_list, as_object, as_text
+from evalstone.models.tokens import Token, token_bytes, tokens_in
 from evalstone.questions.base import LabelProbabilities, Question, unlisted
 from evalstone.questions.schemas import nodes
 
-Token: TypeAlias = Mapping[str, Any]
-LOWEST, ROUNDING = -1e300, 1e-3
-"""The range of a valid logprob, except for -inf, which stands for probability 0."""
 MAX_TOTAL = 1.01
 """The maximum sum of probabilities. Some models round them to three digits."""
-
-
-def readable_tokens(content: Any) -> Sequence[Token]:
-    """The tokens of a response's answer, without those of the reasoning in front of it; none if one of them has an
-    invalid logprob, such as NaN or 1.5.
-
-    Invalid logprobs are no error: the reply itself is usable, and paid for.
-    """
-    tokens = as_list(content)
-    return _after_reasoning(tokens) if all(map(_is_readable, tokens)) else ()
-
-
-def _after_reasoning(tokens: Sequence[Token]) -> Sequence[Token]:
-    texts = list(map(_bytes, tokens))
-    reply = b"".join(texts).decode(errors="surrogateescape")
-    if not (start := answer_start(reply)):
-        return tokens
-    return _tokens_in(tokens, texts, len(reply[:start].encode(errors="surrogateescape")), sum(map(len, texts)))
-
-
-def _is_readable(token: Any) -> bool:
-    options: Any = as_object(token).get("top_logprobs") or []
-    return _has_logprob(token) and isinstance(options, list) and all(map(_has_logprob, as_list(options)))
-
-
-def _has_logprob(token: Any) -> bool:
-    logprob: Any = as_object(token).get("logprob")
-    return isinstance(logprob, float | int) and (logprob == -math.inf or LOWEST <= logprob <= ROUNDING)
 
 
 def geometric_mean(tokens: Sequence[Token]) -> float | None:
@@ -69,9 +35,9 @@ def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | N
     """The confidence of a reply, as defined above; None without tokens."""
     if not tokens:
         return None
-    texts = list(map(_bytes, tokens))
+    texts = list(map(token_bytes, tokens))
     spans = _verdict_spans(b"".join(texts), question.json_schema)
-    logs = [sum(float(token["logprob"]) for token in _tokens_in(tokens, texts, *span)) for span in spans]
+    logs = [sum(float(token["logprob"]) for token in tokens_in(tokens, texts, *span)) for span in spans]
     return math.exp(min(0.0, *logs)) if logs else geometric_mean(tokens)
 
 
@@ -105,13 +71,6 @@ def _deciding(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
                 yield name, []
 
 
-def _tokens_in(tokens: Sequence[Token], texts: Sequence[bytes], start: int, end: int) -> list[Token]:
-    """The tokens that overlap a span of the reply."""
-    ends = itertools.accumulate(map(len, texts))
-    rows = zip(tokens, texts, ends, strict=True)
-    return [token for token, text, token_end in rows if token_end > start and token_end - len(text) < end]
-
-
 def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapping[str, float] | None:
     """The probability of each label, from the alternatives to the token that spells the reply's label.
 
@@ -142,10 +101,10 @@ def label_confidence(
 
 def _label(tokens: Sequence[Token], labels: LabelProbabilities) -> tuple[str, Token] | None:
     """The reply's label, and its token; None if it has several tokens."""
-    texts = list(map(_bytes, tokens))
+    texts = list(map(token_bytes, tokens))
     span = _label_span(b"".join(texts), labels)
-    matching = _tokens_in(tokens, texts, *span) if span else []
-    if len(matching) != 1 or (label := _label_of(_bytes(matching[0]), labels.labels)) is None:
+    matching = tokens_in(tokens, texts, *span) if span else []
+    if len(matching) != 1 or (label := _label_of(token_bytes(matching[0]), labels.labels)) is None:
         return None
     return label, matching[0]
 
@@ -167,10 +126,10 @@ def _probabilities(token: Token, labels: Sequence[str]) -> Mapping[str, float] |
     probabilities: dict[str, float] = {}
     longest = 1
     for option in options:
-        if (label := _label_of(_bytes(option), labels)) is not None:
+        if (label := _label_of(token_bytes(option), labels)) is not None:
             probabilities[label] = probabilities.get(label, 0.0) + math.exp(min(0.0, float(option["logprob"])))
             longest = max(longest, len(label))
-    own = _label_of(_bytes(token), labels)
+    own = _label_of(token_bytes(token), labels)
     if options and own is not None and own not in probabilities:  # sampled, but not among the most likely tokens
         probabilities[own] = math.exp(min(0.0, float(token["logprob"])))
         longest = max(longest, len(own))
@@ -189,11 +148,3 @@ def _label_of(text: bytes, labels: Sequence[str]) -> str | None:
 
 _MERGED = " \t\r\n\"'`*{}[](),:\u2581\u0120\u010a"
 """Characters that tokenizers merge with a word, including the marks that some servers use for spaces and newlines."""
-
-
-def _bytes(token: Token) -> bytes:
-    values = token.get("bytes")
-    if values and isinstance(values, list):
-        with contextlib.suppress(TypeError, ValueError, OverflowError):
-            return bytes(cast("list[int]", values))
-    return as_text(token.get("token")).encode(errors="replace")

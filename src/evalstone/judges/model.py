@@ -6,50 +6,26 @@ through pydantic-ai (the extra `providers`).
 
 from __future__ import annotations
 
-import functools
 import math
-import os
-import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager, nullcontext
-from dataclasses import dataclass, field, fields, replace
-from typing import Annotated, Any, Literal, TypeAlias, TypeVar, cast
-from urllib.parse import urlsplit
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
-from evalstone._core.declarations import Range, Rule, check_settings, is_number
-from evalstone._core.environment import expanded, expanded_url
-from evalstone._core.json import content_hash
+from evalstone._core.declarations import Range
 from evalstone._core.parsing import MAX_REPLY
-from evalstone._core.redaction import header_secrets, is_credential
 from evalstone._core.sizes import MOST_RETRIES
-from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
-from evalstone.judges.base import Judge, register_secrets
+from evalstone.errors import JudgeDeclined, JudgeError, PromptTooLong, ReplyError
+from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, read_completion, sampling_settings
 from evalstone.judges.logprobs import alternatives_of, confidence_of, label_confidence
+from evalstone.models.catalog import split_model
 from evalstone.models.families import usual_temperature
-from evalstone.models.limits import (
-    NO_LIMITS,
-    Backoff,
-    Limiter,
-    Limits,
-    TransientError,
-    pay_for_attempt,
-    shared_limiter,
-)
-from evalstone.models.provider import (
-    PROVIDERS,
-    ChatMessage,
-    Completion,
-    ModelSettings,
-    Provider,
-    context_window,
-    cost_of,
-    split_model,
-    url_parts,
-    writes_no_text,
-)
-from evalstone.models.refusals import cut_error
+from evalstone.models.limits import Backoff, TransientError, pay_for_attempt
+from evalstone.models.model import LanguageModel
+from evalstone.models.prices import context_window
+from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
+from evalstone.models.refusals import check_whole
 from evalstone.models.replies import read_aside
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.limits import ContextLimits
@@ -62,32 +38,8 @@ ALTERNATIVES, FEW_ALTERNATIVES = 20, 5
 """The number of alternatives requested for each token. Some endpoints return at most 5."""
 
 
-def _are_prices(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, list | tuple)
-        and len(cast("Sequence[Any]", value)) == 2
-        and all(is_number(price) and price >= 0 for price in cast("Sequence[Any]", value))
-    )
-
-
-def _are_headers(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
-        isinstance(name, str) and isinstance(text, str) and _HEADER_NAME.fullmatch(name) and not _CONTROL.search(text)
-        for name, text in cast("Mapping[Any, Any]", value).items()
-    )
-
-
-_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
-_KEY = re.compile("[!-~]*")
-
-
-PRICES = Rule("None or two numbers of 0 or more, dollars per million input and output tokens", _are_prices)
-HEADERS = Rule("a mapping of names to text without line breaks or other control characters", _are_headers)
-
-
 @dataclass(frozen=True)
-class ModelJudge(Judge):
+class ModelJudge(LanguageModel, Judge):
     """A language model as a judge, named `provider/model`: `ModelJudge("openai/gpt-5.1")`.
 
     If an endpoint refuses a setting or a reply format, later requests omit it. Answers list such settings in
@@ -97,23 +49,7 @@ class ModelJudge(Judge):
     for a setting that the provider doesn't support.
     """
 
-    model: str
-
-    base_url: str | None = None
-    """Base URL of an OpenAI-compatible server, without user name, password or query. None uses the provider's own. In
-    this setting, `api_key` and `headers`, `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign."""
-
-    api_key: str | None = field(default=None, repr=False, compare=False)
-    """The API key. None reads it from the provider's environment variable."""
-
     temperature: Annotated[float | Literal["auto"] | None, Range(0, 2)] = "auto"
-    """"auto" is 0, or what the vendor of a reasoning model recommends (`FAMILIES`). The attribute has the result."""
-
-    seed: int | None = None
-    max_tokens: Annotated[int | None, Range(1)] = None
-    reasoning_effort: str | None = None
-    """How long a reasoning model thinks, as the provider names it. Like the three settings above, it is passed to the
-    provider unchanged; None uses the provider's default."""
 
     language: str | None = None
     """The language of the judge's reasons. None uses the language of the judged text."""
@@ -126,72 +62,22 @@ class ModelJudge(Judge):
     """The maximum number of corrections of a malformed reply. The first one shows the model its reply and the error;
     later ones start over."""
 
-    timeout: Annotated[float, Range(0, exclusive=True)] = field(default=120.0, compare=False)
-    """Timeout of one request, in seconds."""
-
-    total_timeout: Annotated[float, Range(0, exclusive=True)] = field(default=600.0, compare=False)
-    """Timeout of one question, in seconds, including waits between attempts. No attempt starts after it."""
-
-    max_reply_bytes: Annotated[int, Range(1)] = field(default=8_000_000, compare=False)
-    """The maximum size of an HTTP response in bytes, compressed and decompressed. If a response is larger, the question
-    fails."""
-
-    limits: Limits = field(default=NO_LIMITS, compare=False)
-    """Concurrency and rate limits. Without them, evalstone adapts to the endpoint's HTTP 429 responses."""
-
     context_window: Annotated[int | None, Range(1)] = None
     """The context window in tokens, including the reply. None uses the value that genai-prices lists. A question that
     doesn't fit is split, or fails if it can't be split."""
 
-    prices: Annotated[tuple[float, float] | None, PRICES] = field(default=None, compare=False)
-    """US dollars per million input and output tokens. None uses the prices that genai-prices lists."""
+    identity_settings: ClassVar[tuple[str, ...]] = (
+        *LanguageModel.identity_settings,
+        "language",
+        "logprobs",
+        "context_window",
+    )
 
-    headers: Annotated[Mapping[str, str], HEADERS] = field(default_factory=dict[str, str], repr=False, compare=False)
-    """HTTP headers added to every request."""
-
-    routing: str = field(init=False, repr=False, default="")
-    """A hash of the headers that may affect routing: all except those with credentials."""
-
-    def __post_init__(self) -> None:
-        check_settings(self)
-        split_model(self.model)
-        if self.temperature == "auto":
-            object.__setattr__(self, "temperature", usual_temperature(self.model, self.reasoning_effort))
-        register_secrets(self)
-        if self.base_url:
-            self.check_url(expanded_url(self.base_url, self._named("base_url")))
-        routes = sorted((name.lower(), text) for name, text in self.sent_headers.items() if not is_credential(name))
-        if routes:
-            object.__setattr__(self, "routing", content_hash(routes))
-        if self.prices is not None:
-            # A configuration file has a list, which can't be hashed.
-            object.__setattr__(self, "prices", tuple(self.prices))
-
-    @property
-    def identity(self) -> str:
-        """The model's name, and every setting that may change its answers; headers as a 128-bit hash."""
-        info = PROVIDERS[split_model(self.model)[0]]
-        others = (os.environ.get(variable) for variable in info.library_url_from)
-        settings = self._settings
-        if (url := self.url or next(filter(None, others), "")) != info.base_url:
-            parts = urlsplit(url)
-            settings = (f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}", *settings)
-        return f"{self.model}({', '.join(settings)})" if settings else self.model
-
-    @functools.cached_property
-    def _settings(self) -> tuple[str, ...]:
-        """The settings in the identity, without the URL. Cached, because every answer needs them."""
-        settings: list[str] = []
-        # Recommendations change, so where there is one, the temperature is named even if it is 0.
-        recommended = usual_temperature(self.model, self.reasoning_effort) != 0
-        for name, default in _IN_IDENTITY:
-            value = getattr(self, name)
-            if value != default or (name == "temperature" and recommended):
-                whole = isinstance(value, float) and value.is_integer()  # 1.0 and 1 are one setting
-                settings.append(f"{name}={int(value) if whole else value}")
-        if self.routing:
-            settings.append(f"headers={self.routing}")
-        return tuple(settings)
+    def is_usual(self, name: str, value: Any) -> bool:
+        if name == "temperature":
+            # Recommendations change, so where there is one, the temperature is named even if it is 0.
+            return value == 0 == usual_temperature(self.model, self.reasoning_effort)
+        return super().is_usual(name, value)
 
     @property
     def context_limits(self) -> ContextLimits:
@@ -200,159 +86,30 @@ class ModelJudge(Judge):
         return ContextLimits.of_window(window, self.max_tokens)
 
     @property
-    def url(self) -> str:
-        """The base URL of the OpenAI-compatible endpoint; empty if there is none. Raises ConfigError for an invalid
-        URL."""
-        info = PROVIDERS[split_model(self.model)[0]]
-        url = expanded_url(self.base_url, self._named("base_url")) if self.base_url else None
-        for variable in info.base_url_from:
-            url = url or os.environ.get(variable)
-        return _readable(url.rstrip("/")) if url else info.base_url
-
-    @property
-    def key(self) -> str:
-        """The API key; empty if there is none."""
-        variable = PROVIDERS[split_model(self.model)[0]].key
-        return self.own_key or (os.environ.get(variable, "") if variable else "")
-
-    @property
-    def own_key(self) -> str | None:
-        """The API key in `api_key`, with its environment variables expanded; None if the setting is missing."""
-        return expanded(self.api_key, self._named("api_key")) if self.api_key else self.api_key
-
-    @property
-    def sent_headers(self) -> dict[str, str]:
-        """The headers, with their environment variables expanded."""
-        return {name: expanded(text, self._named(f"the header {name}")) for name, text in self.headers.items()}
-
-    def _named(self, setting: str) -> str:
-        return f"{setting} of {self.model}"
-
-    @property
     def instructions(self) -> str:
         """Text added to the instructions of questions that ask for a reason."""
         return f"Write every reason in {self.language or 'the language of the judged text'}."
 
-    def check(self) -> None:
-        info, url = PROVIDERS[split_model(self.model)[0]], self.url
-        self.check_key()
-        if url:
-            self.check_url(url)
-        self.check_kind()
-        if info.key and url in ("", info.base_url) and not self.key:
-            raise ConfigError(f"{self.model} needs a key: set the environment variable {info.key}")
-        if url:
-            return
-        self.check_supported()
-        from evalstone.models.pydantic_ai import check_model, require  # noqa: PLC0415 - an extra
-
-        require()
-        if self.reasoning_effort or self.seed is not None or self.max_tokens or self.headers:
-            check_model(self)  # slow: it imports the provider's library
-
-    def check_url(self, url: str) -> None:
-        """Raise ConfigError for an unusable base URL. The error doesn't show the URL if it may contain a key."""
-        if "?" in url or "#" in url:
-            raise ConfigError(f"the base_url of {self.model} has a query or a fragment; use only the part up to /v1")
-        if "@" in url:
-            hint = "pass the key as api_key or in headers"
-            raise ConfigError(f"the base_url of {self.model} has a user name or password; {hint}")
-        parts = urlsplit(_readable(url))
-        if parts.scheme not in ("http", "https"):
-            raise ConfigError(f"base_url must start with http:// or https://, not {url!r}")
-        if not parts.hostname:
-            raise ConfigError(f"base_url must have a host, as in http://host:8000/v1, not {url!r}")
-
-    def check_key(self) -> None:
-        """Raise ConfigError for a key that can't be sent. The error doesn't show its characters."""
-        if not _KEY.fullmatch(key := self.key):
-            source = "api_key" if self.api_key else PROVIDERS[split_model(self.model)[0]].key
-            position = next(number for number, char in enumerate(key, start=1) if not _KEY.fullmatch(char))
-            kind = "white space" if key[position - 1].isspace() else "an invalid character"
-            raise ConfigError(
-                f"the key of {self.model} in {source} contains {kind} at position {position} of {len(key)}"
-            )
-
-    def check_kind(self) -> None:
-        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
-        `base_url` isn't looked up."""
-        provider, name = split_model(self.model)
-        if self.prices is None and self.url in ("", PROVIDERS[provider].base_url) and writes_no_text(provider, name):
-            kinds = "embedding, decision, transcription and speech models"
-            message = (
-                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
-            )
-            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
-
-    def check_supported(self) -> None:
-        """Raise ConfigError for a setting that the provider doesn't support."""
-        provider = split_model(self.model)[0]
-        for name in () if self.url else PROVIDERS[provider].unsupported:
-            if getattr(self, name):
-                raise ConfigError(f"{provider} doesn't support {name}: remove it from the judge {self.model}")
-
-    def price(self, usage: Usage) -> float | None:
-        if self.prices is not None:
-            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
-        return cost_of(usage, *split_model(self.model))
-
-    @property
-    def secrets(self) -> tuple[str, ...]:
-        """The API key, keys that the provider's library reads from the environment, and headers with credentials."""
-        variables = PROVIDERS[split_model(self.model)[0]].library_keys
-        return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.sent_headers))))
-
-    @asynccontextmanager
-    async def opened(self) -> AsyncGenerator[Provider]:
-        provider = self.provider()
-        async with provider.connection, _UNLIMITED if self.limits.max_requests is None else self._limiter():
-            yield provider
-
-    def count_request(self) -> None:
-        """Count an HTTP request that is sent now. Raises RequestLimitReached if `max_requests` is reached."""
-        if self.limits.max_requests is not None:
-            self._limiter().count(self.identity)
-
-    def _limiter(self) -> Limiter:
-        """The limiter that counts a run's requests for `max_requests`. Judges of one endpoint share the others."""
-        return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
-
-    @property
-    def request_limits(self) -> Limits:
-        """The limits that judges with the same endpoint share."""
-        return self.limits if self.limits.max_requests is None else replace(self.limits, max_requests=None)
-
-    def provider(self) -> Provider:
-        """The model's provider on the running loop."""
-        if url := self.url:
-            from evalstone.models.openai_compatible import ChatCompletions  # noqa: PLC0415 - aiohttp
-
-            return ChatCompletions(self, url)
-        register_secrets(self)  # the environment may have changed
-        from evalstone.models.pydantic_ai import PydanticAI  # noqa: PLC0415 - an extra
-
-        return PydanticAI(self)
-
-    def settings_for(self, question: Question[Any], repeat: int = 0) -> ModelSettings:
+    def settings_for(self, question: Question[Any], repeat: int = 0) -> RequestSettings:
         """The settings of a request, with the repetition's seed and the probabilities that the question uses."""
         labels = question.label_probabilities
         logprobs = self.logprobs or (self.logprobs is None and labels is not None)
-        return ModelSettings(
-            temperature=cast("float | None", self.temperature),
-            seed=None if self.seed is None else self.seed + repeat,
-            max_tokens=self.max_tokens,
-            reasoning_effort=self.reasoning_effort,
-            logprobs=logprobs,
-            top_logprobs=(FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES)
-            if logprobs and labels
-            else None,
+        alternatives = None if labels is None else FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES
+        return replace(
+            self.request_settings(repeat), logprobs=logprobs, top_logprobs=alternatives if logprobs else None
         )
+
+    def reported(self, question: Question[Any], refused: Collection[str]) -> tuple[str, ...]:
+        """The refused settings of a request that the user chose: probabilities also if the question requires them."""
+        labels = question.label_probabilities
+        chosen = self.logprobs or (labels is not None and labels.required)
+        return tuple(name for name in refused if chosen or name != "logprobs")
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         async with self.opened() as provider:
             if self.limits.max_requests is not None:
                 self._limiter().check(self.identity)
-            return await converse(
+            answer = await converse(
                 question,
                 provider.complete,
                 judge=self.identity,
@@ -361,32 +118,15 @@ class ModelJudge(Judge):
                 total_timeout=self.total_timeout,
                 instructions=self.instructions,
             )
+        if not answer.refused_settings:
+            return answer
+        return replace(answer, refused_settings=self.reported(question, answer.refused_settings))
 
 
-@functools.lru_cache(maxsize=256)
-def _readable(url: str) -> str:
-    """The URL. Raises ConfigError if its host or port can't be parsed."""
-    try:
-        url_parts(url)
-    except ValueError as error:
-        without_user = re.sub("//[^/]*@", "//", url)
-        raise ConfigError(f"the base_url {without_user!r} is invalid: {error}") from None
-    return url
+Complete: TypeAlias = Callable[[Sequence[ChatMessage], ReplyForm | None, RequestSettings], Awaitable[Completion | None]]
+"""`ChatProvider.complete`, or the same for a script, which returns None if it has no more replies."""
 
-
-_IN_IDENTITY = tuple(
-    (setting.name, 0.0 if setting.name == "temperature" else setting.default)
-    for setting in fields(ModelJudge)
-    if setting.name
-    in ("temperature", "seed", "max_tokens", "reasoning_effort", "language", "logprobs", "context_window")
-)
-
-
-Complete: TypeAlias = Callable[[Sequence[ChatMessage], Question[Any], ModelSettings], Awaitable[Completion | None]]
-"""`Provider.complete`, or the same for a script, which returns None if it has no more replies."""
-
-_DEFAULTS = ModelSettings()
-_UNLIMITED = nullcontext()
+_DEFAULTS = RequestSettings()
 
 
 async def converse(
@@ -394,7 +134,7 @@ async def converse(
     complete: Complete,
     *,
     judge: str,
-    settings: ModelSettings = _DEFAULTS,
+    settings: RequestSettings = _DEFAULTS,
     retries: int = 3,
     total_timeout: float = math.inf,
     instructions: str = "",
@@ -427,7 +167,7 @@ async def converse(
     try:
         while True:
             try:
-                completion = await complete(messages, question, settings)
+                completion = await complete(messages, question.reply_form, settings)
                 if completion is not None:
                     check_whole(judge, messages, completion)
             except TransientError as error:
@@ -512,14 +252,6 @@ def _usage_of(error: JudgeError) -> Usage:
 
 def _size(messages: Sequence[ChatMessage]) -> int:
     return sum(len(message.content.encode("utf-8", "replace")) for message in messages)
-
-
-def check_whole(judge: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
-    """Raise PromptTooLong if the server cut the prompt."""
-    spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
-    prompt = (message.content for message in messages)
-    if (error := cut_error(judge, prompt, completion.read_tokens, **spent)) is not None:
-        raise error
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:

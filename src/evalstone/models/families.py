@@ -9,7 +9,7 @@ import functools
 import re
 from dataclasses import dataclass
 
-from evalstone.models.provider import split_model
+from evalstone.models.catalog import split_model
 
 
 @dataclass(frozen=True)

@@ -10,14 +10,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
-from evalstone.models.provider import ChatMessage
+from evalstone.models.provider import ChatMessage, ReplyForm, RequestSettings
 from evalstone.models.refusals import says_itself
-from evalstone.questions.base import Question
-
-if TYPE_CHECKING:
-    from evalstone.judges.model import ModelJudge
 
 SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
 """The formats. After a refusal, the next one is used."""
@@ -62,48 +58,45 @@ class ModelCapabilities:
         self.refused: set[str] = set()
         self._form = SCHEMA
         self._accepted = PROMPT
-        self._by_kind: Counter[str] = Counter()
+        self._by_name: Counter[str] = Counter()
         self._seen: set[tuple[str, int]] = set()
 
-    def refused_of(self, judge: ModelJudge, question: Question[Any]) -> tuple[str, ...]:
-        """The judge's settings that the endpoint refuses, so they aren't sent. `max_tokens` is renamed instead."""
+    def refused_of(self, settings: RequestSettings) -> tuple[str, ...]:
+        """The settings that the endpoint refuses, so they aren't sent. `max_tokens` is renamed instead."""
         names = [name for name in SETTINGS if name in self.refused and name != "max_tokens"]
-        # A temperature of 0 equals False.
-        return tuple(
-            name
-            for name in names
-            if not any(getattr(judge, name) is unset for unset in (None, False))
-            or (name == "logprobs" and probabilities_required(question))
-        )
+        return tuple(name for name in names if not _is_unset(getattr(settings, name)))
 
-    def form(self, kind: str) -> int:
-        """The strictest format that is supported for a kind of question."""
-        return max(self._form, self._by_kind[kind])
+    def level(self, form: ReplyForm | None) -> int:
+        """The strictest format that is supported for a form."""
+        return PROMPT if form is None else max(self._form, self._by_name[form.name])
 
-    def response_format(self, question: Question[Any]) -> Mapping[str, Any] | None:
+    def response_format(self, form: ReplyForm | None) -> Mapping[str, Any] | None:
         """OpenAI's `response_format` with the strictest supported format; None for the prompt alone."""
-        schema, form = question.json_schema, self.form(question.kind)
-        if schema is None or form == PROMPT:
+        level = self.level(form)
+        if form is None or level == PROMPT:
             return None
-        if form == JSON_MODE:
+        if level == JSON_MODE:
             return {"type": "json_object"}
-        if form == BESIDE_JSON_MODE:
-            return {"type": "json_object", "schema": schema}
-        schema = schema if form == SCHEMA else without_bounds(schema)
-        return {"type": "json_schema", "json_schema": {"name": question.kind, "strict": True, "schema": schema}}
+        if level == BESIDE_JSON_MODE:
+            return {"type": "json_object", "schema": form.schema}
+        schema = form.schema if level == SCHEMA else without_bounds(form.schema)
+        return {"type": "json_schema", "json_schema": {"name": form.name, "strict": True, "schema": schema}}
 
-    def accept(self, question: Question[Any], form: int) -> None:
+    def accept(self, form: ReplyForm | None, level: int) -> None:
         """Record that the endpoint answered a request for JSON in this format."""
-        if (question.kind, form) in self._seen or question.json_schema is None:
+        if form is None or (form.name, level) in self._seen:
             return
-        self._seen.add((question.kind, form))
-        if form == SCHEMA and not has_bounds(question.json_schema):
-            form = WITHOUT_BOUNDS
-        self._accepted = min(self._accepted, form)
-        self._form = min(self._form, form)
+        self._seen.add((form.name, level))
+        if level == SCHEMA and not has_bounds(form.schema):
+            level = WITHOUT_BOUNDS
+        self._accepted = min(self._accepted, level)
+        self._form = min(self._form, level)
 
-    def learn(self, kind: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
-        """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
+    def learn(self, name: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
+        """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending.
+
+        name: that of the reply's form; "" for plain text.
+        """
         if status in _OF_OTHERS:
             return False
         form: Mapping[str, Any] = payload.get("response_format") or {}
@@ -112,9 +105,9 @@ class ModelCapabilities:
             refused = BESIDE_JSON_MODE
         elif refused == WITHOUT_BOUNDS and has_bounds(form["json_schema"]["schema"]):
             refused = SCHEMA
-        return self.learn_from(kind, refused, payload, message)
+        return self.learn_from(name, refused, payload, message)
 
-    def learn_from(self, kind: str, form: int, sent: Mapping[str, Any], message: str) -> bool:
+    def learn_from(self, name: str, level: int, sent: Mapping[str, Any], message: str) -> bool:
         """Learn from the refusal of a request with this format and these settings. Returns whether anything changed.
 
         What the refusal repeats of the judged text teaches nothing.
@@ -134,16 +127,16 @@ class ModelCapabilities:
             return True
         of_form = says(_OF_FORM)
         if not of_form:
-            for name in SETTINGS:
-                if name in sent and says(_NAMES[name]):
-                    self.refused.add(name)
+            for setting in SETTINGS:
+                if setting in sent and says(_NAMES[setting]):
+                    self.refused.add(setting)
                     return True
-        if form == PROMPT or not (of_form or (form == SCHEMA and says(_OF_BOUNDS))):
+        if level == PROMPT or not (of_form or (level == SCHEMA and says(_OF_BOUNDS))):
             return False
         # Requests that were already in flight may be refused for a format that was dropped since.
-        self._by_kind[kind] = max(self._by_kind[kind], form + 1)
-        if form < self._accepted and not says(_OF_ONE_SCHEMA):
-            self._form = max(self._form, form + 1)
+        self._by_name[name] = max(self._by_name[name], level + 1)
+        if level < self._accepted and not says(_OF_ONE_SCHEMA):
+            self._form = max(self._form, level + 1)
         return True
 
     def to_dict(self) -> dict[str, Any]:
@@ -152,7 +145,7 @@ class ModelCapabilities:
             "settings": sorted(self.refused),
             "form": self._form,
             "accepted": self._accepted,
-            "forms": dict(self._by_kind),
+            "forms": dict(self._by_name),
         }
 
     def update(self, data: Mapping[str, Any]) -> None:
@@ -161,20 +154,19 @@ class ModelCapabilities:
         self._accepted = min(self._accepted, data.get("accepted", PROMPT))
         self._form = min(max(self._form, data.get("form", SCHEMA)), self._accepted)
         for kind, form in data.get("forms", {}).items():
-            self._by_kind[kind] = max(self._by_kind[kind], form)
+            self._by_name[kind] = max(self._by_name[kind], form)
 
 
-def probabilities_required(question: Question[Any]) -> bool:
-    """Whether the caller requested the probabilities of a question's labels."""
-    return question.label_probabilities is not None and question.label_probabilities.required
+def _is_unset(value: Any) -> bool:
+    return value is None or value is False  # a temperature of 0 equals False
 
 
-def with_form(messages: Sequence[ChatMessage], question: Question[Any], form: int) -> Sequence[ChatMessage]:
-    """The messages. If no schema is sent, the reply format is appended to the last one."""
-    if form < JSON_MODE or question.json_schema is None or not question.form:
+def with_form(messages: Sequence[ChatMessage], form: ReplyForm | None, level: int) -> Sequence[ChatMessage]:
+    """The messages. If no schema is sent, the form is appended to the last one."""
+    if level < JSON_MODE or form is None or not form.text:
         return messages
     *before, last = messages
-    return [*before, replace(last, content=f"{last.content}\n\n{question.form}")]
+    return [*before, replace(last, content=f"{last.content}\n\n{form.text}")]
 
 
 def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:

@@ -23,6 +23,7 @@ from pydantic_core import to_json
 
 from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, register
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import (
     ConfigError,
     DeliveryUnknown,
@@ -33,7 +34,6 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
-from evalstone.judges.logprobs import readable_tokens
 from evalstone.models.forms import SYSTEM, ModelCapabilities, with_form, without_system
 from evalstone.models.limits import (
     UNREACHED,
@@ -50,12 +50,12 @@ from evalstone.models.provider import (
     PROBE,
     AccessRefused,
     ChatMessage,
+    ChatProvider,
     Completion,
     Connection,
-    ModelSettings,
-    Provider,
-    request_timeout,
-    split_model,
+    ReplyForm,
+    RequestSettings,
+    RequestTimeout,
 )
 from evalstone.models.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
 from evalstone.models.refusals import (
@@ -88,11 +88,11 @@ from evalstone.models.replies import (
     shown,
     too_many_values,
 )
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.models.tokens import readable_tokens
 from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
-    from evalstone.judges.model import ModelJudge
+    from evalstone.models.model import LanguageModel, Model
 
 TOO_LONG = frozenset({400, 413, 422, 429})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
@@ -104,12 +104,6 @@ _PERMANENT = (
 """Words of a refusal that another attempt doesn't change. Gemini's rate limits mention billing too, in other words."""
 
 
-class RequestTimeout(TransientError):
-    """A request timed out. It may have been processed and charged. busy: whether other requests were in flight."""
-
-    busy = False
-
-
 class RequestRefused(ProviderError):
     """The endpoint refused a request permanently."""
 
@@ -118,7 +112,7 @@ class RequestRefused(ProviderError):
         self.status = status
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (str(self), self.status), self.__dict__
+        return type(self), (self.problem, self.status), self.__dict__
 
 
 class GenerationRefused(ProviderError):
@@ -329,7 +323,7 @@ class Endpoint(Connection):
             if error is not None:
                 raise error
             if status == 413:
-                raise PromptTooLong(f"{refusal}; set context_window for this judge")
+                raise PromptTooLong(refusal).advised("set context_window for this model")
         if status in MAY_BLOCK and (reason := blocked_reason(said)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")
         if said.generation is not None:
@@ -340,7 +334,7 @@ class Endpoint(Connection):
             raise ConfigError(f"{self.host} has no {call.feature} ({message})")
         if status == 401:
             sent = any(header_secrets({**self.headers, **(call.headers or {})}))
-            raise JudgeRefused(f"{refusal}; {'check the key' if sent else NO_KEY}")
+            raise JudgeRefused(refusal).advised("check the key" if sent else NO_KEY)
         if status in (403, 404):
             raise AccessRefused(refusal, status)
         if status not in RETRYABLE or any(word in said.words for word in _PERMANENT):
@@ -394,49 +388,39 @@ def _client_timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, sock_connect=min(0.9 * seconds, UNREACHED))
 
 
-class ChatCompletions(Provider):
+class ChatCompletions(ChatProvider):
     """A model behind an OpenAI-compatible endpoint."""
 
-    def __init__(self, judge: ModelJudge, url: str) -> None:
-        self.judge, self.model = judge, split_model(judge.model)[1]
-        authorization: dict[str, str] = {}
-        if key := judge.key:
-            register(key)  # the environment may have changed
-            authorization["Authorization"] = f"Bearer {key}"
-        self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.sent_headers})
+    def connect(self, model: LanguageModel) -> Endpoint:
+        self.endpoint = endpoint_of(model)
+        return self.endpoint
 
-    async def complete(
-        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
+    async def _complete(
+        self, messages: Sequence[ChatMessage], form: ReplyForm | None, settings: RequestSettings
     ) -> Completion:
-        capabilities = self.endpoint.capabilities[self.model]
-        form = capabilities.form(question.kind)
-        payload = chat_payload(self.model, messages, question, settings, capabilities)
-        refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
+        endpoint, price = self.endpoint, self.model.price
+        capabilities = endpoint.capabilities[self.name]
+        level = capabilities.level(form)
+        payload = chat_payload(self.name, messages, form, settings, capabilities)
+        refused = capabilities.refused_of(settings) if capabilities.refused else ()
         call, tokens = _chat_call(payload)
-        learn = partial(capabilities.learn, question.kind, payload)
+        learn = partial(capabilities.learn, form.name if form else "", payload)
         try:
-            content = await self.endpoint.request(call, tokens, self.judge.count_request, learn)
-            data = await read_aside(len(content), self.endpoint.parsed, content)
-            self.endpoint.check_error(call, data, partial(chat_usage, data, self.judge.price), learn)
-        except RequestTimeout as error:
-            raise request_timeout(error.host, self.judge.timeout, settings.max_tokens, busy=error.busy) from None
-        except AccessRefused as error:
-            raise await self.endpoint.refused(self.model, error, self._probe) from None
+            content = await endpoint.request(call, tokens, self.model.count_request, learn)
+            data = await read_aside(len(content), endpoint.parsed, content)
+            endpoint.check_error(call, data, partial(chat_usage, data, price), learn)
         except GenerationRefused as error:
-            self.endpoint.accepted(self.model)
             return Completion(error.reply or "", replace(NO_USAGE, requests=1), error.cost, refused_settings=refused)
-        self.endpoint.accepted(self.model)
-        capabilities.accept(question, form)
-        completion = chat_completion(self.model, data, self.judge.price)
+        capabilities.accept(form, level)
+        completion = chat_completion(self.name, data, price)
         return replace(completion, refused_settings=refused) if refused else completion
 
-    async def _probe(self) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
-        payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
+    async def probe(self) -> tuple[Usage, float | None]:
+        payload = {"model": self.name, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
             call, tokens = _chat_call(payload)
-            data = self.endpoint.parsed(await self.endpoint.request(call, tokens, self.judge.count_request))
-            spent = partial(chat_usage, data, self.judge.price)
+            data = self.endpoint.parsed(await self.endpoint.request(call, tokens, self.model.count_request))
+            spent = partial(chat_usage, data, self.model.price)
             self.endpoint.check_error(call, data, spent)
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
@@ -452,12 +436,12 @@ def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
 def chat_payload(
     model: str,
     messages: Sequence[ChatMessage],
-    question: Question[Any],
-    settings: ModelSettings,
+    form: ReplyForm | None,
+    settings: RequestSettings,
     capabilities: ModelCapabilities,
 ) -> dict[str, Any]:
     """The body of a chat completion request, without settings that the endpoint refuses."""
-    messages = with_form(messages, question, capabilities.form(question.kind))
+    messages = with_form(messages, form, capabilities.level(form))
     messages = without_system(messages) if SYSTEM in capabilities.refused else messages
     payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
     for name, value in vars(settings).items():
@@ -465,8 +449,8 @@ def chat_payload(
             payload[name] = value
     if "max_tokens" in capabilities.refused and settings.max_tokens is not None:
         payload["max_completion_tokens"] = settings.max_tokens
-    if (form := capabilities.response_format(question)) is not None:
-        payload["response_format"] = form
+    if (response_format := capabilities.response_format(form)) is not None:
+        payload["response_format"] = response_format
     return payload
 
 
@@ -529,8 +513,17 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
     return usage, price(usage) if known else None
 
 
-def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:
-    """The endpoint for a URL, headers and a judge's settings, shared by all callers on the running loop."""
-    settings = (judge.timeout, judge.total_timeout, judge.max_reply_bytes, judge.request_limits)
+def endpoint_of(model: Model[Any]) -> Endpoint:
+    """The endpoint of a model, shared by all callers with its URL, headers and settings on the running loop."""
+    authorization: dict[str, str] = {}
+    if key := model.key:
+        register(key)  # the environment may have changed
+        authorization["Authorization"] = f"Bearer {key}"
+    return shared_endpoint(model, model.url, {**authorization, **model.sent_headers})
+
+
+def shared_endpoint(model: Model[Any], base_url: str, headers: Mapping[str, str]) -> Endpoint:
+    """The endpoint for a URL, headers and a model's settings, shared by all callers on the running loop."""
+    settings = (model.timeout, model.total_timeout, model.max_reply_bytes, model.request_limits)
     key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)
     return shared(key, partial(Endpoint, base_url, headers, *settings))

@@ -1,7 +1,7 @@
 """Providers without an OpenAI-compatible endpoint, through pydantic-ai (the extra `providers`).
 
 Only this module imports that library, and only when such a provider is used. It passes its own HTTP clients, which
-don't follow redirects and read at most the judge's `max_reply_bytes`. Bedrock's client can't be replaced.
+don't follow redirects and read at most the model's `max_reply_bytes`. Bedrock's client can't be replaced.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.request import getproxies
 
 from evalstone._core.redaction import register_url
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import (
     ConfigError,
     EvalstoneError,
@@ -27,6 +28,7 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
+from evalstone.models.catalog import provider_info, split_model
 from evalstone.models.forms import (
     PROMPT,
     SCHEMA,
@@ -34,25 +36,23 @@ from evalstone.models.forms import (
     WITHOUT_BOUNDS,
     ModelCapabilities,
     has_bounds,
-    probabilities_required,
     with_form,
     without_bounds,
     without_system,
 )
 from evalstone.models.limits import TransientError, count_warning, received, shared, shared_limiter
+from evalstone.models.prices import cache_write_price
 from evalstone.models.provider import (
     PROBE,
-    PROVIDERS,
     AccessRefused,
     ChatMessage,
+    ChatProvider,
     Completion,
     Connection,
-    ModelSettings,
-    Provider,
-    cache_write_price,
+    ReplyForm,
+    RequestSettings,
+    RequestTimeout,
     cached_beginning,
-    request_timeout,
-    split_model,
 )
 from evalstone.models.proxies import tls_error
 from evalstone.models.refusals import (
@@ -72,15 +72,15 @@ from evalstone.models.replies import (
     is_count,
     redirect_error,
 )
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse
-    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.models import Model as LibraryModel
+    from pydantic_ai.models import ModelRequestParameters
     from pydantic_ai.settings import ModelSettings as LibrarySettings
 
-    from evalstone.judges.model import ModelJudge
+    from evalstone.models.model import LanguageModel
 
 RETRYABLE = frozenset({408, 409, 425, 429})
 
@@ -95,57 +95,62 @@ def require() -> None:
         raise MissingDependency("pydantic-ai", "providers")
 
 
-class PydanticAI(Provider):
+class PydanticAI(ChatProvider):
     """A model of Anthropic, Google, Bedrock or Cohere.
 
-    model: the pydantic-ai model to use, by default the one with the judge's name.
+    library_model: the pydantic-ai model to use, by default the one with the model's name.
     """
 
-    def __init__(self, judge: ModelJudge, model: Model | None = None) -> None:
-        require()
-        # The library's clients read proxies and URLs from the environment.
-        for url in (
-            *getproxies().values(),
-            *map(os.environ.get, PROVIDERS[split_model(judge.model)[0]].library_url_from),
-        ):
-            register_url(url or "")
-        self.judge, self.connection = judge, shared((PydanticAI, judge.own_key), Connection)
-        self._model = model
-        self.capabilities = shared((ModelCapabilities, judge.model, judge.own_key), ModelCapabilities)
+    def __init__(self, model: LanguageModel, library_model: LibraryModel | None = None) -> None:
+        super().__init__(model)
+        self._library_model = library_model
+        self.capabilities = shared((ModelCapabilities, model.model, model.own_key), ModelCapabilities)
 
-    async def complete(
-        self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
+    def connect(self, model: LanguageModel) -> Connection:
+        require()
+        # The library's clients read keys, proxies and URLs from the environment.
+        model.register_secrets()
+        for url in (*getproxies().values(), *map(os.environ.get, provider_info(model.model).library_url_from)):
+            register_url(url or "")
+        return shared((PydanticAI, split_model(model.model)[0], model.own_key), Connection)
+
+    @classmethod
+    def check(cls, model: LanguageModel) -> None:
+        require()
+        if model.reasoning_effort or model.seed is not None or model.max_tokens or model.headers:
+            _check(model, _library_model(model))  # slow: it imports the provider's library
+
+    async def _complete(
+        self, messages: Sequence[ChatMessage], form: ReplyForm | None, settings: RequestSettings
     ) -> Completion:
-        judge, name = self.judge, self.judge.model
-        key = (PydanticAI, name, judge.own_key, judge.timeout, judge.max_reply_bytes)
-        model = self._model or shared(key, partial(_library_model, judge))
-        _check(judge, model)
-        limiter = shared_limiter((split_model(name)[0], judge.own_key), judge.request_limits)
+        own, name = self.model, self.model.model
+        key = (PydanticAI, name, own.own_key, own.timeout, own.max_reply_bytes)
+        model = self._library_model or shared(key, partial(_library_model, own))
+        _check(own, model)
+        limiter = shared_limiter((split_model(name)[0], own.own_key), own.request_limits)
         tokens = sum(len(message.content.encode("utf-8", "replace")) for message in messages) // BYTES_PER_TOKEN
         try:
-            sent_at = await limiter.admit(tokens, until=time.monotonic() + judge.total_timeout)
+            sent_at = await limiter.admit(tokens, until=time.monotonic() + own.total_timeout)
         except TimeoutError:
             raise ProviderTimeout(
-                f"{name} asked to wait for longer than total_timeout={judge.total_timeout:g} s"
+                f"{name} asked to wait for longer than total_timeout={own.total_timeout:g} s"
             ) from None
-        form = _form(question, model, self.capabilities)
+        level = _level(form, model, self.capabilities)
         messages = without_system(messages) if SYSTEM in self.capabilities.refused else messages
         try:
-            judge.count_request()
-            async with asyncio.timeout(judge.timeout):  # some of the library's clients have no timeout
-                parameters = _parameters(question, form)
-                response = await self._request(model, with_form(messages, question, form), settings, parameters)
+            own.count_request()
+            async with asyncio.timeout(own.timeout):  # some of the library's clients have no timeout
+                parameters = _parameters(form, level)
+                response = await self._request(model, with_form(messages, form, level), settings, parameters)
         except TimeoutError:
             count_warning("timeouts")
-            raise request_timeout(name, judge.timeout, settings.max_tokens) from None
+            raise RequestTimeout("no answer", host=name) from None
         except FormRefused as error:
             # Learn only about the format and the system role: unsupported settings are known in advance.
             sent = {"messages": list(map(vars, messages))}
-            if self.capabilities.learn_from(question.kind, form, sent, str(error)):
+            if self.capabilities.learn_from(form.name if form else "", level, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
-        except AccessRefused as error:
-            raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
             if error.rejected:
                 limiter.refused(sent_at, None)
@@ -153,20 +158,19 @@ class PydanticAI(Provider):
             raise
         else:
             limiter.answered()
-            self.connection.accepted(name)
-            self.capabilities.accept(question, form)
+            self.capabilities.accept(form, level)
         finally:
             limiter.release()
         refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
-        if probabilities_required(question) and judge.logprobs is not False:
+        if settings.logprobs:
             refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
 
     async def _request(
         self,
-        model: Model,
+        model: LibraryModel,
         messages: Sequence[ChatMessage],
-        settings: ModelSettings,
+        settings: RequestSettings,
         parameters: ModelRequestParameters | None = None,
     ) -> ModelResponse:
         """Send one request, and convert the library's errors."""
@@ -188,14 +192,14 @@ class PydanticAI(Provider):
         """The evalstone error for an error of the library. messages: the request."""
         from pydantic_ai import exceptions  # noqa: PLC0415 - an extra
 
-        name, status = self.judge.model, getattr(error, "status_code", None)
+        name, status = self.model.model, getattr(error, "status_code", None)
         if (own := next((cause for cause in _causes(error) if isinstance(cause, EvalstoneError)), None)) is not None:
             return own
         if (refused := next(filter(None, (tls_error(cause, name) for cause in _causes(error))), None)) is not None:
             return refused
         if any(map(_is_timeout, _causes(error))):
             count_warning("timeouts")
-            return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
+            return RequestTimeout("no answer", host=name)
         if isinstance(error, exceptions.ContentFilterError):
             return JudgeDeclined(f"{BLOCKED}: {error}", cost=None)
         if status in MAY_BLOCK and (reason := _blocked(getattr(error, "body", None))):
@@ -219,17 +223,17 @@ class PydanticAI(Provider):
             return ProviderError(f"{name}: {error}", cost=None)
         return ProviderError(f"{name}: {type(error).__name__}: {error}", cost=None)
 
-    async def _probe(self, model: Model) -> tuple[Usage, float | None]:
-        """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
+    async def probe(self) -> tuple[Usage, float | None]:
+        model = self._library_model or _library_model(self.model)
         try:
-            response = await self._request(model, [ChatMessage("user", PROBE)], ModelSettings(max_tokens=1))
+            response = await self._request(model, [ChatMessage("user", PROBE)], RequestSettings(max_tokens=1))
         except (TransientError, ProviderTimeout):
             raise
         except ProviderError:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return self._usage(response)
 
-    def _settings(self, model: Model, settings: ModelSettings) -> LibrarySettings:
+    def _settings(self, model: LibraryModel, settings: RequestSettings) -> LibrarySettings:
         from pydantic_ai.settings import ModelSettings as LibrarySettings  # noqa: PLC0415
 
         values: dict[str, Any] = {
@@ -237,8 +241,8 @@ class PydanticAI(Provider):
             "seed": settings.seed,
             "max_tokens": settings.max_tokens,
             "thinking": settings.reasoning_effort,
-            "extra_headers": self.judge.sent_headers or None,
-            "timeout": self.judge.timeout,
+            "extra_headers": self.model.sent_headers or None,
+            "timeout": self.model.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
         unused = _unused(model)
@@ -251,9 +255,9 @@ class PydanticAI(Provider):
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
         usage, written = Usage(*map(as_count, counts), requests=1), reported.cache_write_tokens or 0
-        cost = self.judge.price(usage) if all(map(is_count, (*counts, written))) else None
-        if cost is not None and written and self.judge.prices is None:
-            cost += written * cache_write_price(*split_model(self.judge.model))
+        cost = self.model.price(usage) if all(map(is_count, (*counts, written))) else None
+        if cost is not None and written and self.model.prices is None:
+            cost += written * cache_write_price(*split_model(self.model.model))
         return usage, cost
 
     def _completion(self, response: ModelResponse) -> Completion:
@@ -285,27 +289,22 @@ def _blocked(body: object) -> str:
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}
 
 
-def check_model(judge: ModelJudge) -> None:
-    """Raise ConfigError for a setting that the judge's model doesn't support."""
-    _check(judge, _library_model(judge))
-
-
-def _check(judge: ModelJudge, model: Model) -> None:
+def _check(own: LanguageModel, model: LibraryModel) -> None:
     unused = _unused(model)
-    dropped = [name for name, library_name in _LIBRARY_NAMES.items() if library_name in unused and getattr(judge, name)]
-    effort, profile = judge.reasoning_effort, model.profile
+    dropped = [name for name, library_name in _LIBRARY_NAMES.items() if library_name in unused and getattr(own, name)]
+    effort, profile = own.reasoning_effort, model.profile
     if effort and not (profile.get("supports_thinking") or profile.get("thinking_always_enabled")):
         dropped.append("reasoning_effort")
     if dropped:
-        raise ConfigError(f"{judge.model} doesn't support {dropped[0]}: remove it from the judge")
+        raise ConfigError(f"{own.model} doesn't support {dropped[0]}: remove it from the settings")
     if effort and effort not in _EFFORTS:
-        raise ConfigError(f"reasoning_effort of {judge.model} must be {' or '.join(_EFFORTS)}, not {effort!r}")
+        raise ConfigError(f"reasoning_effort of {own.model} must be {' or '.join(_EFFORTS)}, not {effort!r}")
 
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
 
 
-def _unused(model: Model) -> Set[str]:
+def _unused(model: LibraryModel) -> Set[str]:
     """The settings that the library would silently drop for this model."""
     unused: Set[str] = getattr(model, "unsupported_settings", frozenset[str]())
     samples = ("anthropic_disallows_sampling_settings", "bedrock_disallows_sampling_settings")
@@ -341,28 +340,27 @@ def _messages(messages: Sequence[ChatMessage]) -> list[ModelMessage]:
     ]
 
 
-def _form(question: Question[Any], model: Model, capabilities: ModelCapabilities) -> int:
+def _level(form: ReplyForm | None, model: LibraryModel, capabilities: ModelCapabilities) -> int:
     """The strictest format that the model supports. The library has no JSON mode."""
-    schema, form = question.json_schema, capabilities.form(question.kind)
-    if schema is None or form > WITHOUT_BOUNDS or not model.profile.get("supports_json_schema_output"):
+    level = capabilities.level(form)
+    if form is None or level > WITHOUT_BOUNDS or not model.profile.get("supports_json_schema_output"):
         return PROMPT
-    return form if has_bounds(schema) else WITHOUT_BOUNDS
+    return level if has_bounds(form.schema) else WITHOUT_BOUNDS
 
 
-def _parameters(question: Question[Any], form: int) -> ModelRequestParameters:
+def _parameters(form: ReplyForm | None, level: int) -> ModelRequestParameters:
     from pydantic_ai.models import ModelRequestParameters  # noqa: PLC0415
     from pydantic_ai.output import OutputObjectDefinition  # noqa: PLC0415
 
-    schema = question.json_schema
-    if schema is None or form == PROMPT:
+    if form is None or level == PROMPT:
         return ModelRequestParameters()
-    schema = dict(schema if form == SCHEMA else without_bounds(schema))
-    output = OutputObjectDefinition(json_schema=schema, name=question.kind, strict=True)
+    schema = dict(form.schema if level == SCHEMA else without_bounds(form.schema))
+    output = OutputObjectDefinition(json_schema=schema, name=form.name, strict=True)
     return ModelRequestParameters(output_mode="native", output_object=output)
 
 
-def _library_model(judge: ModelJudge) -> Model:
-    """The pydantic-ai model of a judge. Its HTTP client belongs to the running loop."""
+def _library_model(own: LanguageModel) -> LibraryModel:
+    """The pydantic-ai model of a own. Its HTTP client belongs to the running loop."""
     from pydantic_ai.exceptions import UserError  # noqa: PLC0415
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import Provider as LibraryProvider  # noqa: PLC0415
@@ -370,22 +368,22 @@ def _library_model(judge: ModelJudge) -> Model:
 
     def provider_of(name: str) -> LibraryProvider[Any]:
         kind: Any = infer_provider_class(name)
-        arguments: dict[str, Any] = {} if judge.own_key is None else {"api_key": judge.own_key}
+        arguments: dict[str, Any] = {} if own.own_key is None else {"api_key": own.own_key}
         if provider != "bedrock":
-            arguments["http_client"] = _http_client(provider, judge)
+            arguments["http_client"] = _http_client(provider, own)
         return kind(**arguments)
 
-    provider, name = split_model(judge.model)
+    provider, name = split_model(own.model)
     try:
         return infer_model(f"{provider}:{name}", provider_of)
     except (UserError, ImportError, ValueError) as error:
-        raise ConfigError(f"{judge.model}: {error}") from None
+        raise ConfigError(f"{own.model}: {error}") from None
 
 
-def _http_client(provider: str, judge: ModelJudge) -> Any:
+def _http_client(provider: str, own: LanguageModel) -> Any:
     """A client that doesn't follow redirects and limits the size of responses, for the provider's HTTP library."""
     library: Any = importlib.import_module("httpx" if provider == "cohere" else "httpx2")
-    large, limit = asyncio.Lock(), judge.max_reply_bytes
+    large, limit = asyncio.Lock(), own.max_reply_bytes
 
     class Bounded(library.AsyncByteStream):
         """The body of a response up to the limit."""
@@ -413,7 +411,7 @@ def _http_client(provider: str, judge: ModelJudge) -> Any:
         response.stream = Bounded(response.stream, host)
 
     return library.AsyncClient(
-        timeout=library.Timeout(judge.timeout, pool=None),
+        timeout=library.Timeout(own.timeout, pool=None),
         limits=library.Limits(max_connections=1000, max_keepalive_connections=100),
         event_hooks={"request": [on_request], "response": [on_response]},
     )

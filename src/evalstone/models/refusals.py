@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core.declarations import is_number
-from evalstone._core.parsing import bare
+from evalstone._core.parsing import MAX_REPLY, bare
 from evalstone._core.text import fewest_tokens
 from evalstone.errors import PromptTooLong
 from evalstone.models.replies import (
@@ -26,6 +26,9 @@ from evalstone.models.replies import (
     parsed_json,
     shown,
 )
+
+if TYPE_CHECKING:
+    from evalstone.models.provider import ChatMessage, Completion
 
 MOST_LEVELS = 3
 """Errors inside errors that are read: of a router, of the provider behind it, and of the model's server."""
@@ -257,7 +260,7 @@ def window_error(message: str, words: str | None = None, content: str = "", requ
     sizes = (int(size.replace(",", "") or 0) for size in digits if len(size) < 12)
     window = next((size for size in sizes if _SMALLEST_WINDOW <= size <= MAX_TOKENS), None)
     setting = "context_window" if window is None else f"context_window={window}"
-    return PromptTooLong(f"{message}; set {setting} for this judge", window=window)
+    return PromptTooLong(message, window=window).advised(f"set {setting} for this model")
 
 
 CUT_BELOW = 0.75
@@ -274,7 +277,7 @@ def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> Prom
     """The error for a prompt of which the model read only a part: some servers cut what exceeds their context window,
     and reply as if nothing were missing.
 
-    name: the judge's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
+    name: the model's. read: the tokens that the model read, 0 if unknown. spent: usage, cost and reply, which count.
     """
     if read < SMALLEST_CUT:
         return None
@@ -282,8 +285,8 @@ def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> Prom
     if read >= (1 if read in _OLLAMA_LEAVES else CUT_BELOW) * fewest:
         return None
     message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
-    hint = f"raise the server's context length, or set context_window={read} for this judge"
-    return PromptTooLong(f"{message}; {hint}", window=read, **spent)
+    hint = f"raise the server's context length, or set context_window={read} for this model"
+    return PromptTooLong(message, window=read, **spent).advised(hint)
 
 
 def says_itself(pattern: re.Pattern[str], message: str, request: str) -> bool:
@@ -304,3 +307,11 @@ def _is_echo(match: re.Match[str], request: str) -> bool:
 def _letters(text: str) -> str:
     """The letters and digits of a text, without escaped line breaks as in JSON."""
     return bare(_LINE_ENDS.sub(" ", text))
+
+
+def check_whole(model: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
+    """Raise PromptTooLong if the server cut the prompt."""
+    spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
+    prompt = (message.content for message in messages)
+    if (error := cut_error(model, prompt, completion.read_tokens, **spent)) is not None:
+        raise error

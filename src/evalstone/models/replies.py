@@ -245,4 +245,4 @@ def redirect_error(host: str, status: int, url: str, location: str) -> JudgeRefu
     except ValueError:
         target = "an invalid URL"
     message = f"{host} redirects to {target} (HTTP {status}), and redirects are not followed"
-    return JudgeRefused(f"{message}: set base_url to the final URL")
+    return JudgeRefused(message).advised("set base_url to the final URL")

@@ -17,7 +17,9 @@ from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
-from evalstone.models.provider import ChatMessage, split_model, url_parts
+from evalstone.models.catalog import split_model, url_parts
+from evalstone.models.model import Model
+from evalstone.models.provider import ChatMessage
 from evalstone.questions.base import Question
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import brief
@@ -157,14 +159,14 @@ def target_name(name: str) -> str:
     return safe(_FOLDERS.sub("", name), NAME)
 
 
-def model_of(judge: Judge) -> ModelJudge | None:
+def model_of(judge: Judge) -> Model[Any] | None:
     """The model behind a judge; None for one that is none."""
     while isinstance(judge, LoggingJudge):
         judge = judge.judge
-    return judge if isinstance(judge, ModelJudge) else None
+    return judge if isinstance(judge, Model) else None
 
 
-def model_attributes(model: ModelJudge) -> Attributes:
+def model_attributes(model: Model[Any]) -> Attributes:
     """What identifies the operation of a model, on its spans and its metrics."""
     provider, name = split_model(model.model)
     found: Attributes = {
@@ -179,9 +181,9 @@ def model_attributes(model: ModelJudge) -> Attributes:
     return found
 
 
-def request_attributes(model: ModelJudge, question: Question[Any], repeat: int) -> Attributes:
+def request_attributes(model: Model[Any], question: Question[Any], repeat: int) -> Attributes:
     """The settings of a request to a model."""
-    if isinstance(model, EmbeddingModel):
+    if not isinstance(model, ModelJudge):
         return {}
     settings = model.settings_for(question, repeat)
     found: Mapping[str, float | None] = {

@@ -18,7 +18,7 @@ from evalstone._core.observe import NOBODY, Observed, Observer, observe, observe
 from evalstone._core.redaction import masked
 from evalstone.errors import AnswerPending, JudgeError, RunStopped, error_text
 from evalstone.judges.base import Judge
-from evalstone.judges.model import opening_messages
+from evalstone.judges.model import ModelJudge, opening_messages
 from evalstone.otel.attributes import (
     EXPLANATION,
     NAME,
@@ -240,7 +240,7 @@ class Telemetry(Observer):
         )
         took = (NO_USAGE, None)
         if self._content and span.is_recording():
-            opening = opening_messages(question, model.instructions)
+            opening = opening_messages(question, model.instructions if isinstance(model, ModelJudge) else "")
             span.set_attribute("gen_ai.input.messages", messages(opening))
 
         def replied(reply: str | None) -> None:

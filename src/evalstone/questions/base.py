@@ -38,6 +38,7 @@ from evalstone._core.prompts import Material, Prompt
 from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
+from evalstone.models.provider import ReplyForm
 from evalstone.questions.fitting import fitted
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.markers import NUMBERING, Quotes, Restates
@@ -63,8 +64,6 @@ A = TypeVar("A")
 V = TypeVar("V")
 C = TypeVar("C", bound="JudgeAnswer[Any] | JudgeCall")
 
-BYTES_PER_TOKEN = 4
-"""An average, for costs and rates. For context windows, `estimated_tokens` gives an upper bound."""
 CHARACTERS_PER_ITEM = 90
 FRAME_TOKENS = 200
 """Tokens of a request in addition to its messages: the judge's own instructions, the chat template, and the schema."""
@@ -149,6 +148,12 @@ class Question(_Prompted, Generic[A]):
         """The reply format in one line; empty for plain text."""
         form = _derived_form(type(self))
         return form.text if form else _form_text(self.json_schema)
+
+    @property
+    def reply_form(self) -> ReplyForm | None:
+        """The form of the reply, for a model; None for plain text."""
+        schema = self.json_schema
+        return None if schema is None else ReplyForm(self.kind, schema, self.form)
 
     @functools.cached_property
     def fingerprint(self) -> str:

@@ -14,8 +14,9 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from evalstone._core.json import content_hash
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.models.provider import caching
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.questions.base import Question
 
 CACHED_FROM = 1024
 """The fewest tokens that providers cache."""

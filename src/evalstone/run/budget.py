@@ -7,9 +7,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
-from evalstone.questions.base import BYTES_PER_TOKEN, Question
+from evalstone.questions.base import Question
 from evalstone.results.endings import STOPPED, Ending
 from evalstone.results.run import TINY
 from evalstone.types import Usage, total_cost

@@ -31,9 +31,10 @@ from evalstone.datasets.cells import read_passages, scalar_text, unpacked
 from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError
-from evalstone.judges.model import HEADERS, PRICES
+from evalstone.models.catalog import PROVIDERS, url_parts
 from evalstone.models.limits import NO_LIMITS, shared
-from evalstone.models.provider import PROVIDERS, cost_of, url_parts
+from evalstone.models.model import HEADERS, PRICES
+from evalstone.models.prices import cost_of
 from evalstone.models.refusals import refusal_in
 from evalstone.models.replies import (
     as_list,

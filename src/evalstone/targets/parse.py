@@ -19,7 +19,7 @@ import inspect
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -30,8 +30,8 @@ from evalstone._core.files import is_folder
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.models.catalog import split_model
 from evalstone.models.limits import Limits
-from evalstone.models.provider import split_model
 from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
 
 if TYPE_CHECKING:
@@ -105,10 +105,7 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
     if _HOST.match(address):
         raise ConfigError(f"the URL {masked(address)} needs its scheme: http://{masked(address)}, or https://…")
     if "/" in scheme:
-        split_model(address)
-        from evalstone.targets.model import ModelTarget  # noqa: PLC0415
-
-        return _built(ModelTarget, "model", address, settings)
+        return _model(address, settings)
     if scheme and rest and not rest.startswith("/"):
         return _of_value(function_at(address), settings, address)
     raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
@@ -135,6 +132,19 @@ def _replay(run: str, settings: dict[str, Any], find_run: FindRun) -> Target:
             raise ConfigError(f"there is no results folder {run!r} to replay, and no ledger to look for such a run in")
         return _built(ReplayTarget, "run", find_run(run), settings)
     return _built(ReplayTarget, "folder", run, settings)
+
+
+def _model(name: str, settings: dict[str, Any]) -> Target:
+    from evalstone.models.model import LanguageModel  # noqa: PLC0415
+    from evalstone.targets.model import ModelTarget  # noqa: PLC0415
+
+    split_model(name)
+    own = {each.name for each in dataclasses.fields(ModelTarget) if each.init}
+    names = [each.name for each in dataclasses.fields(LanguageModel) if each.init and each.name not in own]
+    names.remove("total_timeout")  # a target has one timeout
+    model = LanguageModel(name, **{key: value for key, value in settings.items() if key in names})
+    rest = {key: value for key, value in settings.items() if key not in names}
+    return ModelTarget(model=model, **_arguments(ModelTarget, rest, "model", known=names))
 
 
 def _is_command(address: str) -> bool:
@@ -176,15 +186,17 @@ def _built(kind: type[Target], subject: str, value: Any, settings: Mapping[str, 
     return cast("Callable[..., Target]", kind)(**{subject: value}, **_arguments(kind, settings, subject))
 
 
-def _arguments(kind: type[Target], settings: Mapping[str, Any], subject: str = "") -> dict[str, Any]:
-    """The settings as arguments, with the limits combined into one."""
+def _arguments(
+    kind: type[Target], settings: Mapping[str, Any], subject: str = "", known: Sequence[str] = ()
+) -> dict[str, Any]:
+    """The settings as arguments, with the limits combined into one. known: other settings, for errors."""
     names = [each.name for each in dataclasses.fields(kind) if each.init and each.name != subject]
     arguments: dict[str, Any] = {}
     limits: dict[str, Any] = {}
     for name, value in settings.items():
         if name not in names and name not in _LIMITS:
-            known = [each for each in (*names, *_LIMITS) if each != "limits"]
-            raise ConfigError(f"the target has an {unknown('setting', name, known)}")
+            near = [each for each in (*names, *known, *_LIMITS) if each != "limits"]
+            raise ConfigError(f"the target has an {unknown('setting', name, near)}")
         (arguments if name in names else limits)[name] = value
     if limits:
         if "limits" in arguments:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
@@ -18,11 +17,9 @@ from evalstone.errors import (
     TargetUnreachable,
 )
 from evalstone.models.limits import Backoff, TransientError
-from evalstone.models.provider import NO_KEY
 
 T = TypeVar("T")
 CHECK = "check the address, and the key or the headers"
-_HINT = re.compile(f"; check the key|; {re.escape(NO_KEY)}|: set base_url")
 
 
 async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: float, retries: int) -> T:
@@ -49,11 +46,10 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
             except ProviderTimeout as gave_up:
                 raise TargetUnreachable(str(gave_up)) from None
         except PromptTooLong as error:
-            raise TargetError(str(error).rpartition("; set ")[0]) from None
+            raise TargetError(error.problem) from None  # a target has no context_window
         except ProviderError as error:
             # The cost of a request that timed out is unknown; other requests were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
         except (ConfigError, JudgeRefused) as error:
-            # The hint in the message refers to the settings of judges.
-            raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None
+            raise TargetRefused(error.problem).advised(CHECK) from None

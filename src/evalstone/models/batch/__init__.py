@@ -1,6 +1,6 @@
 """Batch APIs: many questions in one submission, answered within a day at half the price.
 
-`batch_api(judge)` returns the batch API of a judge's provider.
+`batch_api(model)` returns the batch API of a model's provider.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, ClassVar, NamedTuple, cast
 from urllib.parse import quote
 
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, JudgeError, ProviderError
-from evalstone.judges.base import Judge
-from evalstone.judges.model import ModelJudge, check_whole, opening_messages, with_probabilities
+from evalstone.models.catalog import split_model
 from evalstone.models.forms import ModelCapabilities
+from evalstone.models.model import LanguageModel
 from evalstone.models.openai_compatible import Call, Endpoint
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
-from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
+from evalstone.models.prices import at_batch_price
+from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
+from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, check_whole, window_error
 from evalstone.models.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
-from evalstone.questions.base import Question
 from evalstone.types import Usage
 
 SUPPORTED = "a model of openai/… or anthropic/…"
@@ -34,7 +34,7 @@ TRANSFER_TIMEOUT = 600.0
 """Seconds for one upload or download of a whole batch."""
 
 RESULT_BYTES = 500_000_000
-"""The maximum size of a result file, or the judge's `max_reply_bytes` if that is larger."""
+"""The maximum size of a result file, or the model's `max_reply_bytes` if that is larger."""
 
 MOST_PAGES = 1000
 """The maximum number of pages of one listing."""
@@ -99,16 +99,16 @@ def refused(status: int, said: Refusal | None) -> dict[str, Any]:
 
 
 class BatchApi(ABC):
-    """The batch API of a judge's provider. Every call raises what `Endpoint.request_with_retries` raises."""
+    """The batch API of a model's provider. Every call raises what `Endpoint.request_with_retries` raises."""
 
     most_requests: ClassVar[int]
     """The maximum number of requests in a batch."""
     most_bytes: ClassVar[int]
     """The maximum size of a batch in bytes."""
 
-    def __init__(self, judge: ModelJudge) -> None:
-        self.judge = judge
-        self.model = split_model(judge.model)[1]
+    def __init__(self, model: LanguageModel) -> None:
+        self.model = model
+        self.name = split_model(model.model)[1]
         self.capabilities = ModelCapabilities()
         """What the model supports, learned from refusals."""
 
@@ -123,9 +123,9 @@ class BatchApi(ABC):
     @abstractmethod
     def payload(
         self,
-        question: Question[Any],
+        form: ReplyForm | None,
         messages: Sequence[ChatMessage],
-        settings: ModelSettings,
+        settings: RequestSettings,
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
         """The body of a request, without settings that the model doesn't support."""
@@ -170,25 +170,30 @@ class BatchApi(ABC):
         return self.endpoint()
 
     def request(
-        self, custom_id: str, question: Question[Any], messages: Sequence[ChatMessage], settings: ModelSettings
+        self, custom_id: str, form: ReplyForm | None, messages: Sequence[ChatMessage], settings: RequestSettings
     ) -> bytes:
         """One entry of a batch, as a JSON line."""
-        entry = self.line(custom_id, self.payload(question, messages, settings, self.capabilities))
+        entry = self.line(custom_id, self.payload(form, messages, settings, self.capabilities))
         line = json.dumps(entry, ensure_ascii=False, separators=(",", ":"))
         for character in "" if line.isascii() else _BREAKS:
             line = line.replace(character, f"\\u{ord(character):04x}")
         return line.encode()
 
-    def reply(self, question: Question[Any], result: Mapping[str, Any]) -> Completion:
-        """The completion in a result. Raises JudgeDeclined if the model declined, or ProviderError if it has none."""
+    def reply(self, messages: Sequence[ChatMessage], result: Mapping[str, Any]) -> Completion:
+        """The completion in a result. Raises JudgeDeclined if the model declined, or ProviderError if it has none, or
+        if the prompt was too long.
+
+        messages: those of the request.
+        """
         if blocked := result.get("blocked"):
             raise JudgeDeclined(f"{BLOCKED}: {blocked}")
         if result["status"] != 200:
             refusal = self.refusal(result)
-            raise window_error(refusal, request="\n".join(question.render())) or ProviderError(refusal)
+            request = "\n".join(message.content for message in messages)
+            raise window_error(refusal, request=request) or ProviderError(refusal)
         try:
-            completion = with_probabilities(question, self.read(result["body"]))
-            check_whole(self.judge.identity, opening_messages(question), completion)
+            completion = self.read(result["body"])
+            check_whole(self.model.identity, messages, completion)
         except JudgeError as error:
             error.cost = at_batch_price(error.cost)
             raise
@@ -203,15 +208,15 @@ class BatchApi(ABC):
         message = one_line(str(result.get("error", "")))
         if not result["status"]:
             return f"the batch ended without an answer: {message}"
-        return f"{self.judge.model} refused the request (HTTP {result['status']}: {message})"
+        return f"{self.model.model} refused the request (HTTP {result['status']}: {message})"
 
     def may_pass(self, result: Mapping[str, Any]) -> bool:
         """Whether the same request may have a different result next time."""
         return result["status"] in _RETRYABLE or result["status"] >= 500 or result["status"] == 200
 
-    def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    def learn(self, form: ReplyForm | None, sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         """Learn from the refusal of a payload. Returns whether later requests will be different."""
-        return self.capabilities.learn(question.kind, sent, result["status"], self.refusal(result))
+        return self.capabilities.learn(form.name if form else "", sent, result["status"], self.refusal(result))
 
     def created_id(self, content: bytes) -> str:
         """The provider's id of a batch that was just created. Raises DeliveryUnknown if the response has none."""
@@ -239,8 +244,8 @@ class BatchApi(ABC):
 
     async def get_file(self, path: str) -> bytes:
         """The file at a path. It may be as large as a batch."""
-        most_bytes = max(RESULT_BYTES, self.judge.max_reply_bytes)
-        call = Call("GET", path, timeout=max(TRANSFER_TIMEOUT, self.judge.timeout), most_bytes=most_bytes)
+        most_bytes = max(RESULT_BYTES, self.model.max_reply_bytes)
+        call = Call("GET", path, timeout=max(TRANSFER_TIMEOUT, self.model.timeout), most_bytes=most_bytes)
         return await self.endpoint().request_with_retries(call)
 
 
@@ -269,17 +274,15 @@ def objects(content: bytes, limit: int) -> Iterator[dict[str, Any]]:
             yield cast("dict[str, Any]", value)
 
 
-def batch_api(judge: Judge) -> BatchApi:
-    """The batch API of a judge. Raises ConfigError for a judge without one. Call `check` before using it."""
-    if not isinstance(judge, ModelJudge):
-        raise ConfigError(f"the judge {judge.identity} has no batch API; use {SUPPORTED}")
-    provider, _ = split_model(judge.model)
+def batch_api(model: LanguageModel) -> BatchApi:
+    """The batch API of a language model. Raises ConfigError if it has none. Call `check` before using it."""
+    provider, _ = split_model(model.model)
     if provider == "openai":
         from evalstone.models.batch.openai import OpenAIBatches  # noqa: PLC0415 - loaded on demand
 
-        return OpenAIBatches(judge)
-    if provider == "anthropic" and judge.base_url is None:
+        return OpenAIBatches(model)
+    if provider == "anthropic" and model.base_url is None:
         from evalstone.models.batch.anthropic import AnthropicBatches  # noqa: PLC0415
 
-        return AnthropicBatches(judge)
-    raise ConfigError(f"evalstone supports no batch API for {judge.identity}; use {SUPPORTED}")
+        return AnthropicBatches(model)
+    raise ConfigError(f"evalstone supports no batch API for {model.identity}; use {SUPPORTED}")

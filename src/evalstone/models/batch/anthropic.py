@@ -31,10 +31,9 @@ from evalstone.models.openai_compatible import (
     Endpoint,
     shared_endpoint,
 )
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings
+from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import is_cut_off, refusal_of
 from evalstone.models.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
-from evalstone.questions.base import Question
 from evalstone.types import Usage
 
 VERSION = "2023-06-01"
@@ -59,13 +58,13 @@ class AnthropicBatches(BatchApi):
     most_bytes = 256_000_000
 
     def check(self) -> None:
-        self.judge.check_supported()
-        self.judge.check_key()
-        self.judge.check_url(self.url)
-        if self.judge.reasoning_effort:
-            raise ConfigError("Anthropic's batches don't support reasoning_effort: remove it from the judge")
-        if not self.judge.key:
-            raise ConfigError(f"{self.judge.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
+        self.model.check_supported()
+        self.model.check_key()
+        self.model.check_url(self.url)
+        if self.model.reasoning_effort:
+            raise ConfigError("Anthropic's batches don't support reasoning_effort: remove it from the settings")
+        if not self.model.key:
+            raise ConfigError(f"{self.model.model} needs a key: set the environment variable ANTHROPIC_API_KEY")
 
     @property
     def url(self) -> str:
@@ -73,25 +72,25 @@ class AnthropicBatches(BatchApi):
         return (os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").rstrip("/") + "/v1"
 
     def endpoint(self) -> Endpoint:
-        judge = self.judge
-        headers = {"x-api-key": judge.key, "anthropic-version": VERSION, **judge.sent_headers}
-        return shared_endpoint(judge, self.url, headers)
+        model = self.model
+        headers = {"x-api-key": model.key, "anthropic-version": VERSION, **model.sent_headers}
+        return shared_endpoint(model, self.url, headers)
 
     def payload(
         self,
-        question: Question[Any],
+        form: ReplyForm | None,
         messages: Sequence[ChatMessage],
-        settings: ModelSettings,
+        settings: RequestSettings,
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
         refused = capabilities.refused
-        form = max(capabilities.form(question.kind), WITHOUT_BOUNDS)  # structured outputs refuse bounds
-        if form > WITHOUT_BOUNDS or question.json_schema is None:
-            form = PROMPT  # there is no JSON mode
-            messages = with_form(messages, question, form)
+        level = max(capabilities.level(form), WITHOUT_BOUNDS)  # structured outputs refuse bounds
+        if form is None or level > WITHOUT_BOUNDS:
+            level = PROMPT  # there is no JSON mode
+            messages = with_form(messages, form, level)
         longest = SHORTER_REPLY if "max_tokens" in refused else LONGEST_REPLY
         payload: dict[str, Any] = {
-            "model": self.model,
+            "model": self.name,
             "max_tokens": settings.max_tokens or longest,
             "messages": [vars(message) for message in messages if message.role != "system"],
         }
@@ -99,21 +98,21 @@ class AnthropicBatches(BatchApi):
             payload["system"] = system
         if settings.temperature is not None and "temperature" not in refused:
             payload["temperature"] = settings.temperature
-        if form == WITHOUT_BOUNDS:
-            schema = without_bounds(question.json_schema)
+        if form is not None and level == WITHOUT_BOUNDS:
+            schema = without_bounds(form.schema)
             payload["output_config"] = {"format": {"type": "json_schema", "schema": schema}}
         return payload
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "params": payload}
 
-    def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
+    def learn(self, form: ReplyForm | None, sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         message = str(result.get("error", ""))
         if result["status"] != 400:
             return False
-        form = WITHOUT_BOUNDS if "output_config" in sent else PROMPT
+        level = WITHOUT_BOUNDS if "output_config" in sent else PROMPT
         again = "max_tokens" not in self.capabilities.refused or "max_tokens" not in message
-        return self.capabilities.learn_from(question.kind, form, sent, message) and again
+        return self.capabilities.learn_from(form.name if form else "", level, sent, message) and again
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"
@@ -121,7 +120,7 @@ class AnthropicBatches(BatchApi):
             "POST",
             "/messages/batches",
             body,
-            timeout=max(TRANSFER_TIMEOUT, self.judge.timeout),
+            timeout=max(TRANSFER_TIMEOUT, self.model.timeout),
             idempotent=False,
             feature=BATCH_API,
         )
@@ -147,12 +146,12 @@ class AnthropicBatches(BatchApi):
     async def results(self, state: BatchState) -> list[Result]:
         path = f"/messages/batches/{segment(state.remote)}/results"
         content = await self.get_file(path)
-        return await read_aside(len(content), _results, content, self.judge.max_reply_bytes)
+        return await read_aside(len(content), _results, content, self.model.max_reply_bytes)
 
     def read(self, body: Mapping[str, Any]) -> Completion:
         usage, cost = self.usage(body)
         if not isinstance(body.get("content"), list):
-            raise ProviderError(f"{self.judge.model} sent no message: {shown(body)}", usage=usage, cost=cost)
+            raise ProviderError(f"{self.model.model} sent no message: {shown(body)}", usage=usage, cost=cost)
         blocks = map(as_object, as_list(body.get("content")))
         text = "".join(as_text(block.get("text")) for block in blocks if block.get("type") == "text")
         stop_reason = body.get("stop_reason")
@@ -166,7 +165,7 @@ class AnthropicBatches(BatchApi):
         cached = as_count(data.get("cache_read_input_tokens"))
         uncached = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
         usage = Usage(uncached + cached, as_count(data.get("output_tokens")), cached, 1)
-        return usage, self.judge.price(usage) if known else None
+        return usage, self.model.price(usage) if known else None
 
 
 def _state(data: Mapping[str, Any]) -> BatchState:

@@ -10,7 +10,7 @@ import json
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.declarations import is_number
 from evalstone.models.batch import (
@@ -29,16 +29,15 @@ from evalstone.models.batch import (
 from evalstone.models.forms import ModelCapabilities
 from evalstone.models.openai_compatible import (
     Call,
-    ChatCompletions,
     Endpoint,
     chat_completion,
     chat_payload,
     chat_usage,
+    endpoint_of,
 )
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings
+from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import error_inside, refusal_of
 from evalstone.models.replies import as_count, as_list, as_object, as_text, read_aside, shown
-from evalstone.questions.base import Question
 from evalstone.types import Usage
 
 MARK = "evalstone_batch"
@@ -53,19 +52,19 @@ class OpenAIBatches(BatchApi):
     most_bytes = 200_000_000
 
     def check(self) -> None:
-        self.judge.check()
+        self.model.check()
 
     def endpoint(self) -> Endpoint:
-        return cast(ChatCompletions, self.judge.provider()).endpoint
+        return endpoint_of(self.model)
 
     def payload(
         self,
-        question: Question[Any],
+        form: ReplyForm | None,
         messages: Sequence[ChatMessage],
-        settings: ModelSettings,
+        settings: RequestSettings,
         capabilities: ModelCapabilities,
     ) -> dict[str, Any]:
-        return chat_payload(self.model, messages, question, settings, capabilities)
+        return chat_payload(self.name, messages, form, settings, capabilities)
 
     def line(self, custom_id: str, payload: Mapping[str, Any]) -> dict[str, Any]:
         return {"custom_id": custom_id, "method": "POST", "url": "/v1/chat/completions", "body": payload}
@@ -84,7 +83,7 @@ class OpenAIBatches(BatchApi):
         body, content_type = _form(name, lines)
         # Uploading a file twice is harmless: files cost nothing.
         headers = {"Content-Type": content_type}
-        timeout = max(TRANSFER_TIMEOUT, self.judge.timeout)
+        timeout = max(TRANSFER_TIMEOUT, self.model.timeout)
         call = Call("POST", "/files", body, headers, timeout=timeout, feature=BATCH_API)
         return id_of(self.endpoint().parsed(await self.endpoint().request_with_retries(call)))
 
@@ -112,7 +111,7 @@ class OpenAIBatches(BatchApi):
         entries: dict[str, Result] = {}
         for file in state.files:
             content = await self.get_file(f"/files/{segment(file)}/content")
-            for result in await read_aside(len(content), _results, content, self.judge.max_reply_bytes):
+            for result in await read_aside(len(content), _results, content, self.model.max_reply_bytes):
                 # If a request is in both files, the answer counts.
                 earlier = entries.setdefault(result.custom_id, result)
                 if earlier.body["status"] != 200:
@@ -120,10 +119,10 @@ class OpenAIBatches(BatchApi):
         return list(entries.values())
 
     def read(self, body: Mapping[str, Any]) -> Completion:
-        return chat_completion(self.model, body, self.judge.price)
+        return chat_completion(self.name, body, self.model.price)
 
     def usage(self, body: Mapping[str, Any]) -> tuple[Usage, float | None]:
-        return chat_usage(body, self.judge.price)
+        return chat_usage(body, self.model.price)
 
 
 def _results(content: bytes, limit: int) -> list[Result]:

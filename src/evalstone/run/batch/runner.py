@@ -18,9 +18,10 @@ from typing import Any
 from evalstone._core import sync
 from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefused, ProviderError, RunStopped
 from evalstone.judges.base import Judge
+from evalstone.judges.model import ModelJudge
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow, RunRow
-from evalstone.models.batch import BatchApi, BatchState, Finding, batch_api
+from evalstone.models.batch import SUPPORTED, BatchApi, BatchState, Finding, batch_api
 from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal
@@ -37,6 +38,13 @@ SETTLING = timedelta(minutes=1)
 """How long a provider may take to list a new batch."""
 
 _WATCH = 0.1
+
+
+def batch_judge(judge: Judge) -> ModelJudge:
+    """The judge of batches. Raises ConfigError for a judge that is no language model."""
+    if not isinstance(judge, ModelJudge):
+        raise ConfigError(f"the judge {judge.identity} has no batch API; use {SUPPORTED}")
+    return judge
 
 
 class BatchRunner:
@@ -56,7 +64,8 @@ class BatchRunner:
     session: BatchSession
 
     def __init__(self, judge: Judge, options: BatchOptions, budget: float | None) -> None:
-        self.api: BatchApi = batch_api(judge)
+        self.judge = batch_judge(judge)
+        self.api: BatchApi = batch_api(self.judge)
         self.api.check()
         self.options, self.budget = options, budget
         self._run = ""
@@ -70,7 +79,7 @@ class BatchRunner:
         """Open the provider's API until the stack is closed."""
         await stack.enter_async_context(self.api.opened())
         self.ledger = ledger
-        self.session = BatchSession(self.api, ledger, budget=self.budget)
+        self.session = BatchSession(self.judge, self.api, ledger, budget=self.budget)
 
     async def begin(self, run: str, records: Iterable[Record]) -> None:
         """Find batches whose submission was interrupted, and read finished ones. records: those of a resumed run."""
@@ -223,7 +232,7 @@ class BatchRunner:
         batch, chunk, lines, size = secrets.token_hex(8), list[Collected](), list[bytes](), 0
         for each in collected:
             name = f"{batch}-{each.question.fingerprint}"
-            line = self.api.request(name, each.question, *self.session.request_of(each.question, each.known))
+            line = self.api.request(name, each.question.reply_form, *self.session.request_of(each.question, each.known))
             if chunk and (len(chunk) >= self.api.most_requests or size + len(line) + 1 > self.api.most_bytes - 1000):
                 yield batch, chunk, lines
                 old, batch = batch, secrets.token_hex(8)

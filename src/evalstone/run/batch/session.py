@@ -16,13 +16,14 @@ from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, names_items, read_completion
-from evalstone.judges.model import opening_messages
+from evalstone.judges.model import ModelJudge, opening_messages, with_probabilities
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow, RunRow
 from evalstone.ledger.batches import batched_questions
 from evalstone.models.batch import BatchApi
 from evalstone.models.forms import ModelCapabilities
-from evalstone.models.provider import ChatMessage, Completion, ModelSettings, at_batch_price
+from evalstone.models.prices import at_batch_price
+from evalstone.models.provider import ChatMessage, Completion, RequestSettings
 from evalstone.models.replies import as_object, parsed_json
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price, unpriced
@@ -51,14 +52,15 @@ class BatchSession(Session):
     the budget, which sets `short`.
 
     Args:
-        api: The provider's batch API.
+        judge: The judge.
+        api: The batch API of the judge's provider.
         ledger: Stores batches and answers.
         budget: US dollars for all batches of the run.
     """
 
-    def __init__(self, api: BatchApi, ledger: AsyncLedger, *, budget: float | None = None) -> None:
-        super().__init__(api.judge, ledger=ledger)
-        self.api, self.store, self.limit = api, ledger, budget
+    def __init__(self, judge: ModelJudge, api: BatchApi, ledger: AsyncLedger, *, budget: float | None = None) -> None:
+        super().__init__(judge, ledger=ledger)
+        self.asked, self.api, self.store, self.limit = judge, api, ledger, budget
         self.collected: dict[str, Collected] = {}
         self.short = ""
         self._full = False
@@ -162,12 +164,13 @@ class BatchSession(Session):
 
     async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
         """The answer in a batch result. Raises AnswerPending if the question is retried, otherwise the error."""
-        question, retries = call.question, self.api.judge.retries
+        question, retries = call.question, self.asked.retries
         reply: Completion | None = None
         try:
-            reply = self.api.reply(question, body)
+            messages, settings = self.request_of(question, known)
+            reply = with_probabilities(question, self.api.reply(messages, body))
             drop = known.attempts >= retries or names_items(question, known.reply or "")
-            value, dropped = read_completion(question, reply, self.api.judge.settings_for(question), drop)
+            value, dropped = read_completion(question, reply, settings, drop)
             if (doubt := question.doubt(reply.text)) and known.error != doubt and known.attempts < retries:
                 raise ReplyError(doubt)
         except JudgeError as error:
@@ -177,7 +180,8 @@ class BatchSession(Session):
                 error.reply, error.usage, error.cost = reply.text[:MAX_REPLY], reply.usage, reply.cost
             raise self._retry(question, known, body, error, final=final) from None
         sent = self._sent_with(known)
-        self.api.capabilities.accept(question, sent.form(question.kind))
+        form = question.reply_form
+        self.api.capabilities.accept(form, sent.level(form))
         answer = JudgeAnswer(
             value=value,
             judge=self.identity,
@@ -186,11 +190,11 @@ class BatchSession(Session):
             cost=total_cost([known.cost, reply.cost]),
             confidence=reply.confidence,
             alternatives=reply.alternatives,
-            refused_settings=sent.refused_of(self.api.judge, question),
+            refused_settings=self.asked.reported(question, sent.refused_of(self.asked.settings_for(question))),
             detail=dropped,
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.spending.run))
-        observer().batched_call(self.api.judge, answer.usage, answer.cost)
+        observer().batched_call(self.asked, answer.usage, answer.cost)
         self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
 
@@ -198,8 +202,8 @@ class BatchSession(Session):
         self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError, *, final: bool
     ) -> EvalstoneError:
         """The error of an invalid result; AnswerPending if the question is retried. final: it isn't retried."""
-        sent = self.api.payload(question, *self.request_of(question, known), self._sent_with(known))
-        learned = not final and body["status"] != 200 and self.api.learn(question, sent, body)
+        sent = self.api.payload(question.reply_form, *self.request_of(question, known), self._sent_with(known))
+        learned = not final and body["status"] != 200 and self.api.learn(question.reply_form, sent, body)
         tried = replace(
             known,
             attempts=known.attempts + (not learned),
@@ -208,12 +212,12 @@ class BatchSession(Session):
         )
         if error.reply:
             tried = replace(tried, reply=error.reply, error=str(error))
-        if learned or (not final and self.api.may_pass(body) and tried.attempts <= self.api.judge.retries):
+        if learned or (not final and self.api.may_pass(body) and tried.attempts <= self.asked.retries):
             return self._collect(question, tried)
         # Only one record includes the cost. Other scorers with the same question get the error without it.
         first = question.fingerprint not in self._charged
         if first:
-            observer().batched_call(self.api.judge, tried.usage, tried.cost)
+            observer().batched_call(self.asked, tried.usage, tried.cost)
         self._charged.add(question.fingerprint)
         error.usage, error.cost = (tried.usage, tried.cost) if first else (NO_USAGE, 0.0)
         return error
@@ -223,7 +227,7 @@ class BatchSession(Session):
         if question.fingerprint not in self.collected and not self._full:
             amount = self._amount(question)
             if self.limit is not None and amount is None:
-                raise unpriced(self.api.judge)
+                raise unpriced(self.asked)
             if self.limit is not None and self._promised + (amount or 0.0) > self.limit:
                 self._full = True
                 self.spend()
@@ -233,14 +237,14 @@ class BatchSession(Session):
         return AnswerPending(self.short or f"{question.kind} goes into the next batch")
 
     def _amount(self, question: Question[Any]) -> float | None:
-        return at_batch_price(call_price(question, self.api.judge))
+        return at_batch_price(call_price(question, self.asked))
 
     def request_of(
         self, question: Question[Any], known: BatchedQuestion
-    ) -> tuple[Sequence[ChatMessage], ModelSettings]:
+    ) -> tuple[Sequence[ChatMessage], RequestSettings]:
         """The messages and settings of the next request for a question, considering its earlier attempts."""
-        settings = self.api.judge.settings_for(question)
-        opening = opening_messages(question, self.api.judge.instructions)
+        settings = self.asked.settings_for(question)
+        opening = opening_messages(question, self.asked.instructions)
         if not known.reply:
             return opening, settings
         return correction(opening, settings, question, known.reply, known.error or "", known.attempts)

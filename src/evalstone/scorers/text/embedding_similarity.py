@@ -7,7 +7,8 @@ from typing import Any, ClassVar, Protocol, cast
 from evalstone._core import sync
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.judges.base import Judge
-from evalstone.judges.embeddings import EmbeddingModel, as_vectors, cosine
+from evalstone.judges.embeddings import EmbeddingModel
+from evalstone.models.vectors import as_vectors, cosine
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.embeddings import CompareEmbeddings, Cosine
 from evalstone.scorers.base import TextSource

@@ -1,0 +1,138 @@
+"""The known providers of models, and how their models are reached."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING
+from urllib.parse import SplitResult, urlsplit
+
+from evalstone.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from evalstone.models.provider import ChatProvider
+
+CHAT = "evalstone.models.openai_compatible:ChatCompletions"
+"""The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
+LIBRARY = "evalstone.models.pydantic_ai:PydanticAI"
+"""The protocols that pydantic-ai speaks (the extra `providers`)."""
+PLUGINS = "evalstone.providers"
+"""The group of entry points with which installed packages add providers: a name, and a `ProviderInfo`."""
+
+
+@dataclass(frozen=True)
+class ProviderInfo:
+    """How to reach the models of a provider."""
+
+    base_url: str = ""
+    """The endpoint; empty if a library knows it."""
+    key: str = ""
+    """The environment variable with the API key; empty if no key is needed."""
+    base_url_from: tuple[str, ...] = ()
+    """Environment variables that override `base_url`."""
+    protocol: str = CHAT
+    """The `ChatProvider` that sends requests, as `module:class`. It is imported when a model is first used."""
+    unsupported: tuple[str, ...] = ()
+    """Settings that the protocol doesn't support."""
+    library_url_from: tuple[str, ...] = ()
+    """Environment variables from which the provider's library reads its endpoint."""
+    library_keys: tuple[str, ...] = ()
+    """Environment variables from which the provider's library reads other keys."""
+
+
+PROVIDERS: Mapping[str, ProviderInfo] = {
+    "anthropic": ProviderInfo(
+        key="ANTHROPIC_API_KEY",
+        protocol=LIBRARY,
+        unsupported=("seed", "logprobs"),
+        library_url_from=("ANTHROPIC_BASE_URL",),
+        library_keys=("ANTHROPIC_AUTH_TOKEN",),
+    ),
+    "bedrock": ProviderInfo(
+        protocol=LIBRARY,
+        unsupported=("seed", "logprobs"),
+        library_url_from=("AWS_ENDPOINT_URL_BEDROCK_RUNTIME", "AWS_ENDPOINT_URL"),
+        library_keys=("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_BEARER_TOKEN_BEDROCK"),
+    ),
+    "cerebras": ProviderInfo("https://api.cerebras.ai/v1", "CEREBRAS_API_KEY"),
+    "cohere": ProviderInfo(
+        key="CO_API_KEY",
+        protocol=LIBRARY,
+        unsupported=("reasoning_effort", "logprobs", "headers"),
+        library_url_from=("CO_BASE_URL",),
+    ),
+    "deepseek": ProviderInfo("https://api.deepseek.com/v1", "DEEPSEEK_API_KEY"),
+    "fireworks": ProviderInfo("https://api.fireworks.ai/inference/v1", "FIREWORKS_API_KEY"),
+    "google": ProviderInfo(
+        key="GOOGLE_API_KEY",
+        protocol=LIBRARY,
+        unsupported=("logprobs",),
+        library_url_from=("GOOGLE_GEMINI_BASE_URL",),
+        library_keys=("GEMINI_API_KEY",),
+    ),
+    "groq": ProviderInfo("https://api.groq.com/openai/v1", "GROQ_API_KEY"),
+    "llamacpp": ProviderInfo("http://127.0.0.1:8080/v1"),
+    "lmstudio": ProviderInfo("http://127.0.0.1:1234/v1"),
+    "mistral": ProviderInfo("https://api.mistral.ai/v1", "MISTRAL_API_KEY"),
+    "ollama": ProviderInfo("http://127.0.0.1:11434/v1", base_url_from=("OLLAMA_BASE_URL",)),
+    "openai": ProviderInfo("https://api.openai.com/v1", "OPENAI_API_KEY", ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
+    "openrouter": ProviderInfo("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "together": ProviderInfo("https://api.together.xyz/v1", "TOGETHER_API_KEY"),
+    "vllm": ProviderInfo("http://127.0.0.1:8000/v1", base_url_from=("VLLM_BASE_URL",)),
+    "xai": ProviderInfo("https://api.x.ai/v1", "XAI_API_KEY"),
+}
+
+
+@functools.lru_cache(maxsize=256)
+def split_model(name: str) -> tuple[str, str]:
+    """Split `openai/gpt-5.1` into provider and model. Raises ConfigError for an unknown provider or a missing slash."""
+    provider, slash, model = name.partition("/")
+    if not slash or not model:
+        raise ConfigError(f"a model is named provider/model, such as openai/gpt-5.1, not {name!r}")
+    if provider not in PROVIDERS and provider not in installed_providers():
+        message = unknown("provider", provider, [*PROVIDERS, *installed_providers()])
+        raise ConfigError(f"{message} (for any OpenAI-compatible server: vllm/{model} with a base_url)")
+    return provider, model
+
+
+def provider_info(model: str) -> ProviderInfo:
+    """How to reach a model, named provider/model. Raises ConfigError as `split_model` does."""
+    provider = split_model(model)[0]
+    return PROVIDERS.get(provider) or installed_providers()[provider]
+
+
+@functools.cache
+def installed_providers() -> Mapping[str, ProviderInfo]:
+    """The providers of installed packages. A package can't replace a known provider.
+
+    Raises ConfigError for an entry point that can't be loaded, or is no `ProviderInfo`.
+    """
+    providers: dict[str, ProviderInfo] = {}
+    for entry in entry_points(group=PLUGINS):
+        try:
+            info = entry.load()
+        except Exception as error:
+            raise ConfigError(f"the provider {entry.name} of {entry.value} can't be loaded: {error}") from error
+        if not isinstance(info, ProviderInfo):
+            raise ConfigError(f"the provider {entry.name} of {entry.value} must be a ProviderInfo, not {info!r}")
+        providers[entry.name] = info
+    return providers
+
+
+@functools.cache
+def protocol_class(protocol: str) -> type[ChatProvider]:
+    """The class of a protocol, `module:class`."""
+    module, _, name = protocol.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def url_parts(url: str) -> SplitResult:
+    """The parts of a URL. Raises ValueError if its host or port is invalid."""
+    parts = urlsplit(url)
+    (parts.hostname or "").encode("idna")
+    if parts.port == 0 or any(map(str.isspace, url)):
+        raise ValueError("white space, or port 0")
+    return parts

@@ -1,0 +1,117 @@
+"""Prices and context windows of models, from the genai-prices package. Nothing is downloaded."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from evalstone.models.catalog import PROVIDERS
+from evalstone.types import Usage
+
+if TYPE_CHECKING:
+    from genai_prices.types import ModelInfo
+
+SMALLEST_TIER = 16_000
+"""Input tokens below which prices per token are constant."""
+BATCH_PRICE = 0.5
+"""The price of a batch, as a share of the regular price, at OpenAI and Anthropic."""
+
+_UNLISTED = frozenset(name for name, info in PROVIDERS.items() if info.base_url and not info.key)
+"""Self-hosted servers: genai-prices doesn't list them, and importing it takes a third of a second."""
+
+
+def cost_of(usage: Usage, provider: str, model: str) -> float | None:
+    """The cost of one reply in US dollars; None if the model's price is unknown."""
+    if provider in _UNLISTED:
+        return None
+    if usage.input < SMALLEST_TIER:
+        rates = _rates(provider, model)
+        if rates is None:
+            return None
+        uncached, cached, output = rates
+        return (usage.input - usage.cached) * uncached + usage.cached * cached + usage.output * output
+    return _listed(provider, model)(usage)
+
+
+@functools.cache
+def cache_write_price(provider: str, model: str) -> float:
+    """US dollars that a token costs more if the provider writes it to its prompt cache; 0 if unknown."""
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    plain, written = (
+        genai_prices.Usage(input_tokens=1000),
+        genai_prices.Usage(input_tokens=1000, cache_write_tokens=1000),
+    )
+    try:
+        costs = [
+            genai_prices.calc_price(it, model_ref=model, provider_id=provider).total_price for it in (plain, written)
+        ]
+    except LookupError:
+        return 0.0
+    return float(costs[1] - costs[0]) / 1000
+
+
+@functools.cache
+def context_window(provider: str, model: str) -> int | None:
+    """The context window of a model in tokens, including the reply; None if unknown."""
+    info = _listed_model(provider, model)
+    return None if info is None else info.context_window
+
+
+@functools.cache
+def writes_no_text(provider: str, model: str) -> bool:
+    """Whether genai-prices lists a price for what a model reads, but none for what it writes.
+
+    These are embedding models, decision models, transcription and speech. Models without any price may be free.
+    """
+    info = _listed_model(provider, model)
+    prices = {} if info is None else vars(info.get_prices(datetime.now(UTC)))
+    listed = [name for name, price in prices.items() if price is not None and not name.startswith("_")]
+    return bool(listed) and not any(name.startswith(("output", "requests")) for name in listed)
+
+
+def _listed_model(provider: str, model: str) -> ModelInfo | None:
+    """What genai-prices lists of a model."""
+    if provider in _UNLISTED:
+        return None
+    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    try:
+        return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
+    except LookupError:
+        return None
+
+
+def at_batch_price(cost: float | None) -> float | None:
+    """The cost of a request as a part of a batch."""
+    return None if cost is None else cost * BATCH_PRICE
+
+
+@functools.cache
+def _rates(provider: str, model: str) -> tuple[float, float, float] | None:
+    """US dollars per uncached input, cached input and output token, for requests below the smallest price tier."""
+    price = _listed(provider, model)
+    costs = [price(Usage(1000, 0)), price(Usage(1000, 0, 1000)), price(Usage(0, 1000))]
+    uncached, cached, output = (None if cost is None else cost / 1000 for cost in costs)
+    if uncached is None or cached is None or output is None:
+        return None
+    return uncached, cached, output
+
+
+@functools.cache
+def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
+    """The price function of a model: from usage to US dollars, or to None if genai-prices doesn't list the model."""
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+
+    def price(usage: Usage) -> float | None:
+        tokens = genai_prices.Usage(
+            input_tokens=usage.input, output_tokens=usage.output, cache_read_tokens=usage.cached
+        )
+        try:
+            return float(genai_prices.calc_price(tokens, model_ref=model, provider_id=provider).total_price)
+        except LookupError:
+            return None
+
+    return price
