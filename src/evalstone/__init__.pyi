@@ -6,6 +6,7 @@ from evalstone import datasets as datasets
 from evalstone import errors as errors
 from evalstone import judges as judges
 from evalstone import live as live
+from evalstone import models as models
 from evalstone import otel as otel
 from evalstone import questions as questions
 from evalstone import results as results

@@ -117,7 +117,9 @@ def installed_providers() -> Mapping[str, ProviderInfo]:
         except Exception as error:
             raise ConfigError(f"the provider {entry.name} of {entry.value} can't be loaded: {error}") from error
         if not isinstance(info, ProviderInfo):
-            raise ConfigError(f"the provider {entry.name} of {entry.value} must be a ProviderInfo, not {info!r}")
+            raise ConfigError(
+                f"the provider {entry.name} of {entry.value} must be a ProviderInfo, not {type(info).__name__}"
+            )
         providers[entry.name] = info
     return providers
 
