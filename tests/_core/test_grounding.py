@@ -83,6 +83,12 @@ def test_what_does_not_stand_there_is_no_quotation(quote: str) -> None:
         assert not is_quoted(quote, ENGLISH.replace(".", ""))
 
 
+def test_a_quotation_may_begin_and_end_inside_a_line_of_a_script_without_spaces() -> None:
+    assert is_quoted("王建国", CHINESE)
+    assert is_quoted("王 建国", CHINESE)
+    assert not is_quoted("建王国", CHINESE)
+
+
 def test_full_width_letters_are_letters() -> None:
     assert is_quoted("ＡＤＡ", "Ada lived.")
 
