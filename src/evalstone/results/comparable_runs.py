@@ -33,7 +33,7 @@ def pair_runs(
 ) -> tuple[list[PairedScores], tuple[str, ...]]:
     """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
 
-    missing: which samples without a score in one of the runs are kept (`PairedScores.open`).
+    missing: which samples without a score in one of the runs are kept (`PairedScores.missing`).
 
     Raises:
         ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
@@ -42,7 +42,7 @@ def pair_runs(
     """
     scorers = _common_scorers(a, b)
     pairing = pair_samples(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := paired_scores(a, b, ours, theirs, pairing, missing)).known]
+    pairs = [pair for ours, theirs in scorers if (pair := paired_scores(a, b, ours, theirs, pairing, missing)).units]
     if not pairs:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(

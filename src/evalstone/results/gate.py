@@ -21,6 +21,7 @@ from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing, counts, pair_counts, undefined
+from evalstone.results.paired_scores import KnownPairs
 from evalstone.results.run import Run
 from evalstone.results.scores import (
     check_same_weights,
@@ -307,11 +308,9 @@ def _regression_checks(
         )
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):
-            filled = [[0.0 if value is None else value for value in values] for values in (before, after)]
-            paired = replace(
-                pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
-            )
-            columns = labeled_pairs(paired, both, same_outputs(baseline, run, pair.pairing))
+            first, second = ([0.0 if value is None else value for value in values] for values in (before, after))
+            paired = KnownPairs(samples, first, second, groups, criterion.weights)
+            columns = labeled_pairs(paired, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
             criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 
