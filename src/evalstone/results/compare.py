@@ -230,22 +230,16 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
         DataError: a sample changes by more than `max_change`.
     """
+    runs = letters_of((a, b, *others))
+    stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
-    stopped = any(run.drawn is not None for run in (a, b, *others))
-    if labels and stopped:
-        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
-    if labels and any(run.trials > 1 for run in (a, b, *others)):
-        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
-    if unpaired and labels:
-        raise ConfigError(
-            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
-        )
+    if labels:
+        _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):
         name = MARGIN if max_change is None else LARGEST_CHANGE
         raise ConfigError(f"{term(name, ...)} is for paired samples: leave it out, or {term('unpaired', True)}")
-    runs = letters_of((a, b, *others))
     settings = _Settings(a, missing, confidence, max_change, margin)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -302,6 +296,18 @@ def compare(
     )
 
 
+def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None:
+    """Raise ConfigError unless human labels can correct the differences of these runs."""
+    if stopped:
+        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
+    if any(run.trials > 1 for run in runs):
+        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
+    if unpaired:
+        raise ConfigError(
+            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
+        )
+
+
 class _Settings:
     """How scores are compared."""
 
@@ -337,21 +343,21 @@ def _compare_scorer(
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
     from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
-    info, confidence = pair.info, settings.confidence
+    info, confidence, columns = pair.info, settings.confidence, pair.columns
     options: dict[str, Any] = {
         "scale": info.scale,
         "confidence": confidence,
         "lower_is_better": info.lower_is_better,
     }
     if isinstance(pair, UnpairedScores):
-        unpaired = compare_unpaired(**pair.columns, **options)
+        unpaired = compare_unpaired(**columns, **options)
         if unpaired is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
     used, known = settings.of(info), pair.known
     named = tuple(zip(known.samples, known.a, known.b, strict=True))
     _check_changes(pair.title, named, used[LARGEST_CHANGE])
-    result = compare_pairs(**pair.columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
+    result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
         changes = tuple(
             Change(*named[place], pair.pairing.in_second(named[place][0]))
