@@ -584,10 +584,10 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/stats/test_gates.py",),
     ),
     Mutant(
-        "a gate takes the samples of a group for independent",
+        "a regression takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})",
-        "None",
+        "            pair.groups,\n            pair.weights,\n            stopped=",
+        "            None,\n            pair.weights,\n            stopped=",
         ("tests/results/test_gate.py",),
     ),
     Mutant(

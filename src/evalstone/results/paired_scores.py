@@ -111,11 +111,22 @@ class PairedScores(OfScorer):
 
 
 def paired_scores(
-    a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing, missing: Missing
+    a: Run,
+    b: Run,
+    ours: ScorerInfo,
+    theirs: ScorerInfo,
+    pairing: Pairing,
+    missing: Missing,
+    *,
+    by_trial: bool = False,
 ) -> PairedScores:
-    """A scorer's values in two runs. missing: which samples without a score in one of the runs are kept."""
+    """A scorer's values in two runs.
+
+    missing: which samples without a score in one of the runs are kept. by_trial: whether trials are paired one by one;
+    otherwise, a sample has the mean of its trials.
+    """
     first, second = scores_by_sample(a, ours.signature, missing), scores_by_sample(b, theirs.signature, missing)
-    if max(a.trials, b.trials) > 1:
+    if max(a.trials, b.trials) > 1 and not by_trial:
         first, second = first.by_sample, second.by_sample
     second = pairing.scores(second)
     in_both = [name for name in first.sample_of if name in second.sample_of]
