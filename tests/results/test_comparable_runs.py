@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate
+
+
+def run_of(output: str, *, keep: bool) -> Run:
+    rows = [{"id": str(number), "output": output} for number in range(6)]
+    return evaluate(rows, "contains(expected=Bern)", keep_reasoning=keep, ledger=None)
+
+
+REASONED = "<think>Is it Bern?</think>\nIt is."
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_runs_of_which_one_scores_the_reasoning_are_not_comparable(keep: bool) -> None:
+    a, b = run_of(REASONED, keep=keep), run_of(REASONED, keep=not keep)
+    with pytest.raises(ConfigError, match="keep_reasoning"):
+        compare(a, b)
+    with pytest.raises(ConfigError, match="keep_reasoning"):
+        gate(b, GateCriteria(max_regression={"contains": 0.1}), baseline=a)
+    assert compare(a, b, allow_mismatch=True)["contains"].result.mean_a == float(keep)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_runs_that_treat_the_reasoning_alike_are_comparable(keep: bool) -> None:
+    a = run_of(REASONED, keep=keep)
+    for b in (run_of(REASONED, keep=keep), run_of("It is Bern.", keep=not keep)):
+        assert compare(a, b).scorers
