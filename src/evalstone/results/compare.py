@@ -355,12 +355,12 @@ def _compare_scorer(
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
     used, known = settings.of(info), pair.known
-    named = tuple(zip(known.samples, known.a, known.b, strict=True))
-    _check_changes(pair.title, named, used[LARGEST_CHANGE])
+    rows = known.rows
+    _check_changes(pair.title, rows, used[LARGEST_CHANGE])
     result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
         changes = tuple(
-            Change(*named[place], pair.pairing.in_second(named[place][0]))
+            Change(*rows[place], pair.pairing.in_second(rows[place][0]))
             for place in biggest_changes(known.a, known.b, MAX_CHANGES)
         )
         yield ScorerComparison(

@@ -30,6 +30,11 @@ class KnownPairs:
     groups: Sequence[str] | None
     weights: Sequence[float] | None
 
+    @property
+    def rows(self) -> Sequence[tuple[str, float, float]]:
+        """The id and both values of each sample."""
+        return list(zip(self.samples, self.a, self.b, strict=True))
+
 
 @dataclass(frozen=True)
 class PairedScores(OfScorer):
