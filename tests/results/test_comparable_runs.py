@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate
+from tests.runs import run_of as run_with
 
 
 def run_of(output: str, *, keep: bool) -> Run:
@@ -28,3 +29,11 @@ def test_runs_that_treat_the_reasoning_alike_are_comparable(keep: bool) -> None:
     a = run_of(REASONED, keep=keep)
     for b in (run_of(REASONED, keep=keep), run_of("It is Bern.", keep=not keep)):
         assert compare(a, b).scorers
+
+
+def test_samples_that_a_comparison_leaves_out_are_not_those_of_its_slices() -> None:
+    metadata = [{"kind": kind} for kind in "xy" * 6]
+    a, b = run_with(["0.5"] * 12, metadata=metadata), run_with([*["0.5"] * 11, "skip"], metadata=metadata)
+    found = compare(a, b, slice_by="kind", missing="ignore", allow_mismatch=True)
+    assert [line.unpaired for line in found.scorers] == [1]
+    assert [(line.key, line.result.n, line.unpaired) for line in found.slices] == [("x", 6, 0), ("y", 5, 0)]
