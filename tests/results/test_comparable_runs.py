@@ -37,3 +37,20 @@ def test_samples_that_a_comparison_leaves_out_are_not_those_of_its_slices() -> N
     found = compare(a, b, slice_by="kind", missing="ignore", allow_mismatch=True)
     assert [line.unpaired for line in found.scorers] == [1]
     assert [(line.key, line.result.n, line.unpaired) for line in found.slices] == [("x", 6, 0), ("y", 5, 0)]
+
+
+def test_a_sample_with_several_trials_is_in_its_slice_once() -> None:
+    rows = [{"id": str(number), "input": "Bern", "metadata": {"kind": "xy"[number % 2]}} for number in range(12)]
+
+    def echo(input: str) -> str:
+        return input
+
+    def wrong(input: str) -> str:
+        return "Basel"
+
+    a, b = (evaluate(rows, "contains(expected=Bern)", target=each, trials=2, ledger=None) for each in (echo, wrong))
+    found = compare(a, b, slice_by="kind")
+    assert [(line.key, line.result.n, line.result.difference.mean) for line in found.slices] == [
+        ("x", 6, -1.0),
+        ("y", 6, -1.0),
+    ]
