@@ -54,3 +54,10 @@ def test_a_sample_with_several_trials_is_in_its_slice_once() -> None:
         ("x", 6, -1.0),
         ("y", 6, -1.0),
     ]
+
+
+def test_an_unpaired_comparison_counts_the_missing_scores_of_either_run() -> None:
+    whole, cut = run_with(["0.5"] * 12), run_with([*["0.5"] * 10, "fail", "fail"])
+    for both in ((whole, cut), (cut, whole)):
+        assert compare(*both, unpaired=True, allow_mismatch=True)["given"].result.missing == 2
+        assert compare(*both, unpaired=True, allow_mismatch=True, missing="ignore")["given"].result.missing == 0
