@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate
+from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate
+from tests.results.test_trials import run_of as run_of_trials
 from tests.runs import run_of as run_with
 
 
@@ -61,3 +62,10 @@ def test_an_unpaired_comparison_counts_the_missing_scores_of_either_run() -> Non
     for both in ((whole, cut), (cut, whole)):
         assert compare(*both, unpaired=True, allow_mismatch=True)["given"].result.missing == 2
         assert compare(*both, unpaired=True, allow_mismatch=True, missing="ignore")["given"].result.missing == 0
+
+
+def test_a_regression_pairs_trials_one_by_one() -> None:
+    whole = run_of_trials({f"s{n}": [1.0, 0.0] for n in range(8)}, id="a")
+    cut = run_of_trials({"s0": [0.0, Skipped("x")], **{f"s{n}": [1.0, 0.0] for n in range(1, 8)}}, id="b")
+    (found,) = gate(cut, GateCriteria(max_regression={"check": 0.2}), baseline=whole, missing="ignore").decisions
+    assert (found.n, found.estimate) == (15, pytest.approx(-1 / 15))
