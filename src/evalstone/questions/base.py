@@ -124,7 +124,7 @@ class Question(_Prompted, Generic[A]):
     tuple of texts) with a placeholder of the same name in the prompt's template. `settings` names the fields without a
     placeholder, which only affect parsing.
 
-    If `A` is a dataclass with the markers of reply.py, the schema, the validation and the example are derived from it.
+    If `A` is a dataclass with markers (markers.py), the schema, the validation and the example are derived from it.
     Any other `A` needs its own `json_schema` and `from_json`.
     """
 

@@ -29,11 +29,11 @@ TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
 def pair_runs(
-    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
+    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore", by_trial: bool = False
 ) -> tuple[list[PairedScores], tuple[str, ...]]:
     """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
 
-    missing: which samples without a score in one of the runs are kept (`PairedScores.open`).
+    missing, by_trial: as for `paired_scores`.
 
     Raises:
         ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
@@ -42,7 +42,8 @@ def pair_runs(
     """
     scorers = _common_scorers(a, b)
     pairing = pair_samples(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := paired_scores(a, b, ours, theirs, pairing, missing)).known]
+    every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
+    pairs = [pair for pair in every if pair.units]
     if not pairs:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(

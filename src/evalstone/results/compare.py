@@ -230,22 +230,16 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
         DataError: a sample changes by more than `max_change`.
     """
+    runs = letters_of((a, b, *others))
+    stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
-    stopped = any(run.drawn is not None for run in (a, b, *others))
-    if labels and stopped:
-        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
-    if labels and any(run.trials > 1 for run in (a, b, *others)):
-        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
-    if unpaired and labels:
-        raise ConfigError(
-            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
-        )
+    if labels:
+        _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):
         name = MARGIN if max_change is None else LARGEST_CHANGE
         raise ConfigError(f"{term(name, ...)} is for paired samples: leave it out, or {term('unpaired', True)}")
-    runs = letters_of((a, b, *others))
     settings = _Settings(a, missing, confidence, max_change, margin)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -302,6 +296,18 @@ def compare(
     )
 
 
+def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None:
+    """Raise ConfigError unless human labels can correct the differences of these runs."""
+    if stopped:
+        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
+    if any(run.trials > 1 for run in runs):
+        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
+    if unpaired:
+        raise ConfigError(
+            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
+        )
+
+
 class _Settings:
     """How scores are compared."""
 
@@ -337,44 +343,25 @@ def _compare_scorer(
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
     from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
-    info, confidence = pair.info, settings.confidence
+    info, confidence, columns = pair.info, settings.confidence, pair.columns
+    options: dict[str, Any] = {
+        "scale": info.scale,
+        "confidence": confidence,
+        "lower_is_better": info.lower_is_better,
+    }
     if isinstance(pair, UnpairedScores):
-        unpaired = compare_unpaired(
-            **pair.columns, scale=info.scale, confidence=confidence, lower_is_better=info.lower_is_better
-        )
+        unpaired = compare_unpaired(**columns, **options)
         if unpaired is not None:
             yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
         return
-    used = settings.of(info)
-    _check_changes(pair.title, pair.known, used[LARGEST_CHANGE])
-    open_pairs = pair.open
-    columns: tuple[Sequence[Any], ...] = (
-        [*pair.a, *open_pairs.a],
-        [*pair.b, *open_pairs.b],
-        [*((x, x) for x in pair.a), *open_pairs.ends_a],
-        [*((x, x) for x in pair.b), *open_pairs.ends_b],
-    )
-    if (places := pair.places) is not None:
-        order = sorted(range(len(columns[0])), key=[places[name] for name in pair.all_samples].__getitem__)
-        columns = tuple([column[place] for place in order] for column in columns)
-    result = compare_pairs(
-        columns[0],
-        columns[1],
-        scale=info.scale,
-        confidence=confidence,
-        groups=pair.groups and (*pair.groups, *(open_pairs.groups or ())),
-        weights=pair.weights and (*pair.weights, *(open_pairs.weights or ())),
-        lower_is_better=info.lower_is_better,
-        ends=(columns[2], columns[3]),
-        max_change=used[LARGEST_CHANGE],
-        margin=used[MARGIN],
-        stopped=places is not None,
-    )
+    used, known = settings.of(info), pair.known
+    rows = known.rows
+    _check_changes(pair.title, rows, used[LARGEST_CHANGE])
+    result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
-        names, before, after = zip(*pair.known, strict=True)
         changes = tuple(
-            Change(names[index], before[index], after[index], pair.pairing.in_second(names[index]))
-            for index in biggest_changes(before, after, MAX_CHANGES)
+            Change(*rows[place], pair.pairing.in_second(rows[place][0]))
+            for place in biggest_changes(known.a, known.b, MAX_CHANGES)
         )
         yield ScorerComparison(
             pair.title,
@@ -421,7 +408,7 @@ def _with_detectable(
     tests: the number of comparisons that p-values are corrected for; without a correction, 1.
     """
     pair = pairs.get((line.b, line.info.signature))
-    if pair is None or pair.weights is not None or pair.places is not None or line.verdict != "inconclusive":
+    if pair is None or pair.weights is not None or pair.stopped or line.verdict != "inconclusive":
         return line
     from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
     from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
@@ -429,11 +416,12 @@ def _with_detectable(
     result = line.result
     if not isinstance(result, Paired) or result.missing:
         return line
+    known = pair.known
     pilot = Pilot.of(
-        [after - before for before, after in zip(pair.a, pair.b, strict=True)],
+        [after - before for before, after in zip(known.a, known.b, strict=True)],
         scale=result.max_change or line.info.scale,
         pass_fail=result.mcnemar is not None,
-        groups=pair.groups,
+        groups=known.groups,
     )
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
@@ -464,7 +452,7 @@ def _corrected_difference(
 ) -> CorrectedDifference:
     from evalstone.stats.ppi import ppi_difference  # noqa: PLC0415 - numpy
 
-    arguments = labeled_pairs(pair, labels, same)
+    arguments = labeled_pairs(pair.known, pair.pairing, labels, same)
     result = ppi_difference(**arguments, scale=pair.info.scale, confidence=confidence)
     if result is None:
         raise ConfigError(f"{pair.title}: no sample was scored in both runs")

@@ -113,9 +113,10 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     pairs: list[PairedScores] = []
     drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
+        known = pair.known
         result = drift(
-            pair.a, pair.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance, groups=pair.groups,
-            weights=pair.weights,
+            known.a, known.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance, groups=known.groups,
+            weights=known.weights,
         )  # fmt: skip
         if result is not None:
             pairs.append(pair)

@@ -20,10 +20,10 @@ from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.missing_scores import Missing, check_missing, counts, pair_counts, undefined
+from evalstone.results.missing_scores import Missing, check_missing, counts, undefined
+from evalstone.results.paired_scores import KnownPairs
 from evalstone.results.run import Run
 from evalstone.results.scores import (
-    check_same_weights,
     group_labels,
     group_of,
     scores_by_sample,
@@ -272,13 +272,13 @@ def _regression_checks(
 ) -> Iterator[Criterion]:
     from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
-    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
-    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
     if run.trials != baseline.trials:
         raise ConfigError(
             f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a regression "
             "test needs the same number of trials in both"
         )
+    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch, missing=missing, by_trial=True)
+    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
     by_scorer = {pair.info_b: pair for pair in pairs}
     for name, margin in criteria.max_regression.items():
         info = run[name].info
@@ -286,32 +286,24 @@ def _regression_checks(
         if pair is None:
             raise ConfigError(f"maximum regression of {name}: no sample has a score in both runs")
         ours, theirs = pair.pairing.renamed(_by_sample(run, info)), _by_sample(baseline, pair.info)
-        samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
-        if unpaired := len(ours) + len(theirs) - 2 * len(samples):
+        if unpaired := len(ours.keys() ^ theirs.keys()):
             notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
-        samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
-        before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
-        groups = group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})
-        weights = pair.pairing.renamed(weight_of(ours.values()))
-        check_same_weights(samples, weight_of(theirs.values()), weights)
         criterion = MaxRegression(
             name,
-            after,
-            before,
+            pair.b,
+            pair.a,
             margin,
             info.scale,
             info.lower_is_better,
-            groups,
-            weight_column(samples, weights),
-            stopped=run.drawn is not None or baseline.drawn is not None,
+            pair.groups,
+            pair.weights,
+            stopped=pair.stopped,
         )
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):
-            filled = [[0.0 if value is None else value for value in values] for values in (before, after)]
-            paired = replace(
-                pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
-            )
-            columns = labeled_pairs(paired, both, same_outputs(baseline, run, pair.pairing))
+            first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
+            paired = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
+            columns = labeled_pairs(paired, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
             criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 

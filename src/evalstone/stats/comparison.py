@@ -185,17 +185,17 @@ def compare_pairs(
     whole = all(np.all(np.isin(x, (0.0, scale))) for x in (before, after, *map(np.abs, either_end)))
     passes = whole and groups is None and weights is None and reach == scale and not stopped
     changed = mcnemar(wins, losses) if passes else None
-    sides = (
-        _Stopped(either_end, reach, confidence)
+    inference = (
+        _StoppedMeanDifference(either_end, reach, confidence)
         if stopped
-        else _Sides(either_end, reach, confidence, groups, weights, passes)
+        else _MeanDifference(either_end, reach, confidence, groups, weights, passes)
     )
     return Comparison(
         n=n,
         mean_a=weighted_average(own_weights, before.tolist()),
         mean_b=weighted_average(own_weights, after.tolist()),
-        difference=sides.interval(weighted_average(own_weights, d.tolist()), n, groups and _some(groups, known)),
-        test=sides.test,
+        difference=inference.interval(weighted_average(own_weights, d.tolist()), n, groups and _some(groups, known)),
+        test=inference.test,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
@@ -203,8 +203,8 @@ def compare_pairs(
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(_some(groups, known))),
         caution=_caution(d, changed),
-        missing=sides.missing,
-        equivalence=None if margin is None else sides.equivalence(margin),
+        missing=inference.missing,
+        equivalence=None if margin is None else inference.equivalence(margin),
         max_change=max_change,
         margin=margin,
     )
@@ -239,7 +239,7 @@ def _lowest_and_highest(
     return lowest, highest
 
 
-class _Sides:
+class _MeanDifference:
     """Inference about the mean difference, with missing differences at their lowest and at their highest."""
 
     def __init__(
@@ -302,8 +302,8 @@ class _Sides:
         return PairedTest("two one-sided tests of the mean difference", p)
 
 
-class _Stopped:
-    """The same for pairs whose number depends on their scores, in the order in which they were drawn."""
+class _StoppedMeanDifference:
+    """`_MeanDifference` for pairs whose number depends on their scores, in the order in which they were drawn."""
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence
