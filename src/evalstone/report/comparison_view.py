@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evalstone._core.display import (
-    count,
+    by_text,
     digits_for,
-    limits,
     listed,
     number,
     p_value,
@@ -17,9 +16,9 @@ from evalstone._core.display import (
     percents,
     sentences,
     signed,
+    tests_used,
 )
 from evalstone._core.terms import term
-from evalstone.report.corrected_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -35,20 +34,27 @@ from evalstone.report.view import (
     Table,
     Tone,
     View,
-    by_text,
     direction,
     table,
-    tests_used,
     words,
 )
 from evalstone.results.compare import Change, Comparison, ScorerComparison
-from evalstone.results.comparison_text import VERDICTS, about_samples, difference, left_out, ranks_text, sizes, wins
+from evalstone.results.comparison_text import (
+    VERDICTS,
+    comparison_notes,
+    difference,
+    left_out,
+    people_cells,
+    people_header,
+    sizes,
+    slices_text,
+    wins,
+)
 from evalstone.results.drift import DriftResult, ScorerDrift
-from evalstone.results.human_labels import CorrectedDifference, judged_only
+from evalstone.results.human_labels import CorrectedDifference
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.run import OfScorer, Run, sample_notes
 from evalstone.stats.comparison import Comparison as PairedComparison
-from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score
 
@@ -69,13 +75,13 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
         tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
         sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
-            details.append(_sliced(sliced, name, reach))
-    sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
+            details.append(_sliced(sliced, name, reach, slices_text(comparison)))
+    sections[-1] = replace(sections[-1], notes=tuple(comparison_notes(comparison)))
     names = comparison.names
     return View(
         name="Comparison",
         lead=listed(f"{name}: {names.get(name) or run.id}" for name, run in comparison.runs.items()),
-        warnings=sentences(*comparison.notes),
+        warnings=sentences(*comparison.warnings),
         sections=tuple(sections),
         examples=tuple(_changes(comparison, most)),
         details=tuple(details),
@@ -113,32 +119,14 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
 
 def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
     """The differences according to human labels, next to those of the judge's scores."""
-    columns = (
-        words("scorer"),
-        Column("judge only"),
-        Column("corrected"),
-        words(f"{100 * lines[0].confidence:g}% CI"),
-        Column("p"),
-        words("labeled"),
-        words("verdict"),
-    )
+    columns = [
+        Column(title) if title in ("judge only", "corrected", "p") else words(title) for title in people_header(lines)
+    ]
     rows: list[Sequence[Cell]] = []
     for line in lines:
-        result, digits = line.result, digits_for(line.info.scale)
-        verdict, tone = VERDICTS[line.verdict], TONES[line.verdict]
-        raw, estimate = result.raw, result.estimate
-        interval = "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True)
-        rows.append(
-            (
-                Cell(line.title),
-                Cell("-" if raw is None else signed(raw.mean, digits)),
-                Cell("-" if estimate is None else signed(estimate.mean, digits), "strong"),
-                Cell(interval),
-                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
-                Cell(f"{result.labeled:,} of {result.n:,}"),
-                Cell(verdict if estimate is not None else "too few labels", tone),
-            )
-        )
+        title, raw, corrected, *others, verdict = map(Cell, people_cells(line))
+        corrected, verdict = replace(corrected, tone="strong"), replace(verdict, tone=TONES[line.verdict])
+        rows.append((title, raw, corrected, *others, verdict))
     return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
@@ -185,7 +173,7 @@ def _rounded_up(value: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 1.02)
 
 
-def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
+def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float], note: str) -> Section:
     lead = [
         f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.mean)} "
         f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
@@ -195,52 +183,7 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
     lead = lead or ["No significant difference in any slice."]
     legend = "The axes are those of the comparison above; intervals that exceed them are cut off."
     tables = (_table(lines, name, reach),)
-    return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    """How p-values are computed, the results of other tests, and what is missing or small."""
-    paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
-    changed = [(line, result) for line, result in paired if result.ties < result.n]
-    tests: dict[str, dict[str, None]] = {}
-    for line in [line for line, _ in changed] or comparison.scorers:
-        tests.setdefault(line.result.test.name, {})[line.title] = None
-    p = f"{tests_used(tests)}; {comparison.correction_text}"
-    if paired or not comparison.scorers:
-        yield f"Differences are paired by sample: each run minus A. p: {p}."
-    else:
-        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
-    if comparison.corrected:
-        yield (
-            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
-            "outputs differ and have a label in both runs. They must be a random selection; equal outputs need none."
-        )
-        yield from (
-            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
-            for line in comparison.corrected
-            for text in _about_labels(line.result, line.info.scale)
-        )
-    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
-    labeled = {(line.title, line.b) for line in comparison.corrected}
-    if judged and not all((line.title, line.b) in labeled for line in judged):
-        weighted = any(line.result.difference.effective is not None for line in judged)
-        correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
-        yield f"This compares the judge's means, not what people would say{correct}."
-    yield from ranks_text(comparison)
-    if any(result.difference.effective is not None for _, result in paired):
-        yield "Means are weighted; wins, ties and losses are counts."
-    about = (
-        (f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in about_samples(line)
-    )
-    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
-
-
-def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
-    """Whether labels are missing, and how much more labels would help."""
-    if result.estimate is None:
-        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
-    else:
-        yield from filter(None, (result.caution, more_labels(result, scale)))
+    return Section(f"{name} vs. A by slice", tuple(lead), tables, notes=(note,), legend=(legend,), folded=True)
 
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:

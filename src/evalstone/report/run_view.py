@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import (
+    by_text,
     count,
     digits_for,
     ended,
@@ -25,6 +26,7 @@ from evalstone._core.display import (
     sentence,
     shortlist,
     signed,
+    tests_used,
 )
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
@@ -42,11 +44,9 @@ from evalstone.report.view import (
     Section,
     Table,
     View,
-    by_text,
     direction,
     interval_cells,
     table,
-    tests_used,
     words,
 )
 from evalstone.results.grounding_labels import check_grounding

@@ -273,7 +273,8 @@ def _regression_checks(
     from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
-    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
+    texts = (*differences.warnings, *differences.notes)
+    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in texts))
     if run.trials != baseline.trials:
         raise ConfigError(
             f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a regression "
