@@ -114,9 +114,7 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
     more = found.decisions[0].more_samples
     view = gate_view(found)
     verdict = view.sections[0].tables[0].rows[0][-1]
-    assert f"1 sample without a score may decide it, or about {more:,} more samples at the next look (look=2)" in str(
-        verdict
-    )
+    assert f"1 missing score may decide it, or about {more:,} more samples at the next look (look=2)" in str(verdict)
     assert view.sections[0].notes[0].startswith("given: 1 sample without a score counts")
     assert not any("prediction-powered" in note for note in view.sections[0].notes)
 
@@ -152,7 +150,8 @@ def test_drift_is_shown_with_its_verdict() -> None:
     shifted = [replace(r, outcome=Score((r.value or 0.0) + 0.1)) for r in run]
     drifted = drift_view(judge_drift(run, replace(run, records=tuple(shifted))))
     (row,) = drifted.sections[0].tables[0].rows
-    assert (row[0].text, row[3].text, row[6].text, row[-1].text) == ("given", "+0.100", "100%", "drifted")
+    assert (row[0].text, row[1].text, row[4].text, row[-1].text) == ("given", "80", "+0.100", "drifted")
+    assert row[7].text == "100%"
     assert "drifted" in "".join(page(drifted))
 
 

@@ -398,21 +398,12 @@ def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() 
     assert not any("not used" in note for note in gate(run, criteria).notes)
 
 
-def test_a_gate_of_clustered_samples_says_so_and_promises_nothing_of_independent_ones() -> None:
+def test_a_gate_of_clustered_samples_says_so() -> None:
     alone = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}))
     pairs = [{"group": f"g{place // 2}"} for place in range(len(MIXED))]
     found = gate(run_of(MIXED, metadata=pairs), GateCriteria(minimum={"given": 0.5}))
     assert (alone.decisions[0].groups, found.decisions[0].groups) == (None, (len(MIXED) + 1) // 2)
-    told = ["\n".join(lines(gate_view(one))).replace("\\", "") for one in (alone, found)]
-    assert f"{len(MIXED)} ({(len(MIXED) + 1) // 2} clusters)" in told[1]
-    assert ["In simulations" in text for text in told] == [True, False]
-
-
-@pytest.mark.parametrize(("n", "shown"), [(2, ""), (7, ""), (8, "8 samples"), (50, "50 samples"), (500, "300 samples")])
-def test_simulations_are_quoted_for_the_sizes_that_were_simulated(n: int, shown: str) -> None:
-    found = gate(run_of([0.5] * n), GateCriteria(minimum={"given": 0.4}))
-    text = "\n".join(lines(gate_view(found)))
-    assert (f"In simulations with about {shown}" in text) if shown else ("In simulations" not in text)
+    assert f"{len(MIXED)} ({(len(MIXED) + 1) // 2} clusters)" in str(found)
 
 
 def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> None:

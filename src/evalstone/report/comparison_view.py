@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evalstone._core.display import (
-    by_text,
     digits_for,
     listed,
     number,
@@ -16,9 +15,7 @@ from evalstone._core.display import (
     percents,
     sentences,
     signed,
-    tests_used,
 )
-from evalstone._core.terms import term
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -43,17 +40,17 @@ from evalstone.results.comparison_text import (
     VERDICTS,
     comparison_notes,
     difference,
-    left_out,
     people_cells,
     people_header,
     sizes,
     slices_text,
     wins,
 )
-from evalstone.results.drift import DriftResult, ScorerDrift
+from evalstone.results.drift import DriftResult, ScorerDrift, drift_notes
 from evalstone.results.human_labels import CorrectedDifference
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run, sample_notes
+from evalstone.results.quality_text import power_notes, power_table
+from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score
@@ -255,10 +252,10 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    confidence = result.scorers[0].drift.comparison.difference.confidence
+    confidence = result.confidence
     columns = (
         words("scorer"),
-        *map(Column, ("before", "now", "change")),
+        *map(Column, ("n", "before", "now", "change")),
         words(f"{100 * confidence:g}% CI"),
         *map(Column, ("p", "changed", f"{100 * confidence:g}% CI", "largest change")),
         words("drift"),
@@ -266,39 +263,14 @@ def drift_view(result: DriftResult) -> View:
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
-    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
-    adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
-    weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
-    tests: dict[str, list[str]] = {}
-    for one in result.scorers:
-        test = one.drift.test.name
-        if one.drift.comparison.difference.effective is not None:
-            test = "test of the weighted mean change"
-        elif test.startswith("Wilcoxon"):
-            test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
-        tests.setdefault(test, []).append(one.title)
-    rule = (
-        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
-        f"Stable: the interval of the mean change is within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to tell. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
-    )
-    about = ((one.title, text) for one in result.scorers for text in _about_anchors(one))
-    notes = (rule, *by_text(about, len(rows), "All scorers"))
     runs = {"Before": result.before, "Now": result.now}
     return View(
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for run in runs.values())),
-        sections=(Section("Drift", tables=(scores,), notes=notes),),
+        sections=(Section("Drift", tables=(scores,), notes=tuple(drift_notes(result))),),
         facts=tuple(_run_fact(name, run) for name, run in runs.items()),
         footer=FOOTER,
     )
-
-
-def _about_anchors(one: ScorerDrift) -> Iterator[str]:
-    """Notes on the anchors of a scorer."""
-    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
-    if one.unpaired:
-        yield left_out(one.unpaired, "anchor")
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
@@ -306,6 +278,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     mark: Tone = "unsure" if tone == "bad" else "dim"  # drift is neither better nor worse
     return (
         Cell(one.title),
+        Cell(f"{result.n:,}"),
         *_difference_cells(one, result, "change", verdict, mark, reach),
         Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed.mean)),
@@ -320,51 +293,12 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
 
 def power_view(analysis: PowerAnalysis) -> View:
     """How many samples two runs need: one row per scorer."""
-    columns = (
-        Column("scorer", numeric=False),
-        Column("samples needed"),
-        Column("80% range"),
-        Column("pilot samples"),
-        Column("std. deviation"),
-        Column("minimum detectable difference"),
-    )
-    rows = [
-        (
-            Cell(one.title),
-            Cell(f"{one.plan.needed:,}", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
-            Cell(f"{one.plan.n:,}"),
-            Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable)),
-        )
-        for one in analysis
-    ]
+    (_, *titles), *rows = power_table(analysis)
+    columns = (Column("scorer", numeric=False), *map(Column, titles))
+    cells = tuple((Cell(name), Cell(needed, "strong"), *map(Cell, others)) for name, needed, *others in rows)
     return View(
         name="Sample size",
-        lead=f"to detect a true difference of {analysis.difference:g} with a power of {analysis.power:.0%}",
-        sections=(
-            Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
-        ),
+        lead=f"to detect a true difference of {analysis.difference:g} with a power of {percent(analysis.power)}",
+        sections=(Section("", tables=(Table("Samples needed", columns, cells),), notes=tuple(power_notes(analysis))),),
         footer=FOOTER,
     )
-
-
-def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
-    if analysis.baseline is not None:
-        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
-    else:
-        yield (
-            "Both runs score the same samples. Their scores are assumed to be uncorrelated, which usually gives far "
-            f"too many samples; add {term('baseline', ...)} with a second pilot run."
-        )
-    yield "80% range: contains the number that is actually needed in at least 80% of pilots."
-    tests: dict[str, list[str]] = {}
-    for one in analysis:
-        tests.setdefault(one.plan.test, []).append(one.title)
-    for test, titles in tests.items():
-        yield f"Planned for the {test}: {', '.join(titles)}."
-    for one in analysis:
-        if one.plan.groups is not None:
-            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
-        if one.plan.caution:
-            yield f"{one.title}: {one.plan.caution}."

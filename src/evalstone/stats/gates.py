@@ -14,7 +14,7 @@ simulated error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -42,9 +42,6 @@ from evalstone.types import reaches
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate", "require"]
 POWER = 0.8
-SIMULATED: Mapping[int, float] = {8: 0.035, 30: 0.049, 100: 0.048, 300: 0.049}
-"""By number of samples, the largest rate of wrong passes at alpha = 0.05 over all populations of `bench/coverage.py`
-(gates) whose true mean is at the threshold. The worst cases are pass rates, for which it is computed exactly."""
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
@@ -223,14 +220,6 @@ def alpha_at_look(alpha: float, look: int) -> float:
     """
     # Divided last, since 0.8 * 0.05 is 0.04000000000000001.
     return 4 * alpha / 5 if look == 1 else alpha / (5 * 2 ** (look - 1))
-
-
-def simulated_error(n: int) -> float:
-    """The largest simulated rate of wrong passes of one check at alpha = 0.05, with about n samples."""
-    sizes = sorted(SIMULATED)
-    around = {max((size for size in sizes if size <= n), default=sizes[0])}
-    around.add(min((size for size in sizes if size >= n), default=sizes[-1]))
-    return max(SIMULATED[size] for size in around)
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
