@@ -130,9 +130,8 @@ def test_a_comparison_says_what_was_declared() -> None:
     equivalent = compare(a, b, margin=0.05)
     assert "given: equivalent: the means differ by less than 0.05 (p < 0.001, two one-sided tests)." in str(equivalent)
     assert equivalent["given"].to_dict()["margin"] == 0.05
-    assert "given: not shown to differ by less than 0.001 (p = 1.000, two one-sided tests)." in str(
-        compare(a, b, margin=0.001)
-    )
+    told = "given: not shown to be equivalent: the means may differ by 0.001 or more (p = 1.000, two one-sided tests)."
+    assert told in str(compare(a, b, margin=0.001))
     declared = compare(a, b, max_change=0.1)
     assert "given: p and the interval hold if no sample's score can change by more than 0.1." in str(declared)
     assert "equivalent" not in str(declared)
@@ -206,6 +205,14 @@ def test_a_score_that_is_undefined_in_every_run_counts_nowhere() -> None:
     with_undefined = compare(*(run_of([*answers, *["skip"] * 5]) for answers in plain))
     assert with_undefined.all_runs == alone.all_runs
     assert [line.result for line in with_undefined.scorers] == [line.result for line in alone.scorers]
+
+
+def test_a_score_that_is_undefined_in_two_of_three_runs_counts_in_their_comparison_nowhere() -> None:
+    rest = ["0"] * 10 + ["1"] * 10, ["1"] * 20, ["0"] * 10 + ["1"] * 10
+    found = compare(*(run_of([first] * 5 + of) for first, of in zip(("skip", "skip", "1"), rest, strict=True)))
+    pairs = {(pair.a, pair.b): pair.comparison for pair in found.all_runs["given"].pairs}
+    assert [pairs["A", one.b] for one in found.scorers] == [one.result for one in found.scorers]
+    assert [pair.missing for pair in pairs.values()] == [0, 5, 5]
 
 
 def test_a_slice_s_size_is_the_number_of_its_groups_with_a_score_in_both_runs() -> None:

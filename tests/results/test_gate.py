@@ -8,7 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, Score, Scorer, compare, evaluate, gate, judge_drift, sample_size
+from evalstone import (
+    ConfigError,
+    DataError,
+    GateCriteria,
+    Run,
+    Score,
+    Scorer,
+    compare,
+    evaluate,
+    gate,
+    judge_drift,
+    sample_size,
+)
 from evalstone.report.gate_view import gate_view
 from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
@@ -388,6 +400,40 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     assert not any("labels=" in note for note in gate(heavy, criteria, baseline=heavy).notes)
     assert any("the test is of the judge's mean" in note for note in gate(heavy, criteria, baseline=heavy).notes)
     assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
+
+
+def test_a_declared_largest_change_decides_a_regression_with_fewer_samples() -> None:
+    before = run_of([str(0.6 + n % 5 / 20) for n in range(60)])
+    after = run_of([str(0.62 + n % 5 / 20 + (-1) ** n / 50) for n in range(60)])
+    criteria = GateCriteria(max_regression={"given": 0.01})
+    whole = gate(after, criteria, baseline=before)
+    assert whole.verdict == "inconclusive"
+    for change in (0.1, {"given": 0.1}):
+        found = gate(after, criteria, baseline=before, max_change=change)
+        (decision,) = found.decisions
+        assert (found.verdict, decision.estimate) == ("pass", pytest.approx(0.02))
+        assert decision.low is not None
+        assert decision.low > (whole.decisions[0].low or 0.0) + 0.02
+        assert "can change by more than 0.1" in found.notes[-1]
+
+
+def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression() -> None:
+    before, after = run_of(["0.5"] * 8, [Given(), Harm()]), run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()])
+    regression, minimum = GateCriteria(max_regression={"given": 0.01}), GateCriteria(minimum={"given": 0.1})
+    with pytest.raises(DataError, match=r"max_change=0.2, but given of sample 's8' changes by 0.25"):
+        gate(after, regression, baseline=before, max_change=0.2)
+    refused: list[tuple[GateCriteria, float | dict[str, float], str]] = [
+        (regression, {"harm": 0.3}, "max_change of harm is for the difference from a baseline"),
+        (minimum, 0.3, "max_change of given is for the difference from a baseline: set max_regression too"),
+        (regression, 2.0, r"max_change of given must be above 0 and at most 1, not 2"),
+        (GateCriteria(max_regression={"given": 0.4}), 0.3, "the maximum regression must be below max_change, 0.3"),
+    ]
+    for criteria, change, problem in refused:
+        with pytest.raises(ConfigError, match=problem):
+            gate(after, criteria, baseline=before, max_change=change)
+    labels = {"given": {"s1": 1.0, "s2": 0.0}}
+    with pytest.raises(ConfigError, match="max_change is of the judge's scores, which human labels correct"):
+        gate(after, regression, baseline=before, max_change=0.3, labels=labels, baseline_labels=labels)
 
 
 def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() -> None:

@@ -336,6 +336,7 @@ def gate(
         ),
     ] = None,
     missing: options.Missing = None,
+    max_change: options.MaxChange = None,
     labels: Annotated[
         Values,
         option("--labels SCORER=FILE", "Test means corrected with human labels (id, label). Repeatable."),
@@ -399,6 +400,7 @@ def gate(
         alpha=alpha,
         look=look,
         missing=cast("Missing", missing or "worst"),
+        max_change=_by_title(loaded, max_change, "--max-change"),
         allow_mismatch=allow_mismatch,
         labels=human,
         baseline_labels=theirs,

@@ -326,7 +326,8 @@ class _Settings:
         self.missing: Missing = missing
         self.confidence = confidence
         self._by_setting = {
-            name: _by_scorer(run, name, value) for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
+            name: setting_by_scorer(run, name, value)
+            for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
         }
 
     def of(self, info: ScorerInfo) -> dict[str, float | None]:
@@ -334,7 +335,7 @@ class _Settings:
         return {name: of_scorers.get(info.signature) for name, of_scorers in self._by_setting.items()}
 
 
-def _by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
+def setting_by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
     """A setting by the scorers' signatures. Raises ConfigError for values outside the scale."""
     if value is None:
         return {}
@@ -374,7 +375,7 @@ def _compare_scorer(
             )
         return
     used = settings.of(info)
-    _check_changes(pair.title, pair.known, used[LARGEST_CHANGE])
+    check_changes(pair.title, pair.known, used[LARGEST_CHANGE])
     open_pairs = pair.open
     columns: tuple[Sequence[Any], ...] = (
         [*pair.a, *open_pairs.a],
@@ -426,7 +427,7 @@ def _without(a: Sequence[Ends], b: Sequence[Ends]) -> tuple[int, int]:
     return in_a, in_b
 
 
-def _check_changes(
+def check_changes(
     title: str, changes: Iterable[tuple[str, float, float]], most: float | None, *, times: int = 1
 ) -> None:
     """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
@@ -558,7 +559,7 @@ def _compare_all(
         for one, other in itertools.combinations([*columns][1:], 2):
             both = zip(common, columns[one], columns[other], strict=True)
             known = [(name, x, y) for name, x, y in both if x is not None and y is not None]
-            _check_changes(title, known, largest_change, times=2)
+            check_changes(title, known, largest_change, times=2)
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
             columns,
@@ -568,6 +569,7 @@ def _compare_all(
             weights=weight_column(common, scores["A"].weight_of),
             lower_is_better=info.lower_is_better,
             ends={letter: [of.ends_of(sample) for sample in common] for letter, of in scores.items()},
+            undefined={letter: [sample in of.undefined for sample in common] for letter, of in scores.items()},
             max_change=largest_change,
         )
         if result is not None:

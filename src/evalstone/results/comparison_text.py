@@ -190,10 +190,12 @@ def _about_declared(line: ScorerComparison, result: PairedComparison) -> Iterato
     if result.max_change is not None:
         yield f"p and the interval hold if no sample's score can change by more than {result.max_change:g}."
     if line.adjusted_equivalence is not None and result.margin is not None:
-        shown = "equivalent: the means" if line.verdict == "equivalent" else "not shown to"
+        equivalent = line.verdict == "equivalent"
+        within = f"the means {'differ by less than' if equivalent else 'may differ by'} {result.margin:g}"
+        shown = f"equivalent: {within}" if equivalent else f"not shown to be equivalent: {within} or more"
         p = p_value(line.adjusted_equivalence)
         tests = f"p {p if p.startswith('<') else f'= {p}'}, two one-sided tests"
-        yield f"{shown} differ by less than {result.margin:g} ({tests})."
+        yield f"{shown} ({tests})."
 
 
 def ranks_text(comparison: Comparison) -> Iterator[str]:

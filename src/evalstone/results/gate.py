@@ -17,6 +17,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.comparable_runs import pair_runs, same_outputs
+from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
@@ -112,6 +113,7 @@ def gate(
     alpha: float | None = 0.05,
     look: int = 1,
     missing: Missing = "worst",
+    max_change: BySetting = None,
     allow_mismatch: bool = False,
     labels: Mapping[str, Labels] | None = None,
     baseline_labels: Mapping[str, Labels] | None = None,
@@ -135,6 +137,8 @@ def gate(
             the best in tests for a fail. "failed" does so for failures and missing answers of the judge, and leaves out
             samples with an undefined score. "ignore" leaves out all of them. For regressions, samples with an undefined
             score in both runs are always left out.
+        max_change: the largest possible change of a sample's score from the baseline, for all scorers with a maximum
+            regression or by scorer, as for `compare`. Declare it before you look at the scores.
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
         labels: human scores of some of the run's samples by scorer and sample ID (`load_labels`). For these scorers,
             means and pass rates are corrected for the judge's errors before testing (`corrected`).
@@ -142,7 +146,8 @@ def gate(
 
     Raises:
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
-            fit its scorer, or alpha, look or missing is out of range.
+            fit its scorer, or alpha, look, missing or max_change is out of range.
+        DataError: a sample changes by more than `max_change`.
     """
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
@@ -167,6 +172,7 @@ def gate(
         )
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, term(check))
+    largest = _largest_changes(run, criteria, max_change)
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
     if criteria.max_regression and baseline is not None and baseline.ending.broken_off:
         notes[f"the baseline was broken off ({baseline.stop_reason}), so that it shows no regression"] = None
@@ -181,7 +187,7 @@ def gate(
     if criteria.max_regression:
         if baseline is None:
             raise ConfigError(f"a maximum regression needs a run to measure it against: set {term('baseline', ...)}")
-        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
+        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours), largest)
     elif baseline is not None:
         notes[f"the baseline is not used: no maximum regression ({term('max_regression')}) was set"] = None
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
@@ -189,6 +195,22 @@ def gate(
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
+
+
+def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
+    """The declared largest changes by the scorers' signatures.
+
+    Raises:
+        ConfigError: one is outside the scale, or of a scorer without a maximum regression.
+    """
+    compared = {run[name].info.signature for name in criteria.max_regression}
+    largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
+    if isinstance(max_change, Mapping) or not compared:
+        for signature in largest:
+            if signature not in compared:
+                of = f"{term(LARGEST_CHANGE)} of {run.titles[signature]}"
+                raise ConfigError(f"{of} is for the difference from a baseline: set {term('max_regression')} too")
+    return largest
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
@@ -269,6 +291,7 @@ def _regression_checks(
     allow_mismatch: bool,
     notes: dict[str, None],
     labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
+    largest: Mapping[str, float],
 ) -> Iterator[Criterion]:
     from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
 
@@ -292,6 +315,10 @@ def _regression_checks(
             notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
         samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
         before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
+        if (change := largest.get(info.signature)) is not None:
+            known = [row for row in zip(samples, before, after, strict=True) if None not in row]
+            check_changes(name, cast("list[tuple[str, float, float]]", known), change)
+            notes[f"{name}: the difference is tested as if no sample's score can change by more than {change:g}"] = None
         groups = group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})
         weights = pair.pairing.renamed(weight_of(ours.values()))
         check_same_weights(samples, weight_of(theirs.values()), weights)
@@ -305,6 +332,7 @@ def _regression_checks(
             groups,
             weight_column(samples, weights),
             stopped=run.drawn is not None or baseline.drawn is not None,
+            max_change=change,
         )
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):

@@ -21,12 +21,12 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone._core.display import count
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.comparison import differences
-from evalstone.stats.intervals import check_number, check_weights
+from evalstone.stats.intervals import check_number, check_reach, check_weights, exceeds
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
@@ -98,6 +98,8 @@ class MaxRegression:
     """The strata within which samples were chosen for labeling at random."""
     same: Sequence[bool] | None = None
     """With human scores: whether both outputs are the same, by sample."""
+    max_change: float | None = None
+    """The largest possible |values - baseline| of a sample, in (0, scale]; None: the scale."""
 
 
 Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
@@ -187,8 +189,9 @@ def decide(
         One decision per criterion.
 
     Raises:
-        ConfigError: A threshold or margin is outside its range, or alpha is outside (0, 0.5).
-        DataError: Values are not finite numbers in [0, scale], or sequences of one criterion differ in length.
+        ConfigError: A threshold, a margin or a largest change is outside its range, or alpha is outside (0, 0.5).
+        DataError: Values are not finite numbers in [0, scale], a sample changes by more than the largest change, or
+            sequences of one criterion differ in length.
     """
     tests = [_test(criterion) for criterion in criteria]
     if alpha is None:
@@ -291,13 +294,22 @@ def _test(criterion: Criterion) -> _Test:
             raise ConfigError(f"{name}: the maximum regression must be in [0, {scale:g}], not {criterion.margin}")
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
-        lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
+        check_reach(f"{name}: max_change", criterion.max_change, scale)
+        reach = scale if criterion.max_change is None else criterion.max_change
+        if criterion.margin >= reach != scale:
+            raise ConfigError(f"{name}: the maximum regression must be below max_change, {reach:g}")
+        lowest, highest = (
+            np.clip(_within(name, d, before, after, reach), -reach, reach)
+            for d in (differences(before[1], after[0]), differences(before[0], after[1]))
+        )
         upward = not criterion.lower_is_better
         threshold = -criterion.margin if upward else criterion.margin
         test = _Test(name, "max_regression", threshold, None, upward, criterion.margin == scale)
         if criterion.human is not None:
+            if criterion.max_change is not None:
+                raise ConfigError(f"{name}: max_change is of the judge's scores, which human labels correct")
             return _corrected(test, criterion, [x is not None and y is not None for x, y in _pairs(criterion)])
-        return replace(test, evidence=_evidence(lowest, highest, -scale, scale, criterion))
+        return replace(test, evidence=_evidence(lowest, highest, -reach, reach, criterion))
     check_number(f"{name}: the threshold", criterion.threshold)
     same_length(values=criterion.values, human=criterion.human)
     if not 0 <= criterion.threshold <= scale:
@@ -310,6 +322,15 @@ def _test(criterion: Criterion) -> _Test:
     if criterion.human is not None:
         return _corrected(test, criterion, [value is not None for value in criterion.values])
     return replace(test, evidence=_evidence(*ends, 0.0, scale, criterion))
+
+
+def _within(name: str, d: Floats, before: tuple[Floats, Floats], after: tuple[Floats, Floats], reach: float) -> Floats:
+    """The differences. Raises DataError if one of two known values is larger than the largest possible one."""
+    known = (before[0] == before[1]) & (after[0] == after[1])
+    for place in np.flatnonzero(known).tolist():
+        if exceeds(float(d[place]), reach):
+            raise DataError(f"{name}: max_change is {reach:g}, but sample {place} changes by {abs(d[place]):g}")
+    return d
 
 
 def _pairs(criterion: MaxRegression) -> list[tuple[float | None, float | None]]:
