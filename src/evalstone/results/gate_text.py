@@ -24,6 +24,8 @@ UNTESTED = (
 )
 
 
+OF_BASELINE = ("max_regression", "max_difference")
+"""The kinds of checks of the difference from a baseline."""
 MISSES = ("check", "sample", "score", "reason")
 
 
@@ -96,7 +98,7 @@ def limits_name(decisions: Sequence[Decision]) -> str:
 
 def check_name(decision: Decision) -> str:
     """The name of a check."""
-    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
+    return f"{decision.name}, difference from baseline" if decision.kind in OF_BASELINE else decision.name
 
 
 def check_cells(decision: Decision) -> tuple[str, str, str, str]:
@@ -107,7 +109,7 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     if decision.kind == "require":
         met = "-" if decision.estimate is None else f"{round(decision.estimate * decision.n):,} of {decision.n:,}"
         return met, "-", required(decision), f"{decision.n:,}"
-    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
+    show = {**dict.fromkeys(OF_BASELINE, signed), "pass_rate": percent}.get(decision.kind, number)
     estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
     certain = decision.p_pass is None and not decision.missing
     between = "-" if low is None or high is None or certain else f"{low} to {high}"
@@ -125,6 +127,8 @@ def required(decision: Decision) -> str:
     if decision.kind == "require":
         return "best score in all samples"
     side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
+    if decision.kind == "max_difference":
+        return f"within ±{number(threshold)}"
     if decision.kind == "max_regression":
         return f"{side} {signed(threshold)}"
     return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
