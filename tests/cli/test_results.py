@@ -189,7 +189,7 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
     [
         (["--min", "given=0.4"], 0, "pass"),
         (["--min", "given=0.95"], 1, "fail"),
-        (["--min", "given=0.5"], 4, "10 samples without a score may decide it"),
+        (["--min", "given=0.5"], 4, "10 missing scores may decide it"),
         (["--min", "given=0.5", "--missing", "ignore"], 0, "pass"),
         (["--min", "given=0.7", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
         (["--min", "given=0.7333", "--missing", "ignore"], 4, "the estimate is too close to the threshold to decide"),
