@@ -76,7 +76,7 @@ def test_a_printed_run_says_what_its_means_leave_open_as_the_report_does() -> No
     assert "judged: 10 of 20 samples have no score; with them, the mean would be between 0.500 and 1.000" in notes
     assert "judged: clustered samples: cluster-robust interval (5 clusters)" in notes
     assert set(notes) <= set(lines)
-    assert all(note in run._repr_html_() for note in notes)
+    assert all(note in run._repr_html_() for note in notes)  # pyright: ignore[reportPrivateUsage] - for notebooks
 
 
 def test_a_printed_run_shows_how_often_all_trials_pass() -> None:
@@ -91,7 +91,7 @@ def test_a_printed_run_shows_how_often_all_trials_pass() -> None:
     of_two = next(line for line in lines if line.split()[:1] == ["2"])
     passes = run.reliability()[0].passes[1]
     assert of_two.split()[1:6] == ["1.000", f"{passes.at_least_one.low:.3f}", "to", "1.000", "0.500"]
-    assert "<td>0.500</td>" in run._repr_html_()
+    assert "<td>0.500</td>" in run._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
 def test_a_printed_gate_says_at_which_error_rates_it_holds() -> None:

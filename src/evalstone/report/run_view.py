@@ -416,8 +416,9 @@ def _slice_note(results: Sequence[ScorerSlices]) -> str:
         tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
     return (
         f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
-        "samples inside or outside are not tested. All intervals hold together. Shrunken estimate: the mean "
-        "shrunk toward the other slices, which better predicts the result of a repetition."
+        "samples inside or outside are not tested. The intervals are corrected for the number of slices, so that of "
+        "the worst one holds too. Shrunken estimate: the mean shrunk toward the other slices, which better predicts "
+        "the result of a repetition."
     )
 
 

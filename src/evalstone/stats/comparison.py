@@ -15,7 +15,6 @@ themselves are in `paired_tests`.
 from __future__ import annotations
 
 import itertools
-import operator
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar, cast
@@ -215,8 +214,8 @@ def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
     return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
 
 
-def _chosen(values: Sequence[T], chosen: Mask) -> list[T]:
-    return list(itertools.compress(values, chosen.tolist()))
+def _chosen(values: Sequence[T], chosen: Sequence[bool]) -> list[T]:
+    return list(itertools.compress(values, chosen))
 
 
 def _check_changes(d: Floats, known: Mask, reach: float) -> None:
@@ -477,8 +476,9 @@ def compare_many(
     pairs: list[tuple[str, str, Comparison]] = []
     first = next(iter(runs))
     for a, b in itertools.combinations(runs, 2):
-        never = [False] * known.size if undefined is None else map(operator.and_, undefined[a], undefined[b])
-        counted = np.array([not left_out for left_out in never], dtype=np.bool_)
+        counted = [True] * known.size
+        if undefined is not None:
+            counted = [not (x and y) for x, y in zip(undefined[a], undefined[b], strict=True)]
         reach = max_change if max_change is None or a == first else min(2 * max_change, scale)
         pair = compare_pairs(
             _chosen(runs[a], counted),

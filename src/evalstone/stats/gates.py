@@ -42,6 +42,7 @@ from evalstone.types import reaches
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
 POWER = 0.8
+SIDES: tuple[Side, Side] = (1, -1)
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
@@ -540,10 +541,11 @@ def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) 
     mean, margin = evidence.scored.mean, test.threshold
     if test.two_sided and abs(mean) <= margin:
         # Each of the two tests may miss half as often.
-        both = [more(end, side, alphas[0], (1 + POWER) / 2) for end, side in ((-margin, 1), (margin, -1))]
-        return None if None in both else max(filter(None, both))
+        above, below = (more(side * -margin, side, alphas[0], (1 + POWER) / 2) for side in SIDES)
+        return None if above is None or below is None else max(above, below)
     if test.two_sided:
-        return more(math.copysign(margin, mean), 1 if mean > 0 else -1, alphas[1] / 2)
+        outward: Side = 1 if mean > 0 else -1
+        return more(outward * margin, outward, alphas[1] / 2)
     side: Side = 1 if mean > test.threshold else -1
     return more(test.threshold, side, alphas[0] if (side == 1) == test.upward else alphas[1])
 
