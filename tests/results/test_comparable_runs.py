@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, compare, evaluate, gate
+from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate, sample_size
+from tests.results.test_trials import run_of as run_of_trials
 from tests.runs import run_of as run_with
 
 
@@ -61,3 +62,25 @@ def test_an_unpaired_comparison_counts_the_missing_scores_of_either_run() -> Non
     for both in ((whole, cut), (cut, whole)):
         assert compare(*both, unpaired=True, allow_mismatch=True)["given"].result.missing == 2
         assert compare(*both, unpaired=True, allow_mismatch=True, missing="ignore")["given"].result.missing == 0
+
+
+def test_a_regression_pairs_trials_one_by_one() -> None:
+    whole = run_of_trials({f"s{n}": [1.0, 0.0] for n in range(8)}, id="a")
+    cut = run_of_trials({"s0": [0.0, Skipped("x")], **{f"s{n}": [1.0, 0.0] for n in range(1, 8)}}, id="b")
+    (found,) = gate(cut, GateCriteria(max_regression={"check": 0.2}), baseline=whole, missing="ignore").decisions
+    assert (found.n, found.estimate) == (15, pytest.approx(-1 / 15))
+
+
+def test_a_regression_weighs_samples() -> None:
+    weights = {"s0": 3.0, **{f"s{n}": 1.0 for n in range(1, 8)}}
+    before, after = (run_of_trials({f"s{n}": [float(n > 0 or x)] for n in range(8)}, weights=weights) for x in (1, 0))
+    (found,) = gate(after, GateCriteria(max_regression={"check": 0.2}), baseline=before).decisions
+    assert found.estimate == pytest.approx(-3 / 10)
+
+
+def test_a_plan_from_two_pilots_has_their_groups() -> None:
+    data = [{"group": number // 4} for number in range(40)]
+    a, b = (run_with([str(score)] * 40, metadata=data) for score in (0.5, 0.6))
+    (found,) = sample_size(b, 0.1, baseline=a, allow_mismatch=True)
+    assert found.plan.groups is not None
+    assert found.plan.needed == 4 * found.plan.groups
