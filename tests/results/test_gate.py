@@ -445,6 +445,12 @@ def test_a_gate_passes_if_a_run_is_equivalent_to_its_baseline_within_a_margin() 
         gate(now, criteria)
 
 
+def test_one_largest_change_is_that_of_the_scorers_with_a_baseline() -> None:
+    before, after = (run_of([answer] * 8, [Given(), Given(scale=10)]) for answer in ("0.5", "0.6"))
+    criteria = GateCriteria(max_regression={"given(scale=10)": 0.5})
+    assert gate(after, criteria, baseline=before, max_change=2).decisions[0].estimate == pytest.approx(1)
+
+
 def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression() -> None:
     before, after = run_of(["0.5"] * 8, [Given(), Harm()]), run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()])
     regression, minimum = GateCriteria(max_regression={"given": 0.01}), GateCriteria(minimum={"given": 0.1})

@@ -94,6 +94,21 @@ def test_a_printed_run_shows_how_often_all_trials_pass() -> None:
     assert "<td>0.500</td>" in run._repr_html_()  # pyright: ignore[reportPrivateUsage]
 
 
+def test_printed_slices_are_the_table_of_the_report() -> None:
+    samples = [{**row, "topic": "ab"[place < 10]} for place, row in enumerate(rows("no"))]
+    run = evaluate(samples, [judged], ledger=None)
+    (found,) = run.slices("topic")
+    assert repr(run.slices("topic")) == "(<ScorerSlices of judged: 2 slices>,)"
+    (section,) = [one for one in run_view(run, slices=[found]).details if one.title.startswith("Slices")]
+    lines = str(found).splitlines()
+    assert {*section.lead, *section.notes} <= set(lines)
+    shown = [line.split() for line in lines if line.startswith("topic=")]
+    assert [(name, mean) for name, _, mean, *_ in shown] == [
+        (row[0].text, row[1].text) for row in section.tables[0].rows
+    ]
+    assert sum("▼ worse" in line for line in lines) == 1
+
+
 def test_a_printed_gate_says_at_which_error_rates_it_holds() -> None:
     run = evaluate(rows("no"), [judged], ledger=None)
     for found in (

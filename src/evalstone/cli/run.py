@@ -113,7 +113,13 @@ def run(
     ] = None,
     max_regression: options.MaxRegression = None,
     max_change: options.MaxChange = None,
-    allow_mismatch: options.AllowMismatch = False,
+    allow_mismatch: Annotated[
+        Flag,
+        option(
+            "--allow-mismatch/--refuse-mismatch",
+            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
+        ),
+    ] = None,
     missing: options.Missing = None,
     out: options.Out = None,
     html: options.Html = None,
@@ -156,7 +162,7 @@ def run(
         baseline=baseline,
         max_regression=options.scorer_numbers(max_regression or [], "--max-regression"),
         max_change=options.numbers_or_one(max_change or [], "--max-change"),
-        allow_mismatch=allow_mismatch or None,
+        allow_mismatch=allow_mismatch,
         missing=missing,
         out=out,
         html=html,

@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import (
     by_text,
     count,
-    digits_for,
     ended,
     joined,
     limits,
     listed,
-    number,
     p_value,
     percent,
     percents,
     safe,
     sentence,
     shortlist,
-    signed,
-    tests_used,
 )
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
@@ -52,6 +48,7 @@ from evalstone.report.view import (
 from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run import NOTED, Run, score_notes, warning_notes
+from evalstone.results.slice_text import WORSE, finding_cells, is_worse, slice_lead, slice_note
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.results.trial_text import TRIAL_WORDS, trial_lead, trial_notes, trial_results, trial_table
@@ -408,34 +405,11 @@ def _first_missing(run: Run, records: Sequence[Record]) -> Mapping[tuple[str, st
 # ---- Slices ----
 
 
-def _slice_note(results: Sequence[ScorerSlices]) -> str:
-    tests: dict[str, list[str]] = {}
-    for result in results:
-        weighted = "test of whether the slice's weighted mean is worse than that of the other samples"
-        plain = "permutation test of whether the slice is worse than the other samples"
-        tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
-    return (
-        f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
-        "samples inside or outside are not tested. The intervals are corrected for the number of slices, so that of "
-        "the worst one holds too. Shrunken estimate: the mean shrunk toward the other slices, which better predicts "
-        "the result of a repetition."
-    )
-
-
 def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
-    lead = [
-        f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
-        f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
-        f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
-        for result in results
-        for finding in result.findings
-        if _is_worse(finding)
-    ]
     if results:
         titles = listed(result.title for result in results)
-        lead = lead or ["No slice is significantly worse than the other samples."]
-        notes = (_slice_note(results),)
-        yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
+        lead, notes = tuple(slice_lead(results)), (slice_note(results),)
+        yield Section(f"Slices: {titles}", lead, tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 
 def _slice_table(result: ScorerSlices) -> Table:
@@ -456,24 +430,17 @@ def _slice_table(result: ScorerSlices) -> Table:
     return table(f"{result.title} by slice", columns, rows)
 
 
-def _is_worse(finding: SliceFinding | None) -> bool:
-    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
-
-
 def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
-    name, digits = f"{part.field}={part.key}", digits_for(info.scale)
-    estimate = (Cell("-"), Cell("-"), Cell("-"), Cell("-"))
+    name, worse = f"{part.field}={part.key}", is_worse(finding)
+    change, interval, p, shrunken = map(Cell, finding_cells(finding, info))
     if finding is not None:
-        difference, shrunken = finding.difference, number(finding.shrunken, digits)
-        interval = limits(difference.low, difference.high, digits, sign=True)
-        p = Cell(p_value(finding.adjusted_p), under=f"unadjusted {p_value(finding.p_value)}")
-        estimate = (Cell(signed(difference.mean, digits)), Cell(interval), p, Cell(shrunken))
+        p = replace(p, under=f"unadjusted {p_value(finding.p_value)}")
     return (
         Cell(name, quoted=True),
         f"{part.interval.n:,}",
         *interval_cells(name, part.interval, info.scale, info.lower_is_better),
-        *estimate,
-        Cell("▼ worse", "bad") if _is_worse(finding) else "",
+        *(change, interval, p, shrunken),
+        Cell(WORSE, "bad") if worse else "",
     )
 
 

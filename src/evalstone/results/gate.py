@@ -207,14 +207,15 @@ def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) ->
     Raises:
         ConfigError: one is outside the scale, or of a scorer that isn't compared with a baseline.
     """
-    compared = {run[name].info.signature for name in criteria.of_baseline}
+    compared = dict.fromkeys(run[name].info.signature for name in criteria.of_baseline)
+    if compared and not (max_change is None or isinstance(max_change, Mapping)):
+        max_change = dict.fromkeys((run.titles[signature] for signature in compared), max_change)
     largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
-    if isinstance(max_change, Mapping) or not compared:
-        for signature in largest:
-            if signature not in compared:
-                of = f"{term(LARGEST_CHANGE)} of {run.titles[signature]}"
-                checks = f"{term('max_regression')} or {term('max_difference')}"
-                raise ConfigError(f"{of} is for the difference from a baseline: set {checks}")
+    for signature in largest:
+        if signature not in compared:
+            of = f"{term(LARGEST_CHANGE)} of {run.titles[signature]}"
+            checks = f"{term('max_regression')} or {term('max_difference')}"
+            raise ConfigError(f"{of} is for the difference from a baseline: set {checks}")
     return largest
 
 
