@@ -1,8 +1,11 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate, sample_size
+from tests.results.test_trials import INFO
 from tests.results.test_trials import run_of as run_of_trials
 from tests.runs import run_of as run_with
 
@@ -84,3 +87,17 @@ def test_a_plan_from_two_pilots_has_their_groups() -> None:
     (found,) = sample_size(b, 0.1, baseline=a, allow_mismatch=True)
     assert found.plan.groups is not None
     assert found.plan.needed == 4 * found.plan.groups
+
+
+def test_a_missing_score_may_be_anything_on_the_scale_of_the_scorer() -> None:
+    def interval(scale: float) -> tuple[float | None, float | None]:
+        info = replace(INFO, scale=scale)
+        a = run_of_trials({f"s{n}": [0.5 * scale] for n in range(8)}, info=info)
+        b = run_of_trials({"s0": [Skipped("x")], **{f"s{n}": [0.5 * scale] for n in range(1, 8)}}, info=info)
+        found = compare(a, b)["check"].result.difference
+        return found.low, found.high
+
+    low, high = interval(1.0)
+    assert low is not None
+    assert high is not None
+    assert interval(10.0) == pytest.approx((10 * low, 10 * high))
