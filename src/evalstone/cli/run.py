@@ -45,6 +45,7 @@ OF_BASELINE = {
     "max_regression": ("gate", "baseline"),
     "baseline": ("gate", "max_regression"),
     "max_change": ("max_regression",),
+    "allow_mismatch": ("baseline",),
 }
 """Settings of a comparison with a baseline, and the settings that they require."""
 SAME_SIGNAL = 1.0
@@ -112,6 +113,13 @@ def run(
     ] = None,
     max_regression: options.MaxRegression = None,
     max_change: options.MaxChange = None,
+    allow_mismatch: Annotated[
+        Flag,
+        option(
+            "--allow-mismatch/--refuse-mismatch",
+            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
+        ),
+    ] = None,
     missing: options.Missing = None,
     out: options.Out = None,
     html: options.Html = None,
@@ -154,6 +162,7 @@ def run(
         baseline=baseline,
         max_regression=options.scorer_numbers(max_regression or [], "--max-regression"),
         max_change=options.numbers_or_one(max_change or [], "--max-change"),
+        allow_mismatch=allow_mismatch,
         missing=missing,
         out=out,
         html=html,
@@ -455,7 +464,7 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         )
     for setting, needed in OF_BASELINE.items():
         for other in needed:
-            if getattr(config, setting) not in (None, {}) and not getattr(config, other):
+            if getattr(config, setting) not in (None, {}, False) and not getattr(config, other):
                 raise ConfigError(f"{config.named(setting)} requires {config.named(other, setting)}")
     if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
         both = f"{config.named('out')} and {config.named('baseline')}"

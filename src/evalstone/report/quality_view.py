@@ -234,7 +234,11 @@ def _members(comparison: MemberComparison) -> Section:
     limit = Column("95% CI")
     columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
     section = table("Members of the judge", columns, rows)
-    notes = ("The intervals of the differences hold together.",) if len(comparison.members) > 1 else ()
+    notes = (
+        ("The intervals of the differences are corrected for the number of members.",)
+        if len(comparison.members) > 1
+        else ()
+    )
     return Section("Members", tuple(members_text(comparison)), (section,), notes=notes)
 
 
@@ -262,9 +266,9 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
         rows.append((name, n, *_estimate(one.accuracy), *wrong, *compared, verdict))
     note = (
-        "The intervals of all slices hold together. p: one-sided permutation test of whether the slice is less "
-        "accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples inside or "
-        "outside are not tested."
+        "The intervals are corrected for the number of slices. p: one-sided permutation test of whether the slice is "
+        "less accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples "
+        "inside or outside are not tested."
     )
     title = "Agreement by slice"
     return Section(title, lead, (table(title, columns, rows),), notes=(note,))

@@ -214,6 +214,10 @@ def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
     return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
 
 
+def _chosen(values: Sequence[T], chosen: Sequence[bool]) -> list[T]:
+    return list(itertools.compress(values, chosen))
+
+
 def _check_changes(d: Floats, known: Mask, reach: float) -> None:
     """Raise DataError, with its position, for a difference beyond the largest possible one."""
     for place, change in zip(np.flatnonzero(known).tolist(), d.tolist(), strict=True):
@@ -435,6 +439,7 @@ def compare_many(
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
     ends: Mapping[str, Sequence[Ends]] | None = None,
+    undefined: Mapping[str, Sequence[bool]] | None = None,
     max_change: float | None = None,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
@@ -443,6 +448,8 @@ def compare_many(
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
         ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
+        undefined: By run, whether a score is undefined, not missing. A sample is left out of the comparison of two runs
+            in which its score is undefined.
         max_change: The largest possible difference of a sample between the first run and another, in (0, scale]. Two
             other runs may differ by twice as much.
         correction: How to adjust the p-values of the pairs for multiple testing.
@@ -469,16 +476,19 @@ def compare_many(
     pairs: list[tuple[str, str, Comparison]] = []
     first = next(iter(runs))
     for a, b in itertools.combinations(runs, 2):
+        counted = [True] * known.size
+        if undefined is not None:
+            counted = [not (x and y) for x, y in zip(undefined[a], undefined[b], strict=True)]
         reach = max_change if max_change is None or a == first else min(2 * max_change, scale)
         pair = compare_pairs(
-            runs[a],
-            runs[b],
+            _chosen(runs[a], counted),
+            _chosen(runs[b], counted),
             scale=scale,
             confidence=confidence,
-            groups=groups,
-            weights=weights,
+            groups=groups and _chosen(groups, counted),
+            weights=weights and _chosen(weights, counted),
             lower_is_better=lower_is_better,
-            ends=(ends[a], ends[b]) if ends else None,
+            ends=(_chosen(ends[a], counted), _chosen(ends[b], counted)) if ends else None,
             max_change=reach,
         )
         if pair is not None:
