@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from evalstone._core.loose_json import with_latex
 from evalstone._core.parsing import MAX_REPLY, parse_json
 from evalstone._core.reasoning import answer_start, begins_with_reasoning, split_reasoning, without_reasoning
 from evalstone.errors import ReplyError
@@ -91,10 +92,27 @@ json_objects = st.dictionaries(st.text(), st.text() | st.just("</think>") | st.j
 @settings(max_examples=60)
 def test_a_reply_that_is_cut_off_anywhere_never_gives_a_value(value: dict[str, Any], block: str) -> None:
     whole = block + json.dumps(value)
+    assume(with_latex(whole) == whole)
     assert parse_json(without_reasoning(whole)) == value
     for end in range(len(block), len(whole)):
         with pytest.raises(ReplyError):
             parse_json(without_reasoning(whole[:end]))
+
+
+@pytest.mark.parametrize("opening", ["", "Here: ", "<think>Hm.</think>"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{'reason': 'It says </think> Yes.', 'verdict': 'no'}",
+        "{“reason”: “It says </think> Yes.”, “verdict”: “no”}",
+        """{"reason": "It says\\' </think> Yes, and $\\alpha$.", "verdict": "no"}""",
+        '{reason: "It says </think> Yes.", verdict: "no",}',
+        "['It says </think>', 'Yes']",
+    ],
+)
+def test_a_tag_that_an_object_in_any_spelling_quotes_ends_no_reasoning(opening: str, answer: str) -> None:
+    if "[" not in answer or not opening.startswith("Here"):
+        assert without_reasoning(opening + answer).removeprefix(opening) == answer
 
 
 @pytest.mark.parametrize("block", [*BLOCKS, *UNOPENED])
@@ -165,6 +183,8 @@ def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
         "{}</think>" * (MAX_REPLY // 10),
         '{"a": ' * (MAX_REPLY // 6 - 2) + "</think>",
         '{"</think>' * (MAX_REPLY // 10),
+        "{'a':'</think>" * (MAX_REPLY // 14),
+        "{'a': //</think>" * (MAX_REPLY // 16),
         "analysis" * (MAX_REPLY // 8),
         "<|channel|>final " * (MAX_REPLY // 17),
         "```\n</think>\n" * (MAX_REPLY // 13),

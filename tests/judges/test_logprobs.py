@@ -88,6 +88,21 @@ def test_no_place_no_probabilities(text: str) -> None:
     assert alternatives_of(spelt(*text), FIVE) is None
 
 
+def test_a_reply_in_the_quotes_of_python_has_probabilities_too() -> None:
+    labels = LabelProbabilities("verdict", ("yes", "no"))
+    reply = spelt("{'reason': 'So.', 'verdict': '", token("yes", 0.8, {"no": 0.1}), "'}")
+    assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
+    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
+
+
+def test_a_text_that_quotes_a_member_in_single_quotes_is_no_member() -> None:
+    labels = LabelProbabilities("verdict", ("yes", "no"))
+    quoted = ('", "reason": "it says \'verdict\': \'', token("no", 0.3), "'\"}")
+    reply = spelt('{"verdict": "', token("yes", 0.8, {"no": 0.1}), *quoted)
+    assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
+    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
+
+
 def test_no_tokens_no_probabilities_and_no_mean() -> None:
     assert alternatives_of([], FIVE) is None
     assert geometric_mean([]) is None
