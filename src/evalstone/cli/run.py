@@ -73,13 +73,7 @@ def run(
     budget: options.Budget = None,
     no_cache: options.NoCache = None,
     map: options.Map = None,
-    keep_reasoning: Annotated[
-        Flag,
-        option(
-            "--keep-reasoning/--leave-out-reasoning",
-            "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
-        ),
-    ] = None,
+    keep_reasoning: options.KeepReasoning = None,
     limit: Annotated[int | None, option("--limit N", "Score only the first N samples.", min=1)] = None,
     name: Annotated[Value, option("--name NAME", "Name the run, to find it again.")] = None,
     tag: Annotated[Values, option("--tag TAG", "Tag the run. Repeatable.")] = None,

@@ -145,13 +145,15 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
         if isinstance(data, str):
             listed = [] if _NO_NUMBER.fullmatch(data) else _BETWEEN_NUMBERS.split(data)
         return list(map(_number, listed)) if isinstance(data, list | int | str) else data
-    if isinstance(data, Mapping) and data:
+    if isinstance(data, list):
+        items = cast("list[Any]", data)
+    elif isinstance(data, Mapping):
         members = cast("Mapping[str, Any]", data)
-        if list(map(named_number, members)) == list(range(1, len(members) + 1)):
-            data = list(members.values())
-    if not isinstance(data, list):
+        if list(map(named_number, members)) != list(range(1, len(members) + 1)):
+            return members
+        items = list(members.values())
+    else:
         return data
-    items = cast("list[Any]", data)
     return [_text(each) if kind == "string" else _fitted(each, item, defined) for each in items]
 
 

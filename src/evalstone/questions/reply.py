@@ -331,11 +331,13 @@ def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
 
 def _by_number(data: Any, items: Sequence[Any]) -> Any:
     """The values by number if their keys are the texts of all the items; unchanged for any other keys."""
-    numbers = {bare(item): str(number) for number, item in enumerate(items, start=1) if isinstance(item, str)}
-    members = cast("Mapping[str, Any]", data) if isinstance(data, Mapping) else {}
-    named = [numbers.get(bare(key)) for key in members]
-    if len(numbers) < len(items) or set(named) != set(numbers.values()) or len(named) != len(items):
+    if not isinstance(data, Mapping):
         return data
+    members = cast("Mapping[str, Any]", data)
+    numbers = {bare(item): str(number) for number, item in enumerate(items, start=1) if isinstance(item, str)}
+    named = [numbers.get(bare(key), "") for key in members]
+    if len(numbers) < len(items) or sorted(named) != sorted(numbers.values()):
+        return members
     return dict(zip(named, members.values(), strict=True))
 
 
