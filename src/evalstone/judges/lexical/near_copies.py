@@ -27,11 +27,12 @@ _WITHOUT_APOSTROPHE = frozenset(
     | {"hasnt", "havent", "hadnt"}
 )
 # German, French, Spanish and Portuguese, Italian, Dutch, Swedish, Danish and Norwegian, Polish, Turkish, Russian and
-# Ukrainian, Hindi, Arabic, Korean. An English word among them, such as "sin",
-# hardly ever is all that two sentences differ in.
+# Ukrainian, Hindi, Arabic, Korean. An English word among them, such as "sin", hardly ever is all that two sentences
+# differ in.
 _FOREIGN_NEGATIONS = """
 nicht kein keine keinen keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca sin ningún ninguna não sem
-mai senza niet geen nooit inte aldrig utan ikke uten uden nigdy bez değil не нет нельзя никогда без ні немає नहीं न मत غير لا ليس ليست لم لن
+mai senza niet geen nooit inte aldrig utan ikke uten uden nigdy bez değil
+не нет нельзя никогда без ні немає नहीं न मत غير لا ليس ليست لم لن
 없습니다 않습니다 아닙니다 없다 않다 아니다 없어요 않아요
 """
 _NEGATING = NEGATIONS.union(_WEAK_NEGATIONS.split(), _WITHOUT_APOSTROPHE, _FOREIGN_NEGATIONS.split())
