@@ -21,6 +21,8 @@ BLOCKS = [
     f"<THINK></THINK>\n<think>{DRAFT}</think>",
     f"<thinking>{DRAFT}</thinking>\n",
     f"<thought>{DRAFT}</thought>\n",
+    f"<thoughts>{DRAFT}</thoughts>\n",
+    f"<antThinking>{DRAFT}</antThinking>\n",
     f"<reasoning>{DRAFT}</reasoning>",
     f"<seed:think>{DRAFT}</seed:think>",
     f"[THINK]{DRAFT}[/THINK]",
@@ -31,6 +33,7 @@ BLOCKS = [
     f"<|channel>thought\n{DRAFT}<channel|>",
     f"<|inner_prefix|>{DRAFT}<|inner_suffix|>",
     f"<think>{DRAFT}</think><|begin_of_box|>",
+    f"<|channel|>commentary<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"analysis{DRAFT}assistantfinal",
     f"<|start|>assistant<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"<|begin_of_thought|>{DRAFT}<|end_of_thought|>\n\n<|begin_of_solution|>",
@@ -202,3 +205,19 @@ def test_two_megabytes_of_anything_are_split_without_delay(text: str) -> None:
         without_reasoning(text)
     split_reasoning(text)
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("line", ["\n</think>\n", "\r\n</think>\r\n", "\n  </think> \n", "\n\t[/THINK]\n"])
+def test_a_closing_tag_is_a_line_of_its_own_whatever_white_space_is_beside_it(line: str) -> None:
+    assert split_reasoning(f"Maybe A.{line}B") == ("Maybe A.", "B")
+
+
+@pytest.mark.parametrize("text", ["analysis: the word assistantfinal", "analysis of assistantfinal words", "analysis."])
+def test_an_answer_that_begins_with_the_word_analysis_is_no_reasoning(text: str) -> None:
+    assert split_reasoning(text) == ("", text)
+
+
+def test_the_last_channel_may_be_json() -> None:
+    answer = '{"verdict": "yes"}'
+    assert without_reasoning(f"analysis{DRAFT}assistantfinaljson{answer}") == answer
+    assert split_reasoning(f"analysis{DRAFT}assistantfinaljson{answer}").answer == answer

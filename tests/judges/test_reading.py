@@ -74,6 +74,9 @@ def read(response: Response, limit: int) -> bytes:
 @pytest.mark.parametrize("encoding", ["", "identity", "Identity"])
 def test_a_plain_response_is_read_up_to_the_limit(encoding: str) -> None:
     assert read(Response(b"abc", b"de", encoding=encoding), 5) == b"abcde"
+    response = Response(b"abc")
+    response.headers["Content-Encoding"] = encoding
+    assert read(response, 5) == b"abc"
     for chunks in ((b"abcdef",), (b"abc", b"def"), (b"abc", b"de", b"f", b"g")):
         response = Response(*chunks, encoding=encoding)
         with pytest.raises(ReplyTooLarge, match="more than 5 bytes"):
