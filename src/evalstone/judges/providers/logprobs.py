@@ -89,8 +89,11 @@ def _verdict_spans(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     bare = rb"-?\d+(?:\.\d+)?|[Tt]rue|[Ff]alse"
     # A span excludes the quotes, because tokenizers merge them with neighboring characters.
     # Words match as in the parser: in any case, and with white space around them or a period after them.
-    value = rb"(?:QUOTE\s*(?P<word>(?i:" + quoted + rb"))[\s.]*QUOTE|(?P<bare>" + bare + rb"))"
-    matches = _members(reply, members, lambda quote: value.replace(b"QUOTE", quote))
+
+    def value(quote: bytes) -> bytes:
+        return rb"(?:%s\s*(?P<word>(?i:" % quote + quoted + rb"))[\s.]*%s|(?P<bare>" % quote + bare + rb"))"
+
+    matches = _members(reply, members, value)
     return [match.span("word" if match["word"] is not None else "bare") for match in matches]
 
 
