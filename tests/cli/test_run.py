@@ -904,6 +904,23 @@ def test_damaged_results_name_file_and_line(
 
 
 @pytest.mark.parametrize(
+    ("options", "value", "told"),
+    [
+        ([], 0, "is not scored (--keep-reasoning scores it)"),
+        (["--keep-reasoning"], 1, "is scored as a part of the answer"),
+    ],
+)
+def test_the_reasoning_of_one_sample_is_scored_if_asked(
+    evalstone: Evalstone, options: list[str], value: int, told: str
+) -> None:
+    command = ("score", "--scorer", "contains(expected=Berlin)", *options)
+    shown = evalstone(*command, "--output", "<think>Berlin?</think>Paris").stdout
+    assert f"{value} of 1" in shown
+    assert f"The output begins with a model's reasoning, such as <think>…</think>; it {told}." in shown
+    assert "reasoning" not in evalstone(*command, "--output", "Paris").stdout
+
+
+@pytest.mark.parametrize(
     ("options", "mean"),
     [
         (["rows.jsonl"], 0.5),

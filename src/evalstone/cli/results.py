@@ -186,7 +186,7 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
     calibrations = {
         info.signature: calibration
         for info in run.scorers
-        if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger)) is not None
+        if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger, run.keeps_reasoning))
     }
     if not calibrations:
         raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")

@@ -74,13 +74,7 @@ def run(
     budget: options.Budget = None,
     no_cache: options.NoCache = None,
     map: options.Map = None,
-    keep_reasoning: Annotated[
-        Flag,
-        option(
-            "--keep-reasoning/--leave-out-reasoning",
-            "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
-        ),
-    ] = None,
+    keep_reasoning: options.KeepReasoning = None,
     limit: Annotated[int | None, option("--limit N", "Score only the first N samples.", min=1)] = None,
     name: Annotated[Value, option("--name NAME", "Name the run, to find it again.")] = None,
     tag: Annotated[Values, option("--tag TAG", "Tag the run. Repeatable.")] = None,
@@ -218,6 +212,7 @@ def score(
     context: Annotated[Values, option("--context TEXT", "A retrieved passage. Repeatable.")] = None,
     reference: Annotated[Value, option("--reference TEXT", "The reference answer.")] = None,
     instructions: Annotated[Value, option("--instructions TEXT", "The system prompt.")] = None,
+    keep_reasoning: options.KeepReasoning = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     ledger: options.Ledger = None,
@@ -225,7 +220,9 @@ def score(
     otel: options.Otel = False,
 ) -> int:
     """Score one sample."""
+    from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.results.run import reasoning_note
 
     (spec,) = options.scorer_specs([scorer])
     sample = {
@@ -241,9 +238,12 @@ def score(
             {name: value for name, value in sample.items() if value is not None},
             judge=options.judge_spec("lexical" if judge is None else judge, base_url),
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
+            keep_reasoning=bool(keep_reasoning),
         )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
+        if output is not None and begins_with_reasoning(output):
+            typer.echo(reasoning_note("The output begins", scored=bool(keep_reasoning)))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 

@@ -38,7 +38,7 @@ from evalstone._core.prompts import Material, Prompt
 from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
-from evalstone.questions.fitting import fitted
+from evalstone.questions.fitting import fitted, of_bare_text
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.markers import NUMBERING, Quotes, Restates
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
@@ -197,7 +197,11 @@ class Question(_Prompted, Generic[A]):
         """The answer in a reply without reasoning. Raises ReplyError if it is invalid."""
         if (schema := self.json_schema) is None:
             return self.from_json(text)
-        data = parse_json(text)
+        try:
+            data = parse_json(text)
+        except ReplyError:
+            if "{" in text or "[" in text or (data := of_bare_text(text, schema)) is None:
+                raise
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=text)
@@ -431,10 +435,10 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
             check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
 
     def _unnumbered(self, items: Sequence[str]) -> tuple[str, ...]:
-        """The items without list markers, and without numbers if all of them count up, or if an item is only from the
-        source without its number."""
-        items = [_BULLET.sub("", item) for item in items]
-        bare = [NUMBERING.sub("", item) for item in items]
+        """The items without list markers, without quotes and markup around them, and without numbers if all of them
+        count up, or if an item is only from the source without its number."""
+        items = [_unwrapped(_BULLET.sub("", item)) for item in items]
+        bare = [_unwrapped(NUMBERING.sub("", item)) for item in items]
         if len(items) > 1 and [_number_of(item) for item in items] == list(range(1, len(items) + 1)):
             return tuple(bare)
         return tuple(
@@ -484,6 +488,15 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         if source := self.source or (quoting and quoting[1]):
             return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
         return self.inputs().values()
+
+
+_WRAPPED = re.compile(r"\A(?:(\*\*|__|[*`\"])((?:(?!\1).)+)\1|“([^“”]+)”)\Z", re.DOTALL)
+
+
+def _unwrapped(item: str) -> str:
+    """The item without one pair of quotes or marks around it."""
+    match = _WRAPPED.match(item.strip())
+    return (match[2] or match[3]).strip() if match else item
 
 
 def _number_of(item: str) -> int | None:

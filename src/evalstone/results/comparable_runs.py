@@ -19,7 +19,7 @@ from evalstone.results.entries import comparable
 from evalstone.results.missing_scores import Missing
 from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.types import USER_METADATA, Sample, metadata_at
@@ -205,9 +205,8 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
-    for kept, left_out in ((a, b), (b, a)):
-        if KEPT_REASONING in kept.warnings and LEFT_OUT_REASONING in left_out.warnings:
-            mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
+    if {a.keeps_reasoning, b.keeps_reasoning} == {True, False}:
+        mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
     if a.id == b.id:
         warnings.append("they are the same run")
     if max(a.trials, b.trials) > 1:

@@ -136,6 +136,11 @@ class Run:
             object.__setattr__(self, "ending", STOPPED)
 
     @property
+    def keeps_reasoning(self) -> bool | None:
+        """Whether the reasoning in front of outputs was scored; None if no output begins with any."""
+        return True if KEPT_REASONING in self.warnings else False if LEFT_OUT_REASONING in self.warnings else None
+
+    @property
     def trials(self) -> int:
         """How often the target answered each sample; 1 without a target."""
         return 1 if self.target is None else self.target.trials
@@ -514,12 +519,15 @@ def _reasoning_notes(run: Run) -> Iterator[str]:
     """How many outputs begin with a model's reasoning, and whether it is scored."""
     for warning, scored in ((LEFT_OUT_REASONING, False), (KEPT_REASONING, True)):
         if times := run.warnings.get(warning):
-            hint = term("keep_reasoning", True)
-            how = f"is not scored ({hint} scores it)" if hint else "is not scored"
-            yield (
-                f"{count(times, 'output begins', 'outputs begin')} with a model's reasoning, such as <think>…</think>; "
-                f"it {'is scored as a part of the answer' if scored else how}."
-            )
+            yield reasoning_note(count(times, "output begins", "outputs begin"), scored=scored)
+
+
+def reasoning_note(outputs: str, *, scored: bool) -> str:
+    """That outputs begin with a model's reasoning, and whether it is scored. outputs: the beginning of the sentence."""
+    hint = term("keep_reasoning", True)
+    left_out = f"is not scored ({hint} scores it)" if hint else "is not scored"
+    how = "is scored as a part of the answer" if scored else left_out
+    return f"{outputs} with a model's reasoning, such as <think>…</think>; it {how}."
 
 
 def _citation_note(run: Run) -> Iterator[str]:
