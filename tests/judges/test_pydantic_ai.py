@@ -272,6 +272,59 @@ def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: i
         sent(refusal(ModelAuthenticationError, 401))
 
 
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (402, {"type": "error", "error": {"type": "billing_error", "message": "Your payment method has failed."}}),
+        (
+            400,
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low."}},
+        ),
+        (
+            429,
+            {
+                "error": {
+                    "code": 429,
+                    "message": "Your prepayment credits are depleted.",
+                    "status": "RESOURCE_EXHAUSTED",
+                }
+            },
+        ),
+        (429, {"message": "You are using a Trial key, which is limited to 1000 API calls / month."}),
+    ],
+)
+def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) -> None:
+    seen: list[Any] = []
+
+    async def work() -> Any:
+        refused = provider(ModelHTTPError(status, "gemini", body), seen=seen)
+        return await converse(QUESTION, refused.complete, judge="g", total_timeout=1.0)
+
+    with pytest.raises(JudgeRefused, match=f"{status}.*; add credit to the account"):
+        asyncio.run(work())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("status", [500, 507, 529])
+def test_a_failure_of_the_server_may_pass_and_what_it_never_does_may_not(status: int) -> None:
+    with pytest.raises(TransientError, match=str(status)):
+        sent(ModelHTTPError(status, "gemini", {"error": "no"}))
+    with pytest.raises(ProviderError, match="501") as final:
+        sent(ModelHTTPError(501, "gemini", {"error": "no"}))
+    assert not isinstance(final.value, TransientError)
+
+
+def test_a_judged_text_that_an_error_repeats_blocks_nothing() -> None:
+    question = ListClaims(text="The flagged account has insufficient funds.")
+    body = {"error": {"message": f"Can't read: {question.text}"}}
+
+    async def work() -> Any:
+        return await converse(question, provider(ModelHTTPError(400, "gemini", body)).complete, judge="g")
+
+    with pytest.raises(ProviderError, match="Can't read"):
+        asyncio.run(work())
+
+
 def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
     busy = ModelHTTPError(503, "gemini", {"error": "busy"})
 

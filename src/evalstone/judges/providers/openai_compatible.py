@@ -1,9 +1,9 @@
 """Chat completions at OpenAI-compatible endpoints, with one pooled aiohttp session per event loop.
 
 HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections are retried. A Retry-After applies to all callers of
-the endpoint, not only to the one that received it. All other errors are final, and so is a 5xx about the reply format,
-because some servers refuse formats with HTTP 500. Redirects are not followed, so that no key and no prompt goes to
-another host.
+the endpoint, not only to the one that received it. All other errors are final, and so are a 5xx about the reply format,
+because some servers refuse formats with HTTP 500, and errors about credit. Redirects are not followed, so that no key
+and no prompt goes to another host.
 """
 
 from __future__ import annotations
@@ -40,12 +40,13 @@ from evalstone.judges.providers.base import (
     ChatMessage,
     Completion,
     Connection,
+    CreditRefused,
     ModelSettings,
     Provider,
     request_timeout,
     split_model,
 )
-from evalstone.judges.providers.forms import SYSTEM, ModelCapabilities, with_form, without_system
+from evalstone.judges.providers.forms import OF_FORM, SYSTEM, ModelCapabilities, with_form, without_system
 from evalstone.judges.providers.limits import (
     UNREACHED,
     Backoff,
@@ -67,7 +68,10 @@ from evalstone.judges.providers.refusals import (
     error_inside,
     is_blocked,
     is_cut_off,
+    is_unpaid,
+    may_pass,
     refusal_in,
+    says_itself,
     window_error,
 )
 from evalstone.judges.providers.replies import (
@@ -96,12 +100,6 @@ if TYPE_CHECKING:
 
 TOO_LONG = frozenset({400, 413, 422, 429})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
-RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_PERMANENT = (
-    *("insufficient_quota", "billing_", "credit balance", "insufficient balance", "exceeded_current_quota"),
-    *("response_format", "schema", "grammar"),
-)
-"""Words of a refusal that another attempt doesn't change. Gemini's rate limits mention billing too, in other words."""
 
 
 class RequestTimeout(TransientError):
@@ -320,20 +318,24 @@ class Endpoint(Connection):
         if status == 407 and self._proxy:
             raise proxy_refusal(self.url, self._proxy, status)
         message = f"HTTP {status}: {said.message}"
-        if self._proxy and status in (403, *RETRYABLE) and self.url.startswith("http:"):
+        if self._proxy and (status == 403 or may_pass(status)) and self.url.startswith("http:"):
             message += f"; {self._check}"  # the proxy may be who answered
         refusal = f"{self.host} refused the request ({message})"
+        request = (call.body or b"").decode(errors="replace")
         if status in TOO_LONG or status >= 500:
-            request = (call.body or b"").decode(errors="replace")
             error = window_error(refusal, said.words, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
             if status == 413:
                 raise PromptTooLong(f"{refusal}; set context_window for this judge")
-        if status in MAY_BLOCK and (reason := blocked_reason(said)):
+        if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")
         if said.generation is not None:
             raise GenerationRefused(refusal, said.generation)
+        wait = retry_after(headers)
+        later = status == 402 and wait is not None  # such as a charge that is still being settled
+        if is_unpaid(status, said, request) and not later:
+            raise CreditRefused(refusal)
         if learn is not None and learn(status, said.words):
             raise TransientError(refusal, adapted=True)
         if call.feature and status in (404, 405, 501):
@@ -343,10 +345,10 @@ class Endpoint(Connection):
             raise JudgeRefused(f"{refusal}; {'check the key' if sent else NO_KEY}")
         if status in (403, 404):
             raise AccessRefused(refusal, status)
-        if status not in RETRYABLE or any(word in said.words for word in _PERMANENT):
+        of_form = status >= 500 and says_itself(OF_FORM, said.words, request)
+        if of_form or not (later or may_pass(status)):
             raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
-        wait = retry_after(headers)
         wait = retry_delay(content) if wait is None else wait
         if status == 429:
             self._last_refusal = message

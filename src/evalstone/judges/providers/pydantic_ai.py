@@ -34,6 +34,7 @@ from evalstone.judges.providers.base import (
     ChatMessage,
     Completion,
     Connection,
+    CreditRefused,
     ModelSettings,
     Provider,
     cache_write_price,
@@ -58,8 +59,11 @@ from evalstone.judges.providers.proxies import tls_error
 from evalstone.judges.providers.refusals import (
     BLOCKED,
     MAY_BLOCK,
+    Refusal,
     blocked_reason,
     blocked_reply,
+    is_unpaid,
+    may_pass,
     refusal_in,
     refusal_of,
     window_error,
@@ -81,8 +85,6 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings as LibrarySettings
 
     from evalstone.judges.model import ModelJudge
-
-RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class FormRefused(ProviderError):
@@ -198,17 +200,20 @@ class PydanticAI(Provider):
             return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
         if isinstance(error, exceptions.ContentFilterError):
             return JudgeDeclined(f"{BLOCKED}: {error}", cost=None)
-        if status in MAY_BLOCK and (reason := _blocked(getattr(error, "body", None))):
-            return JudgeDeclined(f"{BLOCKED}: {reason}")
+        request = "\n".join(sent.content for sent in messages)
+        if status is not None and (said := _refusal_in(getattr(error, "body", None))) is not None:
+            if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
+                return JudgeDeclined(f"{BLOCKED}: {reason}")
+            if is_unpaid(status, said, request):
+                return CreditRefused(f"{name}: {error}")
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
             message = f"{name}: {error}"
             return AccessRefused(message, status) if status in (403, 404) else JudgeRefused(message)
         if isinstance(error, exceptions.ModelHTTPError):
-            if error.status_code not in RETRYABLE and error.status_code < 500:
+            if not may_pass(error.status_code):
                 message = f"{name}: {error}"
-                request = "\n".join(sent.content for sent in messages)
                 return window_error(message, request=request) or FormRefused(message)
             count_warning(f"HTTP {status}")
             return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
@@ -273,13 +278,12 @@ class PydanticAI(Provider):
         )
 
 
-def _blocked(body: object) -> str:
-    """Why the body of an error says that the provider blocked the text; "" for any other error."""
+def _refusal_in(body: object) -> Refusal | None:
+    """What the body of an error says; None if it says nothing."""
     if isinstance(body, str | bytes):
-        return blocked_reason(refusal_in(body if isinstance(body, bytes) else body.encode()))
+        return refusal_in(body if isinstance(body, bytes) else body.encode())
     error = as_object(as_object(body).get("error")) or as_object(as_object(body).get("Error")) or as_object(body)
-    said = refusal_of({"error": {name.lower(): value for name, value in error.items()}})
-    return "" if said is None else blocked_reason(said)
+    return refusal_of({"error": {name.lower(): value for name, value in error.items()}})
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

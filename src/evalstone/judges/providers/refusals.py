@@ -1,8 +1,8 @@
 """What endpoints say when they refuse a request, or fail: in words of their own, and in several shapes.
 
-`refusal_in` reads an error response. From its words follow whether the provider blocked the text, whether the prompt
-exceeds the context window, and which settings are refused (`forms`). A router passes on the error of the provider
-behind it, and then that one counts as well.
+`refusal_in` reads an error response. From its words follow whether the provider blocked the text or wants to be paid
+first, whether the prompt exceeds the context window, and which settings are refused (`forms`). A router passes on the
+error of the provider behind it, and then that one counts as well.
 """
 
 from __future__ import annotations
@@ -171,6 +171,32 @@ def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
     return refusal.status or next(words, 502), refusal
 
 
+_PASSING = frozenset({408, 409, 425, 429})
+
+
+def may_pass(status: int) -> bool:
+    """Whether a request with this HTTP status may succeed later. 501 is about what the server never does."""
+    return status in _PASSING or (status >= 500 and status != 501)
+
+
+_UNPAID = re.compile(
+    r"insufficient[_ ](?:quota|user_quota|balance|credits?|funds)|not enough (?:balance|credits?|funds)"
+    r"|credit balance|(?:balance|credits?) (?:is|are) (?:too low|insufficient|depleted|exhausted)"
+    r"|all (?:of )?(?:your |the )?available credits|requires more credits|billing_[a-z]|exceeded_current_quota"
+    r"|spend(?:ing)? (?:limit|cap)|specified api usage limits|api calls / month"
+    r"|budget[_ ](?:has been )?exceeded|exceeded ?budget"
+    r"|arrearage|overdue[ _]?(?:balance|payment|error)|account is in good standing"
+    r"|free tier of the model has been exhausted"
+    r"|余额不足|额度不足|欠费"
+)
+
+
+def is_unpaid(status: int, refusal: Refusal, request: str = "") -> bool:
+    """Whether the endpoint wants to be paid first: the account or the key has no credit left, which no other attempt
+    changes. Words that the error repeats from the request don't count."""
+    return status == 402 or says_itself(_UNPAID, refusal.words, request)
+
+
 BLOCKED = "the provider blocked the text"
 MAY_BLOCK = frozenset({400, 403, 422, 451})
 """Statuses with which providers block a text."""
@@ -189,9 +215,10 @@ _BLOCKING_FINISHES = (
 )  # fmt: skip
 
 
-def blocked_reason(refusal: Refusal) -> str:
-    """Why an error says that the provider blocked the text; "" for any other error."""
-    blocked = refusal.codes & _BLOCKING_CODES or _BLOCKING.search(refusal.words)
+def blocked_reason(refusal: Refusal, request: str = "") -> str:
+    """Why an error says that the provider blocked the text; "" for any other error, also if it repeats such words from
+    the request."""
+    blocked = refusal.codes & _BLOCKING_CODES or says_itself(_BLOCKING, refusal.words, request)
     return (refusal.message or shown(", ".join(refusal.codes))) if blocked else ""
 
 
