@@ -37,7 +37,7 @@ from evalstone.judges.providers.base import (
     url_parts,
     writes_no_text,
 )
-from evalstone.judges.providers.families import usual_temperature
+from evalstone.judges.providers.families import other_kind, usual_temperature
 from evalstone.judges.providers.limits import (
     NO_LIMITS,
     Backoff,
@@ -274,15 +274,18 @@ class ModelJudge(Judge):
             )
 
     def check_kind(self) -> None:
-        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
-        `base_url` isn't looked up."""
+        """Raise ConfigError for a model that doesn't chat, by its name or its listed prices. A model with its own
+        `prices` or `base_url` may be any."""
         provider, name = split_model(self.model)
-        if self.prices is None and self.url in ("", PROVIDERS[provider].base_url) and writes_no_text(provider, name):
+        if self.prices is not None or self.url not in ("", PROVIDERS[provider].base_url):
+            return
+        hint = "choose a model that chats, or set prices if this one does"
+        if kind := other_kind(self.model):
+            raise ConfigError(f"{self.model} doesn't chat: by its name, it is {kind}; {hint}")
+        if writes_no_text(provider, name):
             kinds = "embedding, decision, transcription and speech models"
-            message = (
-                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
-            )
-            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
+            prices = f"it has a listed price for its input, but none for output, like {kinds}"
+            raise ConfigError(f"{self.model} doesn't chat: {prices}; {hint}")
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider doesn't support."""
