@@ -137,7 +137,7 @@ def test_a_run_resumes_where_the_credit_ran_out(tmp_path: Path) -> None:
 
 
 def test_an_embedding_model_without_credit_ends_the_run() -> None:
-    with serving(lambda *_: Response(*UNPAID[0])) as server:
+    with serving(lambda request, number: Response(*UNPAID[0])) as server:
         scorer = EmbeddingSimilarity(EmbeddingModel("vllm/m", base_url=server.url))
         rows = [{"output": "a", "reference": "b"}] * 3
         with pytest.raises(JudgeRefused, match=NO_CREDIT):
@@ -146,7 +146,7 @@ def test_an_embedding_model_without_credit_ends_the_run() -> None:
 
 
 def test_a_target_without_credit_ends_the_run_and_says_what_to_do() -> None:
-    with serving(lambda *_: Response(*UNPAID[0])) as server:
+    with serving(lambda request, number: Response(*UNPAID[0])) as server:
         target = ModelTarget(model="vllm/m", base_url=server.url)
         with pytest.raises(TargetUnavailable, match=f"{NO_CREDIT}$"):
             evaluate([{"input": "a", "reference": "a"}], "contains", target=target, ledger=None)
@@ -168,7 +168,7 @@ def test_a_service_may_say_so_about_one_sample(status: int) -> None:
 
 def test_a_server_that_never_does_something_is_not_asked_again() -> None:
     unsupported = Response(501, said("This server does not support it.", type="not_supported_error"))
-    with serving(lambda *_: unsupported) as server:
+    with serving(lambda request, number: unsupported) as server:
         judge = ModelJudge("vllm/m", base_url=server.url)
         run = evaluate(ROWS[:1], "toxicity", judge=judge, ledger=None)
     outcome = run.records[0].outcome

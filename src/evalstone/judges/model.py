@@ -31,6 +31,7 @@ from evalstone.judges.providers.base import (
     Completion,
     ModelSettings,
     Provider,
+    cache_write_price,
     context_window,
     cost_of,
     split_model,
@@ -294,10 +295,16 @@ class ModelJudge(Judge):
             if getattr(self, name):
                 raise ConfigError(f"{provider} doesn't support {name}: remove it from the judge {self.model}")
 
-    def price(self, usage: Usage) -> float | None:
+    def price(self, usage: Usage, written: int = 0) -> float | None:
+        """The cost of these tokens in US dollars; None if the price is unknown.
+
+        written: The input tokens that the provider wrote to its prompt cache, which may cost more.
+        """
         if self.prices is not None:
             return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
-        return cost_of(usage, *split_model(self.model))
+        model = split_model(self.model)
+        cost = cost_of(usage, *model)
+        return cost if cost is None or not written else cost + written * cache_write_price(*model)
 
     @property
     def secrets(self) -> tuple[str, ...]:

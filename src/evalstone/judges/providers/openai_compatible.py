@@ -36,6 +36,7 @@ from evalstone.errors import (
 from evalstone.judges.providers.base import (
     NO_KEY,
     PROBE,
+    PROVIDERS,
     AccessRefused,
     ChatMessage,
     Completion,
@@ -43,6 +44,7 @@ from evalstone.judges.providers.base import (
     CreditRefused,
     ModelSettings,
     Provider,
+    cached_beginning,
     request_timeout,
     split_model,
 )
@@ -406,6 +408,8 @@ class ChatCompletions(Provider):
             register(key)  # the environment may have changed
             authorization["Authorization"] = f"Bearer {key}"
         self.connection = self.endpoint = shared_endpoint(judge, url, {**authorization, **judge.sent_headers})
+        at_openrouter = url == PROVIDERS["openrouter"].base_url or split_model(judge.model)[0] == "openrouter"
+        self._marks_cache = at_openrouter and self.model.lstrip("~").startswith("anthropic/")
 
     async def complete(
         self, messages: Sequence[ChatMessage], question: Question[Any], settings: ModelSettings
@@ -414,7 +418,7 @@ class ChatCompletions(Provider):
         form = capabilities.form(question.kind)
         payload = chat_payload(self.model, messages, question, settings, capabilities)
         refused = capabilities.refused_of(self.judge, question) if capabilities.refused else ()
-        call, tokens = _chat_call(payload)
+        call, tokens = _chat_call(self._marked(payload))
         learn = partial(capabilities.learn, question.kind, payload)
         try:
             content = await self.endpoint.request(call, tokens, self.judge.count_request, learn)
@@ -432,6 +436,14 @@ class ChatCompletions(Provider):
         completion = chat_completion(self.model, data, self.judge.price)
         return replace(completion, refused_settings=refused) if refused else completion
 
+    def _marked(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The request with a mark after the beginning that the provider should cache. OpenRouter needs one for Claude,
+        as Anthropic does; other models are cached without."""
+        beginning = cached_beginning()
+        if not beginning or not self._marks_cache:
+            return payload
+        return {**payload, "messages": [_with_mark(message, beginning) for message in payload["messages"]]}
+
     async def _probe(self) -> tuple[Usage, float | None]:
         """Send a tiny request, and return its usage and cost. Raises JudgeRefused for a wrong key or model."""
         payload = {"model": self.model, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
@@ -443,6 +455,15 @@ class ChatCompletions(Provider):
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return spent()
+
+
+def _with_mark(message: Mapping[str, Any], beginning: str) -> Mapping[str, Any]:
+    content: str = message["content"]
+    if message["role"] != "user" or not content.startswith(beginning):
+        return message
+    rest = content[len(beginning) :]
+    marked = {"type": "text", "text": beginning, "cache_control": {"type": "ephemeral"}}
+    return {**message, "content": [marked, *[{"type": "text", "text": rest}] * bool(rest)]}
 
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
@@ -472,7 +493,11 @@ def chat_payload(
     return payload
 
 
-def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> Completion:
+Price: TypeAlias = Callable[[Usage, int], float | None]
+"""The cost of a usage, of which so many input tokens were written to a cache."""
+
+
+def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Completion:
     """The completion in a response. Raises JudgeDeclined if the model declined, ProviderError if there is none."""
     usage, cost = chat_usage(data, price)
     choice = as_object(next(iter(as_list(data.get("choices"))), None))
@@ -516,11 +541,12 @@ def _text(content: Any) -> str:
     return as_text(content) or "".join(texts)
 
 
-def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
+def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None]:
     """The usage in a response, and its cost; None if the response has no usage."""
     reported = as_object(data.get("usage"))
     prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
-    cached = as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))
+    details = as_object(reported.get("prompt_tokens_details"))
+    cached, written = map(as_count, (details.get("cached_tokens"), details.get("cache_write_tokens")))
     reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
     beside = total - prompt - output
     if cached > prompt or (0 < cached == beside != reasoning):
@@ -528,7 +554,7 @@ def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) 
     # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
     usage = Usage(prompt, max(output, total - prompt), cached, 1)
     known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
-    return usage, price(usage) if known else None
+    return usage, price(usage, min(written, prompt)) if known else None
 
 
 def shared_endpoint(judge: ModelJudge, base_url: str, headers: Mapping[str, str]) -> Endpoint:

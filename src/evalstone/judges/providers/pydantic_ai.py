@@ -37,7 +37,6 @@ from evalstone.judges.providers.base import (
     CreditRefused,
     ModelSettings,
     Provider,
-    cache_write_price,
     cached_beginning,
     request_timeout,
     split_model,
@@ -256,10 +255,7 @@ class PydanticAI(Provider):
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
         usage, written = Usage(*map(as_count, counts), requests=1), reported.cache_write_tokens or 0
-        cost = self.judge.price(usage) if all(map(is_count, (*counts, written))) else None
-        if cost is not None and written and self.judge.prices is None:
-            cost += written * cache_write_price(*split_model(self.judge.model))
-        return usage, cost
+        return usage, self.judge.price(usage, written) if all(map(is_count, (*counts, written))) else None
 
     def _completion(self, response: ModelResponse) -> Completion:
         usage, cost = self._usage(response)
