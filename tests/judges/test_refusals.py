@@ -183,6 +183,30 @@ def test_a_refusal_of_a_schema_that_was_not_sent_is_final() -> None:
     assert formats == ["json_schema", "json_schema", "json_object", "json_object", None]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+        "This response format is unavailable now",
+        "JSON mode is not enabled for models/gemma-3-27b-it",
+        "Structured outputs are not supported by this model",
+        "structured_outputs is not enabled for this deployment",
+        "Guided decoding is not supported",
+        "guided_json needs another backend",
+        "output_format: Extra inputs are not permitted",
+        "The server can't do constrained decoding",
+        "responseFormat is not supported",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_refused_format_is_replaced_by_words_in_the_prompt(message: str, status: int) -> None:
+    record, requests = scored(
+        lambda request, _: refusal(status, message) if "response_format" in request else completion(YES)
+    )
+    assert record.value == 1
+    assert ["response_format" in request for request in requests] == [True] * 4 + [False]
+
+
 def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_none() -> None:
     with_bounds, capabilities = GradeGrounding(answer="a", context=("b",)), ModelCapabilities()
     assert has_bounds(with_bounds.json_schema)

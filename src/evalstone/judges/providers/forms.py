@@ -44,7 +44,10 @@ BOUNDS = frozenset(
     maxLength minLength maxItems minItems maximum minimum exclusiveMaximum exclusiveMinimum pattern
     """.split()  # noqa: SIM905 - one word a line would be ten lines
 )
-OF_FORM = re.compile(r"response_format|schema|grammar|output_config|output format")
+OF_FORM = re.compile(
+    r"response[_ ]?format|schema|grammar|output_config|output[_ ]format|json[_ ]mode|structured[_ -]?output"
+    r"|(?:guided|constrained)[_ ](?:decoding|json)"
+)
 """Words of refusals of a reply format."""
 _OF_BOUNDS = re.compile("|".join(sorted(BOUNDS)).lower())
 _OF_ONE_SCHEMA = re.compile("too |complex|depth|nest|exceed")
