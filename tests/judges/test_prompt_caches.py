@@ -78,3 +78,20 @@ def test_tokens_written_to_the_cache_cost_more(model: str) -> None:
 def test_own_prices_are_for_all_input_tokens() -> None:
     usage = {"prompt_tokens": 1000, "completion_tokens": 0, "prompt_tokens_details": {"cache_write_tokens": 1000}}
     assert chat_usage({"usage": usage}, ModelJudge(CLAUDE, prices=(1, 1)).price)[1] == pytest.approx(0.001)
+
+
+@pytest.mark.parametrize(
+    ("counts", "prompt", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 30}}, 32, 30),
+        ({"prompt_cache_hit_tokens": 30, "prompt_cache_miss_tokens": 2}, 32, 30),
+        ({"cached_tokens": 30}, 32, 30),
+        ({"cached_tokens": 30, "prompt_tokens_details": {"cached_tokens": 20}}, 32, 20),
+        ({"prompt_tokens_details": None, "cached_tokens": None}, 32, 0),
+        ({"cached_tokens": 300}, 32, 32),
+        ({"prompt_tokens_details": {"cached_tokens": 300}}, 332, 300),
+    ],
+)
+def test_cached_tokens_have_several_names(counts: dict[str, Any], prompt: int, cached: int) -> None:
+    usage, _ = chat_usage({"usage": {"prompt_tokens": 32, "completion_tokens": 5, **counts}}, lambda *_: 0.0)
+    assert (usage.input, usage.cached, usage.output) == (prompt, cached, 5)

@@ -341,6 +341,10 @@ def test_instructions_go_into_the_first_user_message_without_a_system_role(messa
         {"error": {"message": "Upstream error", "code": 502}},
         {"error": {"message": "Overloaded", "type": "overloaded_error"}},
         {"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}},
+        {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}, "choices": None},
+        {"errors": [{"message": "Out of capacity", "code": 503}], "success": False},
+        {"statusCode": 503, "message": "Service unavailable"},
+        {"object": "error", "message": "Overloaded", "code": 503},
         {"choices": [{"error": {"code": 502, "message": "lost"}, "message": {"content": YES[:20]}}]},
         completion(YES[:20], finish="error"),
         completion(YES[:20], finish="insufficient_system_resource"),
@@ -413,6 +417,27 @@ def test_the_cost_of_an_interrupted_reply_is_unknown_if_its_usage_is() -> None:
     assert (record.value, record.cost) == (1, None)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": "Internal error"},
+        {"message": {"role": "assistant", "content": "The API key is invalid."}, "done": True},
+        {"object": "response", "status": "completed", "output": []},
+        {"success": False, "errors": [{"code": 5000, "message": "x"}]},
+    ],
+)
+def test_a_reply_of_something_else_than_a_model_is_no_error_to_wait_for(body: dict[str, Any]) -> None:
+    record, requests = scored(lambda *_: body)
+    assert isinstance(record.outcome, Failed)
+    assert record.outcome.error.startswith("m sent no choices")
+    assert len(requests) == 1
+
+
+def test_a_wrong_address_that_is_answered_with_http_200_ends_the_run() -> None:
+    with pytest.raises(JudgeRefused, match="HTTP 404: 404 NOT_FOUND"):
+        scored(lambda *_: {"code": 500, "msg": "404 NOT_FOUND", "success": False})
+
+
 @pytest.mark.parametrize("finish", ["length", "model_length", "MAX_TOKENS", "model_context_window_exceeded"])
 def test_a_reply_that_reached_a_limit_is_asked_for_shorter(finish: str) -> None:
     record, requests = scored(lambda request, number: completion(YES, finish="stop" if number > 1 else finish))
@@ -463,6 +488,8 @@ def test_a_text_that_the_provider_blocks_is_skipped_after_one_call(reply: Any) -
         ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),
         ({"prompt_tokens": 32, "completion_tokens": 103}, 103),
         ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 0}, 103),
+        ({"prompt_tokens": 32, "completion_tokens": 9}, 103),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 41}, 103),
     ],
 )
 def test_output_tokens_are_those_of_the_total(usage: dict[str, int], output: int) -> None:

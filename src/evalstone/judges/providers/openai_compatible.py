@@ -532,6 +532,8 @@ def _read_tokens(usage: Mapping[str, Any]) -> int:
 
 _CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """Other names of the cached tokens, of DeepSeek and of gateways to Anthropic."""
+_CACHED_IN_PROMPT = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Other names of cached tokens that are a part of prompt_tokens, of DeepSeek, Together and Moonshot."""
 
 
 def _text(content: Any) -> str:
@@ -546,13 +548,15 @@ def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | No
     reported = as_object(data.get("usage"))
     prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
     details = as_object(reported.get("prompt_tokens_details"))
-    cached, written = map(as_count, (details.get("cached_tokens"), details.get("cache_write_tokens")))
+    written, *others = map(as_count, (details.get("cache_write_tokens"), *map(reported.get, _CACHED_IN_PROMPT)))
+    cached = as_count(details.get("cached_tokens")) or min(prompt, max(others))
     reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
     beside = total - prompt - output
     if cached > prompt or (0 < cached == beside != reasoning):
         prompt += cached  # some gateways count cached tokens beside prompt_tokens
     # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
-    usage = Usage(prompt, max(output, total - prompt), cached, 1)
+    output = max(output, total - prompt, output + reasoning if reasoning > output else 0)
+    usage = Usage(prompt, output, cached, 1)
     known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
     return usage, price(usage, min(written, prompt)) if known else None
 

@@ -65,7 +65,8 @@ def refusal_of(data: Any) -> Refusal | None:
     """What a parsed response says; None if it has no error.
 
     The shapes: `{"error": {"message", "code"}}` (OpenAI), the same in a list (Gemini), `{"error": "…"}` (xAI, TGI),
-    `{"object": "error", "message"}` (vLLM, Mistral), `{"detail"}` (FastAPI), `{"errors": […]}` (Cloudflare).
+    `{"object": "error", "message"}` (vLLM, Mistral), `{"detail"}` (FastAPI), `{"errors": […]}` (Cloudflare),
+    `{"base_resp": {"status_code", "status_msg"}}` (MiniMax).
     """
     errors = list(itertools.islice(_errors(data), MOST_LEVELS))
     messages = [message for error in errors if (message := _message(error))]
@@ -100,6 +101,8 @@ def _errors(data: Any) -> Iterator[Mapping[str, Any]]:
             yield from _errors(inner)
     elif listed := as_list(response.get("errors")):
         yield from map(as_object, listed)
+    elif base := as_object(response.get("base_resp")):
+        yield {"message": base.get("status_msg"), "code": base.get("status_code")}
     elif "error" not in response:
         yield response
 
@@ -136,39 +139,11 @@ def _codes(error: Mapping[str, Any]) -> list[str]:
 
 
 def _status(error: Mapping[str, Any]) -> int | None:
-    for code in (error.get("code"), error.get("status")):
+    for code in map(error.get, ("code", "status", "statusCode", "status_code")):
         digits = str(code) if is_number(code) else as_text(code)
         if re.fullmatch("[45][0-9][0-9]", digits):
             return int(digits)
     return None
-
-
-_STATUS_WORDS = (
-    (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
-    (400, re.compile(r"content[ _]filter|polic(?:y|ies)")),
-    (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
-    (404, re.compile(r"not[ _]found|does not exist")),
-    (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
-)
-"""The statuses that an error without one stands for, by its words. Any other error may pass."""
-_INTERRUPTED = frozenset({"error", "abort", "insufficient_system_resource", "engine_overloaded"})
-"""Reasons why a reply ended, if the server failed."""
-
-
-def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
-    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
-    for; None if there is none.
-
-    Routers send such errors if the provider behind them fails, also after a part of the reply.
-    """
-    choice = as_object(next(iter(as_list(data.get("choices"))), None))
-    found = (refusal_of(each) for each in (data, choice) if each.get("error") or each.get("object") == "error")
-    if (refusal := next(filter(None, found), None)) is None:
-        if as_text(choice.get("finish_reason")) not in _INTERRUPTED:
-            return None
-        refusal = Refusal(f"the reply was interrupted ({choice['finish_reason']})", "")
-    words = (status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words))
-    return refusal.status or next(words, 502), refusal
 
 
 _PASSING = frozenset({408, 409, 425, 429})
@@ -195,6 +170,45 @@ def is_unpaid(status: int, refusal: Refusal, request: str = "") -> bool:
     """Whether the endpoint wants to be paid first: the account or the key has no credit left, which no other attempt
     changes. Words that the error repeats from the request don't count."""
     return status == 402 or says_itself(_UNPAID, refusal.words, request)
+
+
+_STATUS_WORDS = (
+    (429, _UNPAID),
+    (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
+    (400, re.compile(r"content[ _]filter|polic(?:y|ies)")),
+    (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
+    (404, re.compile(r"not[ _]found|does not exist")),
+    (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
+)
+"""The statuses that an error without one stands for, by its words. Any other error may pass."""
+_INTERRUPTED = frozenset({"error", "abort", "insufficient_system_resource", "engine_overloaded"})
+"""Reasons why a reply ended, if the server failed."""
+
+
+def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
+    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
+    for; None if there is none.
+
+    Routers send such errors if the provider behind them fails, also after a part of the reply. A response with neither
+    a reply nor an `error` is one only if it says which: it may be of something else than a model, at a wrong address.
+    """
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    found = (refusal_of(each) for each in (data, choice) if each.get("error") or each.get("object") == "error")
+    if (refusal := next(filter(None, found), None)) is not None:
+        return refusal.status or _status_of(refusal) or 502, refusal
+    if as_text(choice.get("finish_reason")) in _INTERRUPTED:
+        return 502, Refusal(f"the reply was interrupted ({choice['finish_reason']})", "")
+    is_reply = choice or as_list(data.get("data")) or as_object(data.get("message"))
+    if is_reply or (refusal := refusal_of(data)) is None:
+        return None
+    # A wrong address may be answered with the code 500 and "not found".
+    status = _status_of(refusal) or refusal.status
+    return None if status is None else (status, refusal)
+
+
+def _status_of(refusal: Refusal) -> int | None:
+    """The status that the words of an error stand for."""
+    return next((status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words)), None)
 
 
 BLOCKED = "the provider blocked the text"
