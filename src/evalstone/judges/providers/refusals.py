@@ -172,10 +172,52 @@ def is_unpaid(status: int, refusal: Refusal, request: str = "") -> bool:
     return status == 402 or says_itself(_UNPAID, refusal.words, request)
 
 
+BLOCKED = "the provider blocked the text"
+MAY_BLOCK = frozenset({400, 403, 422, 424, 446, 451})
+"""Statuses with which providers block a text; 424 and 446 are those of gateways."""
+_BLOCKING_CODES = frozenset(
+    """
+    content_filter content_policy_violation content_policy data_inspection_failed moderation
+    responsibleaipolicyviolation
+    """.split()  # noqa: SIM905 - one word a line would be ten lines
+)
+_BLOCKING = re.compile(
+    r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
+    r"|content exists risk|unsafe or sensitive|usage guidelines|guardrail|(?:prompt|content) (?:was )?blocked"
+    r"|content ?safety|safety polic|contentpolicyviolation|for safety reasons|sensitive ?(?:content|words|information)"
+    r"|new_sensitive|nsfw|敏感内容"
+)
+_BLOCKING_FINISHES = (
+    "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "guardrail", "sensitive",
+)  # fmt: skip
+
+
+def blocked_reason(refusal: Refusal, request: str = "") -> str:
+    """Why an error says that the provider blocked the text; "" for any other error, also if it repeats such words from
+    the request."""
+    blocked = refusal.codes & _BLOCKING_CODES or says_itself(_BLOCKING, refusal.words, request)
+    return (refusal.message or shown(", ".join(refusal.codes))) if blocked else ""
+
+
+def blocked_reply(finish: Any) -> str:
+    """The message for a reply that a filter stopped, for this reason."""
+    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
+
+
+def is_blocked(finish: Any) -> bool:
+    """Whether the reason why a reply ended says that a filter stopped it: "content_filter: RECITATION", "SAFETY"."""
+    return as_text(finish).lower().replace("-", "_").startswith(_BLOCKING_FINISHES)
+
+
+def is_cut_off(finish: Any) -> bool:
+    """Whether the reason why a reply ended says that it reached a limit of tokens."""
+    return as_text(finish).lower() in ("length", "model_length", "max_tokens", "model_context_window_exceeded")
+
+
 _STATUS_WORDS = (
     (429, _UNPAID),
     (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
-    (400, re.compile(r"content[ _]filter|polic(?:y|ies)")),
+    (400, re.compile(rf"polic(?:y|ies)|{_BLOCKING.pattern}")),
     (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
     (404, re.compile(r"not[ _]found|does not exist")),
     (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
@@ -209,46 +251,6 @@ def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
 def _status_of(refusal: Refusal) -> int | None:
     """The status that the words of an error stand for."""
     return next((status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words)), None)
-
-
-BLOCKED = "the provider blocked the text"
-MAY_BLOCK = frozenset({400, 403, 422, 451})
-"""Statuses with which providers block a text."""
-_BLOCKING_CODES = frozenset(
-    """
-    content_filter content_policy_violation content_policy data_inspection_failed moderation
-    responsibleaipolicyviolation
-    """.split()  # noqa: SIM905 - one word a line would be ten lines
-)
-_BLOCKING = re.compile(
-    r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
-    r"|content exists risk|unsafe or sensitive|usage guidelines"
-)
-_BLOCKING_FINISHES = (
-    "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "guardrail", "sensitive",
-)  # fmt: skip
-
-
-def blocked_reason(refusal: Refusal, request: str = "") -> str:
-    """Why an error says that the provider blocked the text; "" for any other error, also if it repeats such words from
-    the request."""
-    blocked = refusal.codes & _BLOCKING_CODES or says_itself(_BLOCKING, refusal.words, request)
-    return (refusal.message or shown(", ".join(refusal.codes))) if blocked else ""
-
-
-def blocked_reply(finish: Any) -> str:
-    """The message for a reply that a filter stopped, for this reason."""
-    return f"{BLOCKED}: a content filter stopped the reply ({shown(finish)})"
-
-
-def is_blocked(finish: Any) -> bool:
-    """Whether the reason why a reply ended says that a filter stopped it: "content_filter: RECITATION", "SAFETY"."""
-    return as_text(finish).lower().replace("-", "_").startswith(_BLOCKING_FINISHES)
-
-
-def is_cut_off(finish: Any) -> bool:
-    """Whether the reason why a reply ended says that it reached a limit of tokens."""
-    return as_text(finish).lower() in ("length", "model_length", "max_tokens", "model_context_window_exceeded")
 
 
 _TOO_LONG = re.compile(
