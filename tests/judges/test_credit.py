@@ -61,6 +61,8 @@ UNPAID = [
     (500, said("litellm.RateLimitError: OpenAIException - You exceeded your current quota: insufficient_quota")),
     (429, said("You are using a Trial key, which is limited to 1000 API calls / month.")),
     (200, {"choices": None, "error": NONE_LEFT}),
+    (200, {"choices": None, "error": {"message": "Insufficient credits"}}),
+    (200, {"choices": None, "base_resp": {"status_code": 1008, "status_msg": "insufficient balance"}}),
     (200, {"choices": [{"error": NONE_LEFT, "finish_reason": "error"}]}),
 ]
 
@@ -90,7 +92,7 @@ PASSING = [
     Response(429, said("Rate limit reached for model m. Need more tokens? Upgrade to Dev Tier at /settings/billing")),
     Response(429, said("Rate limit exceeded: free-models-per-min. Add 10 credits to unlock 1000 requests per day")),
     Response(402, said("A prior charge is still being reconciled. Please retry shortly."), {"Retry-After": "0"}),
-    *(Response(status, "<html>Web server is down</html>") for status in (408, 425, 507, 525, 530)),
+    *(Response(status, "<html>Web server is down</html>") for status in (408, 409, 425, 507, 525, 530)),
 ]
 
 

@@ -245,6 +245,23 @@ def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on() -> None:
     assert schemas == [{"type": "integer", "minimum": 1, "maximum": 5}, {"type": "integer"}, None, None]
 
 
+def test_a_temperature_that_the_model_refuses_is_left_out_from_then_on() -> None:
+    seen: list[Any] = []
+    refused = ModelHTTPError(400, "claude", {"error": {"message": "`temperature` is deprecated for this model."}})
+
+    async def work() -> list[Any]:
+        model = provider(refused, ModelResponse(parts=[TextPart('{"claims": ["a"]}')]), seen=seen)
+        return [
+            await converse(question, model.complete, judge="g", settings=SETTINGS)
+            for question in (QUESTION, ListClaims(text="Ada wrote."))
+        ]
+
+    answers = asyncio.run(work())
+    assert ["temperature" in info.model_settings for _, info in seen] == [True, False, False]
+    assert [answer.refused_settings for answer in answers] == [("temperature",)] * 2
+    assert all(info.model_settings["seed"] == 7 for _, info in seen)
+
+
 def refusal(category: Any, status: int) -> ModelHTTPError:
     return ModelHTTPError.for_category(category, status_code=status, model_name="gemini", body={"error": "blocked"})
 

@@ -427,7 +427,7 @@ def test_the_cost_of_an_interrupted_reply_is_unknown_if_its_usage_is() -> None:
     ],
 )
 def test_a_reply_of_something_else_than_a_model_is_no_error_to_wait_for(body: dict[str, Any]) -> None:
-    record, requests = scored(lambda *_: body)
+    record, requests = scored(lambda request, number: body)
     assert isinstance(record.outcome, Failed)
     assert record.outcome.error.startswith("m sent no choices")
     assert len(requests) == 1
@@ -435,7 +435,7 @@ def test_a_reply_of_something_else_than_a_model_is_no_error_to_wait_for(body: di
 
 def test_a_wrong_address_that_is_answered_with_http_200_ends_the_run() -> None:
     with pytest.raises(JudgeRefused, match="HTTP 404: 404 NOT_FOUND"):
-        scored(lambda *_: {"code": 500, "msg": "404 NOT_FOUND", "success": False})
+        scored(lambda request, number: {"code": 500, "msg": "404 NOT_FOUND", "success": False})
 
 
 @pytest.mark.parametrize("finish", ["length", "model_length", "MAX_TOKENS", "model_context_window_exceeded"])

@@ -237,7 +237,7 @@ class Endpoint(Connection):
                 allow_redirects=False,
             ) as response:
                 self._reached = True
-                if response.status != 200:
+                if not 200 <= response.status < 300:  # some frameworks answer every POST with 201
                     content = received(await read_error(response, self.host))
                     said = refusal_in(content)
                     self._refused(call, response.status, said, learn, content, response.headers, sent_at)
@@ -276,7 +276,9 @@ class Endpoint(Connection):
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
                 message += f"; {self._check}" if self._proxy else ""
-            raise self._transient(one_line(message), rejected=not_sent) from None
+            failed = self._transient(one_line(message), rejected=not_sent)
+            failed.cost = None if isinstance(error, aiohttp.ClientPayloadError) else 0.0  # the reply was on its way
+            raise failed from None
         except ValueError as error:  # such as a URL with a user name and a key, if the URL was not checked
             raise ProviderError(one_line(f"can't send a request to {self.host}: {error}")) from None
         finally:

@@ -140,8 +140,9 @@ class PydanticAI(Provider):
             count_warning("timeouts")
             raise request_timeout(name, judge.timeout, settings.max_tokens) from None
         except FormRefused as error:
-            # Learn only about the format and the system role: unsupported settings are known in advance.
-            sent = {"messages": list(map(vars, messages))}
+            # Other unsupported settings are known in advance.
+            sent = {"messages": list(map(vars, messages)), "temperature": settings.temperature}
+            sent = {name: value for name, value in sent.items() if value is not None}
             if self.capabilities.learn_from(question.kind, form, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
@@ -158,7 +159,8 @@ class PydanticAI(Provider):
             self.capabilities.accept(question, form)
         finally:
             limiter.release()
-        refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
+        unused = _unused(model) | self.capabilities.refused
+        refused = ["temperature"] if settings.temperature is not None and "temperature" in unused else []
         if probabilities_required(question) and judge.logprobs is not False:
             refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
@@ -245,7 +247,7 @@ class PydanticAI(Provider):
             "timeout": self.judge.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
-        unused = _unused(model)
+        unused = _unused(model) | self.capabilities.refused
         return LibrarySettings(
             **{name: value for name, value in values.items() if value is not None and name not in unused}
         )
