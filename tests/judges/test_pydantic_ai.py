@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from typing import Any, cast
 
 import pytest
@@ -548,6 +549,32 @@ def test_writing_to_the_cache_costs_more_than_reading_the_prompt() -> None:
 
     assert cost(written=1000) == pytest.approx(1.25 * cost())
     assert cost(read=1000) == pytest.approx(0.1 * cost())
+
+
+@pytest.mark.parametrize(("model", "variable"), LIBRARIES)
+@pytest.mark.parametrize(
+    ("header", "delay", "wait"),
+    [("Retry-After: 7", "3s", 7), ("retry-after-ms: 1500", "3s", 1.5), ("X: 1", "3s", 3), ("X: 1", "soon", 0)],
+)
+def test_the_wait_that_a_provider_asks_for_holds_back_every_request(
+    header: str, delay: str, wait: float, model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
+    body = json.dumps({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}})
+    limited = http(body.encode(), "Content-Type: application/json", header, status=429)
+
+    async def asked() -> None:
+        judge = ModelJudge(model, api_key="k", total_timeout=1.0)
+        with pytest.raises(TransientError) as error:
+            await judge.provider().complete(MESSAGES, QUESTION, PLAIN)
+        assert error.value.retry_after == pytest.approx(wait, abs=0.01)
+        with pytest.raises(ProviderTimeout, match="asked to wait") if wait else pytest.raises(TransientError):
+            await judge.provider().complete(MESSAGES, QUESTION, PLAIN)
+
+    with serving_hostile(lambda _: limited) as server:
+        monkeypatch.setenv(variable, server.url.removesuffix("/v1"))
+        asyncio.run(asked())
+        assert len(server.requests) == (1 if wait else 2)
 
 
 @pytest.mark.parametrize(("model", "variable"), LIBRARIES)

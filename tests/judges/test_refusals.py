@@ -20,7 +20,7 @@ from evalstone.judges.providers.forms import (
     ModelCapabilities,
     has_bounds,
 )
-from evalstone.judges.providers.refusals import refusal_in
+from evalstone.judges.providers.refusals import error_inside, refusal_in
 from evalstone.judges.providers.replies import retry_delay
 from evalstone.questions import GradeGrounding, MiniCheck
 from evalstone.questions.base import Question
@@ -344,6 +344,7 @@ def test_instructions_go_into_the_first_user_message_without_a_system_role(messa
         {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}, "choices": None},
         {"errors": [{"message": "Out of capacity", "code": 503}], "success": False},
         {"statusCode": 503, "message": "Service unavailable"},
+        {"error": {"message": "The provider sent an invalid reply", "code": 502}},
         {"object": "error", "message": "Overloaded", "code": 503},
         {"choices": [{"error": {"code": 502, "message": "lost"}, "message": {"content": YES[:20]}}]},
         completion(YES[:20], finish="error"),
@@ -431,6 +432,13 @@ def test_a_reply_of_something_else_than_a_model_is_no_error_to_wait_for(body: di
     assert isinstance(record.outcome, Failed)
     assert record.outcome.error.startswith("m sent no choices")
     assert len(requests) == 1
+
+
+def test_words_beside_a_reply_or_vectors_are_no_error() -> None:
+    said = {"message": "The rate limit is 5 requests", "status": "ok"}
+    assert error_inside(said) is not None
+    assert error_inside({**said, **completion(YES)}) is None
+    assert error_inside({**said, "data": [{"embedding": [1.0]}]}) is None
 
 
 def test_a_wrong_address_that_is_answered_with_http_200_ends_the_run() -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence, Set
@@ -74,6 +75,8 @@ from evalstone.judges.providers.replies import (
     as_object,
     is_count,
     redirect_error,
+    retry_after,
+    retry_delay,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -150,8 +153,8 @@ class PydanticAI(Provider):
             raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
             if error.rejected:
-                limiter.refused(sent_at, None)
-            error.retry_after = limiter.retry_wait()
+                limiter.refused(sent_at, error.retry_after)
+            error.retry_after = max(error.retry_after or 0.0, limiter.retry_wait())
             raise
         else:
             limiter.answered()
@@ -217,7 +220,8 @@ class PydanticAI(Provider):
                 message = f"{name}: {error}"
                 return window_error(message, request=request) or FormRefused(message)
             count_warning(f"HTTP {status}")
-            return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
+            wait = _asked_wait(error)
+            return TransientError(f"HTTP {status}: {error}", host=name, retry_after=wait, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):
             count_warning("broken connections")
             return TransientError(str(error), host=name)
@@ -274,6 +278,14 @@ class PydanticAI(Provider):
             complete=response.finish_reason not in ("length", "error"),
             model=response.model_name or "",
         )
+
+
+def _asked_wait(error: BaseException) -> float | None:
+    """The seconds that the response behind an error asks to wait; None if it doesn't."""
+    responses = (getattr(cause, "response", None) for cause in _causes(error))
+    headers = next((found for each in responses if (found := getattr(each, "headers", None)) is not None), None)
+    wait = None if headers is None else retry_after(headers)
+    return retry_delay(json.dumps(getattr(error, "body", None), default=str).encode()) if wait is None else wait
 
 
 def _refusal_in(body: object) -> Refusal | None:
