@@ -93,5 +93,7 @@ def test_own_prices_are_for_all_input_tokens() -> None:
     ],
 )
 def test_cached_tokens_have_several_names(counts: dict[str, Any], prompt: int, cached: int) -> None:
-    usage, _ = chat_usage({"usage": {"prompt_tokens": 32, "completion_tokens": 5, **counts}}, lambda *_: 0.0)
+    usage, _ = chat_usage(
+        {"usage": {"prompt_tokens": 32, "completion_tokens": 5, **counts}}, lambda usage, written: 0.0
+    )
     assert (usage.input, usage.cached, usage.output) == (prompt, cached, 5)
