@@ -70,7 +70,7 @@ class EmbeddingModel(ModelJudge):
         super().check()
 
     def check_kind(self) -> None:
-        """Nothing: an embedding model writes no text."""
+        """Nothing: an embedding model doesn't chat."""
 
     def provider(self) -> Provider:
         self.check()

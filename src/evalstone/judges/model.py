@@ -31,13 +31,14 @@ from evalstone.judges.providers.base import (
     Completion,
     ModelSettings,
     Provider,
+    cache_write_price,
     context_window,
     cost_of,
     split_model,
     url_parts,
     writes_no_text,
 )
-from evalstone.judges.providers.families import usual_temperature
+from evalstone.judges.providers.families import other_kind, usual_temperature
 from evalstone.judges.providers.limits import (
     NO_LIMITS,
     Backoff,
@@ -274,15 +275,18 @@ class ModelJudge(Judge):
             )
 
     def check_kind(self) -> None:
-        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
-        `base_url` isn't looked up."""
+        """Raise ConfigError for a model that doesn't chat, by its name or its listed prices. A model with its own
+        `prices` or `base_url` may be any."""
         provider, name = split_model(self.model)
-        if self.prices is None and self.url in ("", PROVIDERS[provider].base_url) and writes_no_text(provider, name):
+        if self.prices is not None or self.url not in ("", PROVIDERS[provider].base_url):
+            return
+        hint = "choose a model that chats, or set prices if this one does"
+        if kind := other_kind(self.model):
+            raise ConfigError(f"{self.model} doesn't chat: by its name, it is {kind}; {hint}")
+        if writes_no_text(provider, name):
             kinds = "embedding, decision, transcription and speech models"
-            message = (
-                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
-            )
-            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
+            prices = f"it has a listed price for its input, but none for output, like {kinds}"
+            raise ConfigError(f"{self.model} doesn't chat: {prices}; {hint}")
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the provider doesn't support."""
@@ -291,10 +295,16 @@ class ModelJudge(Judge):
             if getattr(self, name):
                 raise ConfigError(f"{provider} doesn't support {name}: remove it from the judge {self.model}")
 
-    def price(self, usage: Usage) -> float | None:
+    def price(self, usage: Usage, written: int = 0) -> float | None:
+        """The cost of these tokens in US dollars; None if the price is unknown.
+
+        written: The input tokens that the provider wrote to its prompt cache, which may cost more.
+        """
         if self.prices is not None:
             return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
-        return cost_of(usage, *split_model(self.model))
+        model = split_model(self.model)
+        cost = cost_of(usage, *model)
+        return cost if cost is None or not written else cost + written * cache_write_price(*model)
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -31,7 +31,7 @@ from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.judges.model import HEADERS, PRICES
-from evalstone.judges.providers.base import PROVIDERS, cost_of, url_parts
+from evalstone.judges.providers.base import PROVIDERS, CreditRefused, cost_of, url_parts
 from evalstone.judges.providers.limits import NO_LIMITS, shared
 from evalstone.judges.providers.refusals import refusal_in
 from evalstone.judges.providers.replies import (
@@ -238,6 +238,8 @@ class HTTPTarget(Target):
             return await endpoint.request(Call("POST", path, data, headers=observer().headers()))
         except RequestTimeout as error:
             raise TargetError(str(error)) from None
+        except CreditRefused as error:  # a service may say so about a sample, such as an order
+            raise TargetError(error.message) from None
 
     def _read(self, content: bytes) -> Answer:
         """The answer in a reply. Raises TargetError if there is none."""

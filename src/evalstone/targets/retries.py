@@ -17,7 +17,7 @@ from evalstone.errors import (
     TargetRefused,
     TargetUnreachable,
 )
-from evalstone.judges.providers.base import NO_KEY
+from evalstone.judges.providers.base import NO_KEY, CreditRefused
 from evalstone.judges.providers.limits import Backoff, TransientError
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
 
     Raises:
         TargetUnreachable: There was no answer after all retries.
-        TargetRefused: The credentials, the address or the name of the model are wrong.
+        TargetRefused: The credentials, the address or the name of the model are wrong, or the account has no credit.
         TargetError: The request was rejected permanently, or the reply can't be read.
     """
     backoff, paid = Backoff(total_timeout), 0
@@ -54,6 +54,8 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
             # The cost of a request that timed out is unknown; other requests were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
+        except CreditRefused as error:
+            raise TargetRefused(str(error)) from None
         except (ConfigError, JudgeRefused) as error:
             # The hint in the message refers to the settings of judges.
             raise TargetRefused(f"{_HINT.split(str(error))[0]}; {CHECK}") from None

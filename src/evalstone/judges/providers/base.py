@@ -158,6 +158,19 @@ class Completion:
 
 NO_KEY = "no key was sent: set api_key of the judge"
 """What to do about HTTP 401 for a request without a key."""
+NO_CREDIT = "add credit to the account or raise its limit; if it reserves whole replies, set max_tokens"
+"""What to do if the account or the key has no credit left. Routers refuse what the longest reply might cost."""
+
+
+class CreditRefused(JudgeRefused):
+    """The endpoint wants to be paid first."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(f"{message}; {NO_CREDIT}")
+        self.message = message
+
+    def __reduce__(self) -> tuple[type[CreditRefused], tuple[str]]:
+        return type(self), (self.message,)
 
 
 class AccessRefused(JudgeRefused):
@@ -288,7 +301,7 @@ def cache_write_price(provider: str, model: str) -> float:
         ]
     except LookupError:
         return 0.0
-    return float(costs[1] - costs[0]) / 1000
+    return max(0.0, float(costs[1] - costs[0]) / 1000)  # some list only what is added
 
 
 @functools.cache

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence, Set
@@ -34,9 +35,9 @@ from evalstone.judges.providers.base import (
     ChatMessage,
     Completion,
     Connection,
+    CreditRefused,
     ModelSettings,
     Provider,
-    cache_write_price,
     cached_beginning,
     request_timeout,
     split_model,
@@ -58,8 +59,11 @@ from evalstone.judges.providers.proxies import tls_error
 from evalstone.judges.providers.refusals import (
     BLOCKED,
     MAY_BLOCK,
+    Refusal,
     blocked_reason,
     blocked_reply,
+    is_unpaid,
+    may_pass,
     refusal_in,
     refusal_of,
     window_error,
@@ -71,6 +75,8 @@ from evalstone.judges.providers.replies import (
     as_object,
     is_count,
     redirect_error,
+    retry_after,
+    retry_delay,
 )
 from evalstone.questions.base import BYTES_PER_TOKEN, Question
 from evalstone.types import NO_USAGE, Usage
@@ -81,8 +87,6 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings as LibrarySettings
 
     from evalstone.judges.model import ModelJudge
-
-RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class FormRefused(ProviderError):
@@ -139,8 +143,9 @@ class PydanticAI(Provider):
             count_warning("timeouts")
             raise request_timeout(name, judge.timeout, settings.max_tokens) from None
         except FormRefused as error:
-            # Learn only about the format and the system role: unsupported settings are known in advance.
-            sent = {"messages": list(map(vars, messages))}
+            # Other unsupported settings are known in advance.
+            sent = {"messages": list(map(vars, messages)), "temperature": settings.temperature}
+            sent = {name: value for name, value in sent.items() if value is not None}
             if self.capabilities.learn_from(question.kind, form, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
@@ -148,8 +153,8 @@ class PydanticAI(Provider):
             raise await self.connection.refused(name, error, partial(self._probe, model)) from None
         except TransientError as error:
             if error.rejected:
-                limiter.refused(sent_at, None)
-            error.retry_after = limiter.retry_wait()
+                limiter.refused(sent_at, error.retry_after)
+            error.retry_after = max(error.retry_after or 0.0, limiter.retry_wait())
             raise
         else:
             limiter.answered()
@@ -157,7 +162,8 @@ class PydanticAI(Provider):
             self.capabilities.accept(question, form)
         finally:
             limiter.release()
-        refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
+        unused = _unused(model) | self.capabilities.refused
+        refused = ["temperature"] if settings.temperature is not None and "temperature" in unused else []
         if probabilities_required(question) and judge.logprobs is not False:
             refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
@@ -198,20 +204,24 @@ class PydanticAI(Provider):
             return request_timeout(name, self.judge.timeout, self.judge.max_tokens)
         if isinstance(error, exceptions.ContentFilterError):
             return JudgeDeclined(f"{BLOCKED}: {error}", cost=None)
-        if status in MAY_BLOCK and (reason := _blocked(getattr(error, "body", None))):
-            return JudgeDeclined(f"{BLOCKED}: {reason}")
+        request = "\n".join(sent.content for sent in messages)
+        if status is not None and (said := _refusal_in(getattr(error, "body", None))) is not None:
+            if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
+                return JudgeDeclined(f"{BLOCKED}: {reason}")
+            if is_unpaid(status, said, request):
+                return CreditRefused(f"{name}: {error}")
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
             message = f"{name}: {error}"
             return AccessRefused(message, status) if status in (403, 404) else JudgeRefused(message)
         if isinstance(error, exceptions.ModelHTTPError):
-            if error.status_code not in RETRYABLE and error.status_code < 500:
+            if not may_pass(error.status_code):
                 message = f"{name}: {error}"
-                request = "\n".join(sent.content for sent in messages)
                 return window_error(message, request=request) or FormRefused(message)
             count_warning(f"HTTP {status}")
-            return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
+            wait = _asked_wait(error)
+            return TransientError(f"HTTP {status}: {error}", host=name, retry_after=wait, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):
             count_warning("broken connections")
             return TransientError(str(error), host=name)
@@ -241,7 +251,7 @@ class PydanticAI(Provider):
             "timeout": self.judge.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
-        unused = _unused(model)
+        unused = _unused(model) | self.capabilities.refused
         return LibrarySettings(
             **{name: value for name, value in values.items() if value is not None and name not in unused}
         )
@@ -251,10 +261,7 @@ class PydanticAI(Provider):
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
         usage, written = Usage(*map(as_count, counts), requests=1), reported.cache_write_tokens or 0
-        cost = self.judge.price(usage) if all(map(is_count, (*counts, written))) else None
-        if cost is not None and written and self.judge.prices is None:
-            cost += written * cache_write_price(*split_model(self.judge.model))
-        return usage, cost
+        return usage, self.judge.price(usage, written) if all(map(is_count, (*counts, written))) else None
 
     def _completion(self, response: ModelResponse) -> Completion:
         usage, cost = self._usage(response)
@@ -273,13 +280,20 @@ class PydanticAI(Provider):
         )
 
 
-def _blocked(body: object) -> str:
-    """Why the body of an error says that the provider blocked the text; "" for any other error."""
+def _asked_wait(error: BaseException) -> float | None:
+    """The seconds that the response behind an error asks to wait; None if it doesn't."""
+    responses = (getattr(cause, "response", None) for cause in _causes(error))
+    headers = next((found for each in responses if (found := getattr(each, "headers", None)) is not None), None)
+    wait = None if headers is None else retry_after(headers)
+    return retry_delay(json.dumps(getattr(error, "body", None), default=str).encode()) if wait is None else wait
+
+
+def _refusal_in(body: object) -> Refusal | None:
+    """What the body of an error says; None if it says nothing."""
     if isinstance(body, str | bytes):
-        return blocked_reason(refusal_in(body if isinstance(body, bytes) else body.encode()))
+        return refusal_in(body if isinstance(body, bytes) else body.encode())
     error = as_object(as_object(body).get("error")) or as_object(as_object(body).get("Error")) or as_object(body)
-    said = refusal_of({"error": {name.lower(): value for name, value in error.items()}})
-    return "" if said is None else blocked_reason(said)
+    return refusal_of({"error": {name.lower(): value for name, value in error.items()}})
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

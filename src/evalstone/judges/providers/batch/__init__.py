@@ -21,7 +21,7 @@ from evalstone.judges.model import ModelJudge, check_whole, opening_messages, wi
 from evalstone.judges.providers.base import ChatMessage, Completion, ModelSettings, at_batch_price, split_model
 from evalstone.judges.providers.forms import ModelCapabilities
 from evalstone.judges.providers.openai_compatible import Call, Endpoint
-from evalstone.judges.providers.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, window_error
+from evalstone.judges.providers.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, may_pass, window_error
 from evalstone.judges.providers.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
 from evalstone.questions.base import Question
 from evalstone.types import Usage
@@ -44,8 +44,6 @@ CLOCK_SKEW = timedelta(hours=1)
 
 _BREAKS = "\x85\u2028\u2029"
 """Characters that some programs treat as line breaks, although JSON doesn't."""
-
-_RETRYABLE = frozenset({0, 408, 409, 425, 429})
 
 
 @dataclass(frozen=True)
@@ -206,8 +204,9 @@ class BatchApi(ABC):
         return f"{self.judge.model} refused the request (HTTP {result['status']}: {message})"
 
     def may_pass(self, result: Mapping[str, Any]) -> bool:
-        """Whether the same request may have a different result next time."""
-        return result["status"] in _RETRYABLE or result["status"] >= 500 or result["status"] == 200
+        """Whether the same request may have a different result next time. Without credit, the next batch isn't
+        accepted, which ends the run."""
+        return result["status"] in (0, 200, 402) or may_pass(result["status"])
 
     def learn(self, question: Question[Any], sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         """Learn from the refusal of a payload. Returns whether later requests will be different."""
