@@ -584,10 +584,10 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/stats/test_gates.py",),
     ),
     Mutant(
-        "a gate takes the samples of a group for independent",
+        "a regression takes the samples of a group for independent",
         "src/evalstone/results/gate.py",
-        "group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})",
-        "None",
+        "            pair.groups,\n            pair.weights,\n            stopped=",
+        "            None,\n            pair.weights,\n            stopped=",
         ("tests/results/test_gate.py",),
     ),
     Mutant(
@@ -620,16 +620,16 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a run that its own gate stopped is compared as one of a fixed size",
-        "src/evalstone/results/compare.py",
-        "stopped=places is not None,",
+        "src/evalstone/results/paired_scores.py",
+        "stopped=order is not None,",
         "stopped=False,",
         ("tests/run/test_baseline.py",),
     ),
     Mutant(
         "a comparison of a stopped run takes its samples in the order of the dataset",
-        "src/evalstone/results/compare.py",
-        "order = sorted(range(len(columns[0])), key=[places[name] for name in pair.all_samples].__getitem__)",
-        "order = range(len(columns[0]))",
+        "src/evalstone/results/paired_scores.py",
+        "in_both = sorted(order.keys() & in_both, key=order.__getitem__)",
+        "in_both = [name for name in in_both if name in order]",
         ("tests/run/test_baseline.py",),
     ),
     Mutant(

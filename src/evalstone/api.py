@@ -200,6 +200,7 @@ async def ascore(
     *,
     judge: JudgeSpec | None = "lexical",
     ledger: str | Path | None = None,
+    keep_reasoning: bool = False,
     **fields: Any,
 ) -> Record:
     """Score one sample: `await ascore("faithfulness", output="…", context=["…"])`.
@@ -209,6 +210,7 @@ async def ascore(
         sample: The sample as a whole; or give its fields by name.
         judge: Who answers the scorer's questions.
         ledger: Where answers are kept and looked up; None keeps nothing.
+        keep_reasoning: Whether a model's reasoning in front of the output is scored as a part of it.
 
     Returns:
         The record: its outcome is a Score, Skipped or Failed, its steps are the judge calls behind it.
@@ -216,7 +218,9 @@ async def ascore(
     Raises:
         ConfigError: For an unknown scorer, judge or field.
     """
-    (record,) = await ascore_each(plan_for_one(sample, fields, scorer, judge=judge), ledger=ledger)
+    (record,) = await ascore_each(
+        plan_for_one(sample, fields, scorer, judge=judge, keep_reasoning=keep_reasoning), ledger=ledger
+    )
     return record
 
 
@@ -226,9 +230,10 @@ def plan_for_one(
     scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
     judge: JudgeSpec | None = "lexical",
+    keep_reasoning: bool = False,
 ) -> Plan:
     """The checked plan for scoring one sample, passed as a Sample or as fields. Raises ConfigError like `ascore`."""
-    plan = plan_for([one_sample(sample, fields)], scorers, judge=judge)
+    plan = plan_for([one_sample(sample, fields)], scorers, judge=judge, keep_reasoning=keep_reasoning)
     for each in plan.asked_judges:
         each.check()
     plan.check_repeats()
@@ -245,6 +250,7 @@ async def ascore_each(
     own = [judge for scorer in plan.scorers for judge in scorer.judges]
     ledger, budget = (ledger, budget) if may_ask else (None, None)
     async with open_session(plan.judge, *own, ledger=ledger, budget=budget) as session:
+        session.keep_reasoning = plan.keep_reasoning
         scored = [asyncio.ensure_future(score_sample(scorer, sample, session)) for scorer in plan.scorers]
         try:
             return tuple(await asyncio.gather(*scored))

@@ -15,7 +15,7 @@
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   │   └── RequestLimitReached  max_requests is reached
-    │   ├── JudgeRefused       the judge's endpoint refuses the key or the model, or redirects
+    │   ├── JudgeRefused       the judge's endpoint refuses the key or the model, wants to be paid first, or redirects
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
     │   ├── TargetUnavailable  the target fails on every sample, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
@@ -157,7 +157,7 @@ class RequestLimitReached(BudgetExceeded):
 
 
 class JudgeRefused(RunAborted):
-    """The judge's endpoint refuses the key or the model, or redirects to another address."""
+    """The judge's endpoint refuses the key or the model, wants to be paid first, or redirects to another address."""
 
 
 class JudgeUnavailable(RunAborted):
@@ -189,8 +189,8 @@ class TargetUnreachable(TargetError):
 
 
 class TargetRefused(TargetError):
-    """A target lets nobody in, or is not there: wrong credentials, a wrong address. A run in which it has not answered
-    yet ends."""
+    """A target lets nobody in, or is not there: wrong credentials, no credit, a wrong address. A run in which it has
+    not answered yet ends."""
 
 
 class JudgeError(EvalstoneError):

@@ -83,6 +83,12 @@ def test_what_does_not_stand_there_is_no_quotation(quote: str) -> None:
         assert not is_quoted(quote, ENGLISH.replace(".", ""))
 
 
+def test_a_quotation_may_begin_and_end_inside_a_line_of_a_script_without_spaces() -> None:
+    assert is_quoted("王建国", CHINESE)
+    assert is_quoted("王 建国", CHINESE)
+    assert not is_quoted("建王国", CHINESE)
+
+
 def test_full_width_letters_are_letters() -> None:
     assert is_quoted("ＡＤＡ", "Ada lived.")
 
@@ -211,6 +217,7 @@ def test_another_person_is_foreign_in_a_text_full_of_names() -> None:
         ("It cost five hundred thousand dollars.", "It cost 500,000 dollars."),
         ("They have one hundred and twenty people.", "They have 120 people."),
         ("It has three million two hundred thousand users.", "It has 3,200,000 users."),
+        ("It has a thousand two hundred rooms in all.", "It has 1,200 rooms."),
         ("The debt is 1.5 trillion dollars.", "The debt is 1,500,000,000,000 dollars."),
         ("The town has 2,500,000 people.", "The town has 2.5 million people."),
         ("The shop closes at 7 pm every day.", "The shop closes at 19 o'clock."),
@@ -235,6 +242,7 @@ def test_a_number_in_another_form_is_the_same_number(text: str, claim: str) -> N
         ("It needs version 1.5.2 now.", "It needs version 1.5", ["1.5"]),
         ("The total is 12\u202f345\u202f678.", "The total is 12\u202f345", ["12\u202f345"]),
         ("Her name is Ele\u0301na.", "Her name is Ele", ["Ele"]),
+        ("1902 ships sailed to the harbor.", "902 ships sailed to the harbor", ["902"]),
     ],
 )
 def test_a_part_of_a_number_or_a_word_is_not_taken_word_for_word(text: str, claim: str, foreign: list[str]) -> None:
@@ -254,6 +262,12 @@ def test_a_part_of_a_number_or_a_word_is_not_taken_word_for_word(text: str, clai
         ("She was born on March 3, 1950.[1] She moved to town.", "She was born in January 1950.", ["January"]),
         ("It was opened in 1950-03 in the town.", "It was opened in January 1950.", ["January"]),
         ("It was 1.5 times as long, in the end.", "It was as long in January, or May.", ["January", "May"]),
+        ("It was built in Karlsruhe by the town.", "It was built by Karl for the town.", ["Karl"]),
+        ("He lived in Málaga with Eduardo and Alma.", "He lived in Málaga with Ed and Al.", ["Ed", "Al"]),
+        ("A museum has opened in town.", "The museum has opened in Athens.", ["Athens"]),
+        ("The UN met in the old hall.", "The United Nations met Nina Ude in the hall.", ["Nina", "Ude"]),
+        ("42", "It was Paris.", ["Paris"]),
+        ("It has a thousand two hundred rooms in all.", "It has 2200 rooms.", ["2200"]),
     ],
 )
 def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[str]) -> None:
@@ -266,6 +280,9 @@ def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[
         ("The United Nations met in New York.", "The UN met in New York."),
         ("The United Nations met for three days in the old hall.", "The UN met for three days in the hall."),
         ("The UN met in Geneva.", "The United Nations met in Geneva."),
+        ("The UN met in Geneva.", "The United Nations and other United Nations met in Geneva."),
+        ("The ALS met in the old town hall of Geneva.", "The Anti-Lead Society met in the town hall of Geneva."),
+        ("The AS met in the old town hall of Geneva.", "The Anti-lead Society met in the town hall of Geneva."),
         ("IBM was founded by Charles Flint.", "International Business Machines was founded by Charles Flint."),
         ("The companies of the Müllers are old.", "The Müller company is old."),
         ("James's book was in the shop.", "The book of James was in the shop."),

@@ -60,7 +60,7 @@ json_objects = st.dictionaries(st.text(), json_values, max_size=4)
         f"{TEXT}\n{TEXT}",
         f"First {json.dumps(VALUE, indent=2)}, in short {TEXT}",
         f"For each claim in {{C1, C2}} as in \\frac{{a}}{{b}}: {TEXT}",
-        f"I use {{'single': 1}} no more. {TEXT}",
+        f"I use {{'single', 'quotes'}} no more. {TEXT}",
         f"[Note] {TEXT}",
         json.dumps(VALUE, indent=4),
         json.dumps(VALUE, ensure_ascii=True),
@@ -86,6 +86,39 @@ def test_the_one_object_in_a_reply_is_read(reply: str):
 )
 def test_comments_last_commas_and_lists_are_read(reply: str, value: Any):
     assert parse_json(reply) == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "value"),
+    [
+        ("{'a': 'It is', 'b': [1, 'x']}", {"a": "It is", "b": [1, "x"]}),
+        ("```python\n{'a': 'so'}\n```\nIt's so.", {"a": "so"}),
+        ("""{'a': "It's so", 'b': 'a "b"'}""", {"a": "It's so", "b": 'a "b"'}),
+        (r"{'a': 'It\'s so, \n\\ \"b\" \u00e9'}", {"a": 'It\'s so, \n\\ "b" é'}),
+        (r"""{"a": "It\'s so"}""", {"a": "It's so"}),
+        (r"{'a': '$\alpha \frac{1}{2}$'}", {"a": r"$\alpha \frac{1}{2}$"}),
+        ("{'a': True, 'b': False, 'c': None, 'True': 'None'}", {"a": True, "b": False, "c": None, "True": "None"}),
+        ('{"a": True}', {"a": True}),
+        ("{1: 'yes', 2: {'a': [1, 2]}}", {"1": "yes", "2": {"a": [1, 2]}}),
+        ('{a: "x", b_2: [1,], // so\n c: {"d": 1}}', {"a": "x", "b_2": [1], "c": {"d": 1}}),
+        ('{“a”: “It’s so”, “b”: “a "b"”}', {"a": "It’s so", "b": 'a "b"'}),
+        ("['a', 'b']", ["a", "b"]),
+        ("[{'a': 1}, {'a': 2}]", [{"a": 1}, {"a": 2}]),
+        ("I looked at ['a' and 'b']: {'a': 1}", {"a": 1}),
+        ("{'a': 1} and in short {\"a\": 1}", {"a": 1}),
+        ("{'a': 1} isn't {b}, it's so", {"a": 1}),
+    ],
+)
+def test_the_spellings_of_python_and_javascript_are_read(reply: str, value: Any):
+    assert parse_json(reply) == value
+
+
+def test_a_python_literal_is_read_whole_or_not_at_all():
+    whole = repr(VALUE)
+    assert parse_json(whole) == VALUE
+    for end in range(len(whole)):
+        with pytest.raises(ReplyError):
+            parse_json(whole[:end])
 
 
 @pytest.mark.parametrize(
@@ -115,8 +148,22 @@ def test_backslashes_of_latex_stand_for_themselves(written: str, meant: str):
         ("5", "no complete JSON object"),
         ("null", "no complete JSON object"),
         ('"a text"', "no complete JSON object"),
-        ("{'claims': []}", "no complete JSON object"),
-        ("{claims: []}", "no complete JSON object"),
+        ("{'claims': ['a'", "not valid"),
+        ("{'claims': ['a'}", "not valid"),
+        ("{'a': 'It's so'}", "not valid"),
+        ("{'a': 'x' if True else 'y'}", "not valid"),
+        ("{'a': 1} {'a': 2}", "2 different JSON objects"),
+        ("{\"a\": 1} or {'a': 2}", "2 different JSON objects"),
+        ("{'a': 1, 'a': 2}", "the key 'a' stands twice"),
+        ("{'a': 1, \"a\": 1}", "the key 'a' stands twice"),
+        ("{1: {'a': 1}, '1': {'a': 2}}", "the key '1' stands twice"),
+        ("{'a': nan}", "not valid"),
+        ("{'a': NaN}", "NaN is not a JSON number"),
+        ("{'a': open('x')}", "not valid"),
+        ("{'a': “x”y”}", "not valid"),
+        ("{claims: ['a', }", "not valid"),
+        ("{claims}", "no complete JSON object"),
+        ("['a'] or ['b']", "no complete JSON object"),
         ('["a", "b"', "no complete JSON object"),
         ('[{"a": 1}', "cut off"),
         ('Result: [\n {"a": 1},', "cut off"),
@@ -237,6 +284,15 @@ def test_a_reply_just_short_enough_is_read():
         '["a",' * (MAX_REPLY // 5),
         '["a" ' * (MAX_REPLY // 5),
         '{"a":1,}' * (MAX_REPLY // 8),
+        "{'a':1}" * (MAX_REPLY // 7),
+        "{'a':" * (MAX_REPLY // 5),
+        "{a:[" * (MAX_REPLY // 4),
+        "['" * (MAX_REPLY // 2),
+        "{'" * (MAX_REPLY // 2),
+        "{" + "a" * (MAX_REPLY - 1),
+        "{a" + " " * (MAX_REPLY - 2),
+        "{a " * (MAX_REPLY // 3),
+        "{'a':" + "1," * (MAX_REPLY // 2 - 3),
         '{"a":1,//' * (MAX_REPLY // 9),
         '{"a":[' + ", " * (MAX_REPLY // 2 - 3),
         '{"a":"' + "\\\\f" * (MAX_REPLY // 3 - 3),

@@ -6,9 +6,10 @@ import time
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
+from evalstone._core.loose_json import with_latex
 from evalstone._core.parsing import MAX_REPLY, parse_json
 from evalstone._core.reasoning import answer_start, begins_with_reasoning, split_reasoning, without_reasoning
 from evalstone.errors import ReplyError
@@ -20,6 +21,8 @@ BLOCKS = [
     f"<THINK></THINK>\n<think>{DRAFT}</think>",
     f"<thinking>{DRAFT}</thinking>\n",
     f"<thought>{DRAFT}</thought>\n",
+    f"<thoughts>{DRAFT}</thoughts>\n",
+    f"<antThinking>{DRAFT}</antThinking>\n",
     f"<reasoning>{DRAFT}</reasoning>",
     f"<seed:think>{DRAFT}</seed:think>",
     f"[THINK]{DRAFT}[/THINK]",
@@ -30,6 +33,7 @@ BLOCKS = [
     f"<|channel>thought\n{DRAFT}<channel|>",
     f"<|inner_prefix|>{DRAFT}<|inner_suffix|>",
     f"<think>{DRAFT}</think><|begin_of_box|>",
+    f"<|channel|>commentary<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"analysis{DRAFT}assistantfinal",
     f"<|start|>assistant<|channel|>analysis<|message|>{DRAFT}<|end|><|start|>assistant<|channel|>final<|message|>",
     f"<|begin_of_thought|>{DRAFT}<|end_of_thought|>\n\n<|begin_of_solution|>",
@@ -91,10 +95,27 @@ json_objects = st.dictionaries(st.text(), st.text() | st.just("</think>") | st.j
 @settings(max_examples=60)
 def test_a_reply_that_is_cut_off_anywhere_never_gives_a_value(value: dict[str, Any], block: str) -> None:
     whole = block + json.dumps(value)
+    assume(with_latex(whole) == whole)
     assert parse_json(without_reasoning(whole)) == value
     for end in range(len(block), len(whole)):
         with pytest.raises(ReplyError):
             parse_json(without_reasoning(whole[:end]))
+
+
+@pytest.mark.parametrize("opening", ["", "Here: ", "<think>Hm.</think>"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "{'reason': 'It says </think> Yes.', 'verdict': 'no'}",
+        "{“reason”: “It says </think> Yes.”, “verdict”: “no”}",
+        """{"reason": "It says\\' </think> Yes, and $\\alpha$.", "verdict": "no"}""",
+        '{reason: "It says </think> Yes.", verdict: "no",}',
+        "['It says </think>', 'Yes']",
+    ],
+)
+def test_a_tag_that_an_object_in_any_spelling_quotes_ends_no_reasoning(opening: str, answer: str) -> None:
+    if "[" not in answer or not opening.startswith("Here"):
+        assert without_reasoning(opening + answer).removeprefix(opening) == answer
 
 
 @pytest.mark.parametrize("block", [*BLOCKS, *UNOPENED])
@@ -165,6 +186,8 @@ def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
         "{}</think>" * (MAX_REPLY // 10),
         '{"a": ' * (MAX_REPLY // 6 - 2) + "</think>",
         '{"</think>' * (MAX_REPLY // 10),
+        "{'a':'</think>" * (MAX_REPLY // 14),
+        "{'a': //</think>" * (MAX_REPLY // 16),
         "analysis" * (MAX_REPLY // 8),
         "<|channel|>final " * (MAX_REPLY // 17),
         "```\n</think>\n" * (MAX_REPLY // 13),
@@ -182,3 +205,19 @@ def test_two_megabytes_of_anything_are_split_without_delay(text: str) -> None:
         without_reasoning(text)
     split_reasoning(text)
     assert time.process_time() - started < 10
+
+
+@pytest.mark.parametrize("line", ["\n</think>\n", "\r\n</think>\r\n", "\n  </think> \n", "\n\t[/THINK]\n"])
+def test_a_closing_tag_is_a_line_of_its_own_whatever_white_space_is_beside_it(line: str) -> None:
+    assert split_reasoning(f"Maybe A.{line}B") == ("Maybe A.", "B")
+
+
+@pytest.mark.parametrize("text", ["analysis: the word assistantfinal", "analysis of assistantfinal words", "analysis."])
+def test_an_answer_that_begins_with_the_word_analysis_is_no_reasoning(text: str) -> None:
+    assert split_reasoning(text) == ("", text)
+
+
+def test_the_last_channel_may_be_json() -> None:
+    answer = '{"verdict": "yes"}'
+    assert without_reasoning(f"analysis{DRAFT}assistantfinaljson{answer}") == answer
+    assert split_reasoning(f"analysis{DRAFT}assistantfinaljson{answer}").answer == answer

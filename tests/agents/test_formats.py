@@ -53,6 +53,18 @@ CASES: dict[str, tuple[Any, list[Message]]] = {
         },
         [Message(role="assistant", tool_calls=[OPEN])],
     ),
+    "a text around reasoning": (
+        {
+            "role": "assistant",
+            "content": [
+                {"type": "text", "text": "It is "},
+                {"type": "thinking", "thinking": "Hm."},
+                {"type": "redacted_thinking", "data": "x"},
+                {"type": "text", "text": "sunny."},
+            ],
+        },
+        [Message(role="assistant", content="It is sunny.", reasoning="Hm.")],
+    ),
     "images beside the content": (
         {"role": "assistant", "content": "Here.", "images": [IMAGE]},
         [Message(role="assistant", content="Here.", attachments=("image",))],
@@ -411,3 +423,10 @@ def test_texts_that_a_user_puts_side_by_side_stay_apart() -> None:
     ]
     for question in questions:
         assert read_transcript([question]).messages[0].content == "Translate:\nBern"
+
+
+@pytest.mark.parametrize("called", [{"role": "assistant", "tool_calls": [CALL]}, {"type": "ai", "tool_calls": [CALL]}])
+def test_a_tool_that_returned_an_empty_list_returned_something(called: dict[str, Any]) -> None:
+    returned: dict[str, Any] = {"role": "tool", "tool_call_id": "c1", "content": []}
+    (read,) = read_transcript([{**called, "content": ""}, returned]).messages
+    assert [(call.state, call.result) for call in read.tool_calls] == [("result", [])]

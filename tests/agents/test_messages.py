@@ -133,4 +133,4 @@ def test_a_message_with_reasoning_alone_has_no_text() -> None:
     assert answer_text([asked, thought]) == THOUGHT  # an option scores it
     call = ToolCall(name="final_result", arguments={"rain": True}, result="Final result processed.")
     assert answer_text([asked, answer, replace(thought, tool_calls=[call])]) == '{"rain": true}'
-    assert answer_text([asked, replace(answer, tool_calls=[call])]) == "No."
+    assert answer_text([asked, replace(answer, tool_calls=[call])]) == '{"rain": true}'

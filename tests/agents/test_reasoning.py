@@ -202,3 +202,10 @@ def test_runs_that_treat_reasoning_differently_are_not_compared_in_silence() -> 
     with pytest.raises(ConfigError, match="only one of them scores the reasoning in front of outputs"):
         compare(*runs)
     assert compare(runs[0], runs[0]).scorers
+
+
+def test_a_single_sample_is_scored_as_a_run_scores_it() -> None:
+    spec = "not_contains(expected=Berlin)"
+    for keep in (False, True):
+        run = evaluate(ROWS[:1], spec, keep_reasoning=keep, ledger=None)
+        assert score(spec, output=THOUGHT, keep_reasoning=keep).value == run.records[0].value == 1 - keep

@@ -142,3 +142,43 @@ def test_a_result_without_the_messages_says_what_to_pass(stored: bool) -> None:
     result.metrics.traces = []
     with pytest.raises(DataError, match=r"pass agent\.messages, or its spans"):
         read_transcript(result.to_dict() if stored else result)
+
+
+WAITS = "[{'id': 'v1', 'name': 'ok', 'reason': 'please', 'response': None}]"
+"""What a Strands agent that waits gives as its answer: its interrupts."""
+
+
+@pytest.mark.parametrize("noted", ["event", "details"])
+def test_an_agent_that_waits_for_an_answer_to_its_interrupt_answers_nothing(noted: str) -> None:
+    use = {"toolUse": {"toolUseId": "c1", "name": "book", "input": {"city": "Bern"}}}
+    given = ("gen_ai.user.message", {"content": '[{"text": "Book Bern."}]'})
+    called = ("gen_ai.choice", {"finish_reason": "tool_use", "message": json.dumps([use])})
+    waits: tuple[str, Any] = ("gen_ai.choice", {"finish_reason": "interrupt", "message": WAITS})
+    if noted == "details":
+        said = [{"role": "assistant", "parts": [{"type": "text", "content": WAITS}], "finish_reason": "interrupt"}]
+        waits = ("gen_ai.client.inference.operation.details", {"gen_ai.output.messages": json.dumps(said)})
+    system = {"gen_ai.provider.name": "strands-agents"}
+
+    def events(*noted: tuple[str, Any]) -> list[dict[str, Any]]:
+        return [{"name": name, "attributes": attributes(values)} for name, values in noted]
+
+    agent = {**system, "gen_ai.operation.name": "invoke_agent"}
+    tool = {**system, "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "book", "gen_ai.tool.call.id": "c1"}
+    made = [
+        span(1, "invoke_agent", agent, end=9, events=events(given, waits)),
+        span(2, "chat", {**system, "gen_ai.operation.name": "chat"}, parent=1, events=events(given, called)),
+        span(3, "execute_tool book", tool, parent=1, start=2),
+    ]
+    sample = only(spans(*made))
+    assert (sample.input, sample.output) == ("Book Bern.", "")
+    (call,) = (call for each in sample.messages for call in each.tool_calls)
+    assert (call.state, call.result) == ("call", None)
+    ended = {**tool, "gen_ai.tool.status": "success"}
+    sample = only(spans(*made[:2], span(3, "execute_tool book", ended, parent=1, start=2)))
+    assert [call.state for each in sample.messages for call in each.tool_calls] == ["result"]
+
+
+def test_the_result_of_a_call_that_goes_on_after_an_interrupt_has_the_messages_before_it() -> None:
+    (called, returned, _), answered = cycles("book", "Booked.")
+    transcript = read_transcript(AgentResult(cycles("find", "First."), [[called, None]], [[returned, None], answered]))
+    assert said(transcript.messages) == [("assistant", "Let me look.", ["found"]), ("assistant", "Booked.", [])]

@@ -54,7 +54,7 @@ def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
 
 def test_a_model_that_does_not_chat_is_named_as_such(evalstone: Evalstone) -> None:
     told = " ".join(evalstone("judges", "openrouter/typesafe/jev-1.14").stdout.split())
-    assert "not ready: openrouter/typesafe/jev-1.14 writes no text" in told
+    assert "not ready: openrouter/typesafe/jev-1.14 doesn't chat" in told
     assert "choose a model that chats" in told
 
 

@@ -189,13 +189,14 @@ def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalsto
     [
         (["--min", "given=0.4"], 0, "pass"),
         (["--min", "given=0.95"], 1, "fail"),
-        (["--min", "given=0.5"], 4, "10 samples without a score may decide it"),
+        (["--min", "given=0.5"], 4, "10 missing scores may decide it"),
         (["--min", "given=0.5", "--missing", "ignore"], 0, "pass"),
         (["--min", "given=0.7", "--missing", "ignore"], 4, "would decide it at the next look (--look 2)"),
         (["--min", "given=0.7333", "--missing", "ignore"], 4, "the estimate is too close to the threshold to decide"),
         (["--min", "given=0.73", "--inconclusive", "pass"], 0, "inconclusive"),
         (["--min", "given=0.73", "--inconclusive", "fail"], 1, "inconclusive"),
         (["--max", "harm=0.95", "--max-regression", "given=0.6", "--baseline", "b"], 0, "pass"),
+        (["--max-difference", "given=0.6", "--max-change", "given=0.9", "--baseline", "b"], 0, "within ±0.600"),
         (["--pass-rate", "given@0.7=0.3"], 0, "given >= 0.7"),
         (["--require", "given"], 1, "10 of 30"),
     ],
@@ -279,7 +280,7 @@ def test_a_gate_names_the_options_of_the_command_line(folder: Path, evalstone: E
     done = evalstone("gate", "broken", "--min", "given=0.73")
     assert "more samples at the next look (--look 2)" in done.stdout
     assert "; --missing ignore leaves them out" in done.stdout
-    assert "(--min, --max, --max-regression, --pass-rate, --require)" in told("gate", "a")
+    assert "(--min, --max, --max-regression, --max-difference, --pass-rate, --require)" in told("gate", "a")
     assert "set --baseline\n" in told("gate", "a", "--max-regression", "given=0.1")
     assert "--max of given: higher is better for given; use --min given=0.1" in told("gate", "a", "--max", "given=0.1")
 
@@ -499,8 +500,8 @@ def test_a_comparison_takes_a_largest_change_a_margin_and_what_missing_scores_ar
     shown = evalstone("compare", "before", "after").stdout
     assert "no significant difference" in shown
     assert (
-        "whatever the missing scores of 2 samples are; --missing ignore leaves them out, as if they were missing at "
-        "random"
+        "whatever the missing scores of 2 samples are (0 in A, 2 in B); --missing ignore leaves them out, as if they "
+        "were missing at random"
     ) in " ".join(shown.split())
     for most in ("0.1", "given=0.1"):
         found = evalstone("compare", "before", "after", "--max-change", most, "--missing", "ignore").stdout

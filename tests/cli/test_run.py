@@ -564,6 +564,15 @@ def test_a_comparison_may_be_set_in_a_file_and_needs_another_folder(
     assert (done.returncode, "✓ pass" in done.stdout) == (0, True), done.stderr
     refused = evalstone("run", "sub/eval.toml", "-q", "--out", "A")
     assert (refused.returncode, "--out and baseline are the same folder" in refused.stderr) == (2, True)
+    rows = [{"id": f"q{n}", "input": f"{n}", "reference": "no"} for n in range(300)]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    refused = evalstone("run", "sub/eval.toml", "-q")
+    assert (refused.returncode, "use --allow-mismatch" in refused.stderr) == (2, True)
+    allowed = evalstone("run", "sub/eval.toml", "-q", "--allow-mismatch")
+    assert "Baseline: 300 of 300 samples with a different input, reference or instructions" in allowed.stderr
+    assert "exact_match, difference from baseline" in allowed.stdout
+    rows = [{**row, "reference": "yes"} for row in rows]
+    (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     few = ("--max-change", "exact_match=0.5")
     refused = evalstone("run", "sub/eval.toml", "-q", *few)
     assert refused.returncode == 2
@@ -613,6 +622,7 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
         ("gate = true", "gate requires fail_under, fail_over or max_regression, and can't be used with batch"),
         ('baseline = "r"', "baseline requires gate"),
         ("max_change = 0.2", "max_change requires max_regression"),
+        ("allow_mismatch = true", "allow_mismatch requires baseline"),
         ("max_change = true", "max_change must be a number or a table, not True"),
         ("gate = true\nmax_regression = { hallucination = 0 }", "max_regression requires baseline"),
         (
@@ -692,6 +702,7 @@ def test_options_override_the_file(data: Path) -> None:
 
 
 FLAGS = {
+    "allow_mismatch": "--refuse-mismatch",
     "batch": "--no-batch",
     "gate": "--no-gate",
     "keep_reasoning": "--leave-out-reasoning",
@@ -890,6 +901,23 @@ def test_damaged_results_name_file_and_line(
     assert done.returncode == 2
     assert file in done.stderr
     assert told in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "value", "told"),
+    [
+        ([], 0, "is not scored (--keep-reasoning scores it)"),
+        (["--keep-reasoning"], 1, "is scored as a part of the answer"),
+    ],
+)
+def test_the_reasoning_of_one_sample_is_scored_if_asked(
+    evalstone: Evalstone, options: list[str], value: int, told: str
+) -> None:
+    command = ("score", "--scorer", "contains(expected=Berlin)", *options)
+    shown = evalstone(*command, "--output", "<think>Berlin?</think>Paris").stdout
+    assert f"{value} of 1" in shown
+    assert f"The output begins with a model's reasoning, such as <think>…</think>; it {told}." in shown
+    assert "reasoning" not in evalstone(*command, "--output", "Paris").stdout
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from evalstone.api import evaluate
 from evalstone.errors import ConfigError, JudgeRefused
 from evalstone.judges import ModelJudge
 from evalstone.judges.embeddings import EmbeddingModel
+from evalstone.models.families import other_kind
 from evalstone.targets.model import ModelTarget
 from evalstone.types import Failed, Record
 from tests.serving import Behaviour, Response, completion, obliging, serving
@@ -132,20 +134,29 @@ def test_a_url_that_cannot_be_parsed_is_refused_without_showing_it() -> None:
         "openai/text-embedding-3-small",
         "openai/whisper-1",
         "openai/tts-1",
+        "openai/gpt-4o-mini-tts",  # these have a price for output
+        "openai/gpt-4o-transcribe",
+        "openai/gpt-realtime",
+        "openai/gpt-image-1",
+        "openai/omni-moderation-latest",
+        "openrouter/cohere/rerank-v3.5",
+        "together/black-forest-labs/FLUX.1-schnell",
+        "ollama/nomic-embed-text",
+        "ollama/bge-m3:latest",
     ],
 )
-def test_a_model_that_writes_no_text_is_no_judge(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_chat_is_no_judge(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     listed = tuple(map(int, version("genai-prices").split(".")[:2]))
     if model in ("openrouter/typesafe/jev-1.14", "openai/tts-1") and listed < (0, 2):
         pytest.skip("this list of prices doesn't have the model")
     for key in ("OPENAI_API_KEY", "OPENROUTER_API_KEY", "TOGETHER_API_KEY"):
         monkeypatch.delenv(key, raising=False)
-    told = f"^{model} writes no text: .*; choose a model that chats, or set prices if this one does$"
+    told = f"^{re.escape(model)} doesn't chat: .*; choose a model that chats, or set prices if this one does$"
     with pytest.raises(ConfigError, match=told):
         ModelJudge(model).check()
     with pytest.raises(ConfigError, match=told):
         ModelTarget(model=model).check()
-    with pytest.raises(ConfigError, match="writes no text"):
+    with pytest.raises(ConfigError, match="doesn't chat"):
         evaluate([{"output": "x"}], "toxicity", judge=model, ledger=None)
 
 
@@ -163,3 +174,27 @@ def test_a_model_that_writes_no_text_is_no_judge(model: str, monkeypatch: pytest
 )
 def test_a_model_that_may_write_text_is_ready(judge: ModelJudge) -> None:
     judge.check()
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "openrouter/google/gemini-2.5-flash-image",
+        "openrouter/openai/gpt-5-image",
+        "openai/gpt-4o-audio-preview",
+        "openai/gpt-oss-safeguard-20b",
+        "groq/meta-llama/llama-guard-4-12b",
+        "mistral/voxtral-small-24b-2507",
+        "openai/gpt-5.1",
+        "ollama/olive:7b",
+        "vllm/my-live-model",
+        "vllm/imaginary",
+    ],
+)
+def test_a_name_that_may_be_of_a_model_that_chats_refuses_none(model: str) -> None:
+    assert other_kind(model) == ""
+
+
+def test_a_model_of_ones_own_may_have_any_name() -> None:
+    ModelJudge("vllm/reranker", base_url="http://127.0.0.1:1/v1").check()
+    ModelJudge("ollama/whisper", prices=(0, 0)).check()

@@ -111,7 +111,7 @@ def test_a_message_is_read_with_all_its_tokens_at_half_the_price() -> None:
     reply = batch_api(ANTHROPIC).reply(MESSAGES, {"status": 200, "body": MESSAGE})
     assert reply.text == '{"claims": []}'
     assert reply.usage == Usage(100, 20, 40, 1)
-    assert reply.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
+    assert reply.cost == pytest.approx(0.5 * (50 * 3 + 10 * 3.75 + 40 * 0.3 + 20 * 15) / 1e6)
     assert reply.complete
 
 
@@ -120,7 +120,7 @@ def test_a_message_that_was_cut_off_declined_or_is_none_is_told_apart() -> None:
     assert not api.reply(MESSAGES, {"status": 200, "body": {**MESSAGE, "stop_reason": "max_tokens"}}).complete
     with pytest.raises(JudgeDeclined, match="declined") as declined:
         api.reply(MESSAGES, {"status": 200, "body": {**MESSAGE, "stop_reason": "refusal"}})
-    assert declined.value.cost == pytest.approx(0.5 * (60 * 3 + 40 * 0.3 + 20 * 15) / 1e6)
+    assert declined.value.cost == pytest.approx(0.5 * (50 * 3 + 10 * 3.75 + 40 * 0.3 + 20 * 15) / 1e6)
     with pytest.raises(ProviderError, match="sent no message"):
         api.reply(MESSAGES, {"status": 200, "body": {"content": None}})
     with pytest.raises(ProviderError, match="the batch ended without an answer: expired"):
@@ -225,3 +225,8 @@ def test_a_line_with_more_lists_than_a_reply_may_have_is_skipped_as_one_that_is_
     ]
     assert [line["custom_id"] for line in objects(b"\n".join(lines), 1_000)] == ["a", "c"]
     assert [line["custom_id"] for line in objects(b"\n".join(lines), 80_000_000)] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("status", "passes"), [(0, True), (200, True), (400, False), (402, True), (501, False)])
+def test_a_request_that_may_have_another_result_goes_into_the_next_batch(status: int, passes: bool) -> None:
+    assert batch_api(OPENAI).may_pass({"status": status, "error": "no"}) is passes

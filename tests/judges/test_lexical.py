@@ -140,6 +140,22 @@ def test_a_question_that_tells_something_is_a_claim():
 def test_what_is_said_beside_the_unknown_is_a_claim():
     assert claims("I don't know by whom, but it was built in 1889.") == ("it was built in 1889.",)
     assert claims("I'm sorry, but I cannot answer this question.") == ()
+    assert claims("I'm not sure by whom, but it was built in 1889.") == ("it was built in 1889.",)
+    assert claims("I am not sure but it was built in 1889.") == ("I am not sure but it was built in 1889.",)
+    assert claims("The owner is not sure of it.") == ("The owner is not sure of it.",)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I'm not sure.",
+        "I’m not sure about that.",
+        "I am not entirely certain whether it is open.",
+        "I am unsure about it.",
+    ],
+)
+def test_who_is_not_sure_makes_no_claim(text: str):
+    assert claims(text) == ()
 
 
 def test_one_word_is_a_claim_and_a_repeated_sentence_is_one_claim():

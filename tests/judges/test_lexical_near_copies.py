@@ -59,6 +59,10 @@ NEGATED = [
     ("Hunde sind nicht erlaubt.", "Hunde sind erlaubt."),
     ("Los perros no están permitidos.", "Los perros están permitidos."),
     ("Les chiens ne sont pas autorisés.", "Les chiens sont autorisés."),
+    ("Собаки не допускаются.", "Собаки допускаются."),
+    ("Hundar är inte tillåtna.", "Hundar är tillåtna."),
+    ("Hunde er ikke tilladt.", "Hunde er tilladt."),
+    ("개는 공원에 들어갈 수 없습니다.", "개는 공원에 들어갈 수 있습니다."),
     ("कुत्तों को अनुमति नहीं है।", "कुत्तों को अनुमति है।"),
     ("الكلاب غير مسموح بها.", "الكلاب مسموح بها."),
 ]

@@ -21,6 +21,7 @@ from evalstone.models.provider import Completion
 from evalstone.models.tokens import readable_tokens
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, LabelProbabilities
+from evalstone.questions.custom import Choose
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.run.session import Session
 from evalstone.scorers import GEval
@@ -87,6 +88,27 @@ def test_a_digit_that_might_begin_another_number_gives_none_when_no_longer_token
 @pytest.mark.parametrize("text", ['{"score": 7}', '{"score": 4.5}', '{"score": 45}', '{"mark": 4}', "no idea"])
 def test_no_place_no_probabilities(text: str) -> None:
     assert alternatives_of(spelt(*text), FIVE) is None
+
+
+def test_a_reply_in_the_quotes_of_python_has_probabilities_too() -> None:
+    labels = LabelProbabilities("verdict", ("yes", "no"))
+    reply = spelt("{'reason': 'So.', 'verdict': '", token("yes", 0.8, {"no": 0.1}), "'}")
+    assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
+    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("word", ["QUOTE", "100%s", "50 %"])
+def test_a_choice_may_be_any_word(word: str) -> None:
+    question = Choose((("output", "So."),), Prompt("Which?", "{{output}}"), (word, "other"))
+    assert confidence_of(question, spelt('{"verdict": "', token(word, 0.8), '"}')) == pytest.approx(0.8)
+
+
+def test_a_text_that_quotes_a_member_in_single_quotes_is_no_member() -> None:
+    labels = LabelProbabilities("verdict", ("yes", "no"))
+    quoted = ('", "reason": "it says \'verdict\': \'', token("no", 0.3), "'\"}")
+    reply = spelt('{"verdict": "', token("yes", 0.8, {"no": 0.1}), *quoted)
+    assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
+    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
 
 
 def test_no_tokens_no_probabilities_and_no_mean() -> None:

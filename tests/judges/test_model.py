@@ -168,7 +168,7 @@ def test_a_final_refusal_is_not_tried_again() -> None:
 
 def test_a_spent_quota_is_not_tried_again_although_it_is_a_429() -> None:
     spent = Response(429, {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}})
-    with serving(one_after_another(spent)) as server, pytest.raises(ProviderError, match="insufficient_quota"):
+    with serving(one_after_another(spent)) as server, pytest.raises(JudgeRefused, match="insufficient_quota"):
         asked(server)
     assert len(server.requests) == 1
 

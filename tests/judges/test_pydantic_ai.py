@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 from typing import Any, cast
 
 import pytest
@@ -245,6 +246,23 @@ def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on() -> None:
     assert schemas == [{"type": "integer", "minimum": 1, "maximum": 5}, {"type": "integer"}, None, None]
 
 
+def test_a_temperature_that_the_model_refuses_is_left_out_from_then_on() -> None:
+    seen: list[Any] = []
+    refused = ModelHTTPError(400, "claude", {"error": {"message": "`temperature` is deprecated for this model."}})
+
+    async def work() -> list[Any]:
+        model = provider(refused, ModelResponse(parts=[TextPart('{"claims": ["a"]}')]), seen=seen)
+        return [
+            await converse(question, model.complete, judge="g", settings=SETTINGS)
+            for question in (QUESTION, ListClaims(text="Ada wrote."))
+        ]
+
+    answers = asyncio.run(work())
+    assert ["temperature" in info.model_settings for _, info in seen] == [True, False, False]
+    assert [answer.refused_settings for answer in answers] == [("temperature",)] * 2
+    assert all(info.model_settings["seed"] == 7 for _, info in seen)
+
+
 def refusal(category: Any, status: int) -> ModelHTTPError:
     return ModelHTTPError.for_category(category, status_code=status, model_name="gemini", body={"error": "blocked"})
 
@@ -272,6 +290,59 @@ def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: i
     assert (first.usage.requests, last.usage.requests) == (1, 0)
     with pytest.raises(JudgeRefused):
         sent(refusal(ModelAuthenticationError, 401))
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [
+        (402, {"type": "error", "error": {"type": "billing_error", "message": "Your payment method has failed."}}),
+        (
+            400,
+            {"type": "error", "error": {"type": "invalid_request_error", "message": "Your credit balance is too low."}},
+        ),
+        (
+            429,
+            {
+                "error": {
+                    "code": 429,
+                    "message": "Your prepayment credits are depleted.",
+                    "status": "RESOURCE_EXHAUSTED",
+                }
+            },
+        ),
+        (429, {"message": "You are using a Trial key, which is limited to 1000 API calls / month."}),
+    ],
+)
+def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) -> None:
+    seen: list[Any] = []
+
+    async def work() -> Any:
+        refused = provider(ModelHTTPError(status, "gemini", body), seen=seen)
+        return await converse(QUESTION, refused.complete, judge="g", total_timeout=1.0)
+
+    with pytest.raises(JudgeRefused, match=f"{status}.*; add credit to the account"):
+        asyncio.run(work())
+    assert len(seen) == 1
+
+
+@pytest.mark.parametrize("status", [500, 507, 529])
+def test_a_failure_of_the_server_may_pass_and_what_it_never_does_may_not(status: int) -> None:
+    with pytest.raises(TransientError, match=str(status)):
+        sent(ModelHTTPError(status, "gemini", {"error": "no"}))
+    with pytest.raises(ProviderError, match="501") as final:
+        sent(ModelHTTPError(501, "gemini", {"error": "no"}))
+    assert not isinstance(final.value, TransientError)
+
+
+def test_a_judged_text_that_an_error_repeats_blocks_nothing() -> None:
+    question = ListClaims(text="The flagged account has insufficient funds.")
+    body = {"error": {"message": f"Can't read: {question.text}"}}
+
+    async def work() -> Any:
+        return await converse(question, provider(ModelHTTPError(400, "gemini", body)).complete, judge="g")
+
+    with pytest.raises(ProviderError, match="Can't read"):
+        asyncio.run(work())
 
 
 def test_the_conversation_retries_a_transient_error_and_counts_it() -> None:
@@ -484,6 +555,32 @@ def test_writing_to_the_cache_costs_more_than_reading_the_prompt() -> None:
 
     assert cost(written=1000) == pytest.approx(1.25 * cost())
     assert cost(read=1000) == pytest.approx(0.1 * cost())
+
+
+@pytest.mark.parametrize(("model", "variable"), LIBRARIES)
+@pytest.mark.parametrize(
+    ("header", "delay", "wait"),
+    [("Retry-After: 7", "3s", 7), ("retry-after-ms: 1500", "3s", 1.5), ("X: 1", "3s", 3), ("X: 1", "soon", 0)],
+)
+def test_the_wait_that_a_provider_asks_for_holds_back_every_request(
+    header: str, delay: str, wait: float, model: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": delay}]
+    body = json.dumps({"error": {"code": 429, "message": "slow", "status": "RESOURCE_EXHAUSTED", "details": details}})
+    limited = http(body.encode(), "Content-Type: application/json", header, status=429)
+
+    async def asked() -> None:
+        judge = ModelJudge(model, api_key="k", total_timeout=1.0)
+        with pytest.raises(TransientError) as error:
+            await judge.provider().complete(MESSAGES, QUESTION.reply_form, PLAIN)
+        assert error.value.retry_after == pytest.approx(wait, abs=0.01)
+        with pytest.raises(ProviderTimeout, match="asked to wait") if wait else pytest.raises(TransientError):
+            await judge.provider().complete(MESSAGES, QUESTION.reply_form, PLAIN)
+
+    with serving_hostile(lambda _: limited) as server:
+        monkeypatch.setenv(variable, server.url.removesuffix("/v1"))
+        asyncio.run(asked())
+        assert len(server.requests) == (1 if wait else 2)
 
 
 @pytest.mark.parametrize(("model", "variable"), LIBRARIES)

@@ -20,7 +20,7 @@ from evalstone.models.forms import (
     ModelCapabilities,
     has_bounds,
 )
-from evalstone.models.refusals import refusal_in
+from evalstone.models.refusals import error_inside, refusal_in
 from evalstone.models.replies import retry_delay
 from evalstone.questions import GradeGrounding, MiniCheck
 from evalstone.questions.base import Question
@@ -183,6 +183,30 @@ def test_a_refusal_of_a_schema_that_was_not_sent_is_final() -> None:
     assert formats == ["json_schema", "json_schema", "json_object", "json_object", None]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Invalid parameter: 'response_format' of type 'json_schema' is not supported with this model.",
+        "This response format is unavailable now",
+        "JSON mode is not enabled for models/gemma-3-27b-it",
+        "Structured outputs are not supported by this model",
+        "structured_outputs is not enabled for this deployment",
+        "Guided decoding is not supported",
+        "guided_json needs another backend",
+        "output_format: Extra inputs are not permitted",
+        "The server can't do constrained decoding",
+        "responseFormat is not supported",
+    ],
+)
+@pytest.mark.parametrize("status", [400, 404, 500])
+def test_a_refused_format_is_replaced_by_words_in_the_prompt(message: str, status: int) -> None:
+    record, requests = scored(
+        lambda request, _: refusal(status, message) if "response_format" in request else completion(YES)
+    )
+    assert record.value == 1
+    assert ["response_format" in request for request in requests] == [True] * 4 + [False]
+
+
 def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_none() -> None:
     with_bounds, capabilities = GradeGrounding(answer="a", context=("b",)), ModelCapabilities()
     assert has_bounds(with_bounds.json_schema)
@@ -317,6 +341,11 @@ def test_instructions_go_into_the_first_user_message_without_a_system_role(messa
         {"error": {"message": "Upstream error", "code": 502}},
         {"error": {"message": "Overloaded", "type": "overloaded_error"}},
         {"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}},
+        {"base_resp": {"status_code": 1002, "status_msg": "rate limit"}, "choices": None},
+        {"errors": [{"message": "Out of capacity", "code": 503}], "success": False},
+        {"statusCode": 503, "message": "Service unavailable"},
+        {"error": {"message": "The provider sent an invalid reply", "code": 502}},
+        {"object": "error", "message": "Overloaded", "code": 503},
         {"choices": [{"error": {"code": 502, "message": "lost"}, "message": {"content": YES[:20]}}]},
         completion(YES[:20], finish="error"),
         completion(YES[:20], finish="insufficient_system_resource"),
@@ -389,6 +418,34 @@ def test_the_cost_of_an_interrupted_reply_is_unknown_if_its_usage_is() -> None:
     assert (record.value, record.cost) == (1, None)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": "Internal error"},
+        {"message": {"role": "assistant", "content": "The API key is invalid."}, "done": True},
+        {"object": "response", "status": "completed", "output": []},
+        {"success": False, "errors": [{"code": 5000, "message": "x"}]},
+    ],
+)
+def test_a_reply_of_something_else_than_a_model_is_no_error_to_wait_for(body: dict[str, Any]) -> None:
+    record, requests = scored(lambda request, number: body)
+    assert isinstance(record.outcome, Failed)
+    assert record.outcome.error.startswith("m sent no choices")
+    assert len(requests) == 1
+
+
+def test_words_beside_a_reply_or_vectors_are_no_error() -> None:
+    said = {"message": "The rate limit is 5 requests", "status": "ok"}
+    assert error_inside(said) is not None
+    assert error_inside({**said, **completion(YES)}) is None
+    assert error_inside({**said, "data": [{"embedding": [1.0]}]}) is None
+
+
+def test_a_wrong_address_that_is_answered_with_http_200_ends_the_run() -> None:
+    with pytest.raises(JudgeRefused, match="HTTP 404: 404 NOT_FOUND"):
+        scored(lambda request, number: {"code": 500, "msg": "404 NOT_FOUND", "success": False})
+
+
 @pytest.mark.parametrize("finish", ["length", "model_length", "MAX_TOKENS", "model_context_window_exceeded"])
 def test_a_reply_that_reached_a_limit_is_asked_for_shorter(finish: str) -> None:
     record, requests = scored(lambda request, number: completion(YES, finish="stop" if number > 1 else finish))
@@ -423,6 +480,19 @@ FILTERED = "The response was filtered due to the prompt triggering the content m
         refusal(400, "Content Exists Risk", code="invalid_request_error"),
         refusal(400, "The input or output may contain unsafe or sensitive content.", code="1301"),
         Response(400, {"detail": "Content Exists Risk"}),
+        refusal(400, "系统检测到输入或生成内容可能包含不安全或敏感内容", code="1301"),
+        refusal(400, "The input text may be refused.", code="SensitiveContentDetected"),
+        refusal(400, "This prompt contains sensitive words that violate Google's Responsible AI practices."),
+        refusal(400, "Violated guardrail policy"),
+        refusal(403, "Input blocked by guardrail", code=403),
+        refusal(446, "The guardrail checks defined in the config failed.", type="hooks_failed"),
+        refusal(424, "Prompt blocked due to security configurations", code=2016),
+        refusal(400, "Content blocked: keyword 'x' detected"),
+        refusal(400, "litellm.ContentPolicyViolationError: AzureException - The response was filtered"),
+        refusal(403, "This request was blocked by the safety policy"),
+        refusal(400, "We've limited access to this content for safety reasons.", code="invalid_prompt"),
+        refusal(400, "Input may contain NSFW content"),
+        {"base_resp": {"status_code": 1026, "status_msg": "input new_sensitive"}, "choices": None},
     ],
 )
 def test_a_text_that_the_provider_blocks_is_skipped_after_one_call(reply: Any) -> None:
@@ -439,6 +509,8 @@ def test_a_text_that_the_provider_blocks_is_skipped_after_one_call(reply: Any) -
         ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135}, 103),
         ({"prompt_tokens": 32, "completion_tokens": 103}, 103),
         ({"prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 0}, 103),
+        ({"prompt_tokens": 32, "completion_tokens": 9}, 103),
+        ({"prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 41}, 103),
     ],
 )
 def test_output_tokens_are_those_of_the_total(usage: dict[str, int], output: int) -> None:

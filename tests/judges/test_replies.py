@@ -51,6 +51,30 @@ def test_a_reply_that_is_no_json_is_told_as_text(body: bytes, told: str) -> None
     assert str(error.value).endswith(f" sent {told}")
 
 
+@pytest.mark.parametrize("status", [200, 201, 206])
+def test_every_status_of_a_success_has_a_reply(status: int) -> None:
+    answer, _ = asked(http(json.dumps(GOOD).encode(), status=status))
+    assert (answer.value, answer.cost) == (("a",), pytest.approx(120e-6))
+    with pytest.raises(ProviderError, match="sent an empty reply"):
+        asked(http(b"", status=204))
+
+
+@pytest.mark.parametrize(
+    ("broken", "cost"),
+    [
+        ([b"HTTP/1.1 200 X\r\nContent-Length: 1000\r\n\r\n{"], None),
+        ([b"HTTP/1.1 200 X\r\nTransfer-Encoding: chunked\r\n\r\n9\r\n{"], None),
+        ([b""], 120e-6),
+    ],
+)
+def test_a_reply_that_breaks_off_is_asked_for_again_and_was_paid_for(broken: Reply, cost: float | None) -> None:
+    with serving_hostile(lambda number: broken if number == 1 else http(json.dumps(GOOD).encode())) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=5.0, prices=(1.0, 1.0))
+        answer = asyncio.run(judge.answer(QUESTION))
+    assert (answer.value, len(server.requests)) == (("a",), 2)
+    assert answer.cost == (None if cost is None else pytest.approx(cost))
+
+
 def test_a_path_that_is_not_there_may_be_a_wrong_base_url() -> None:
     with pytest.raises(JudgeRefused, match=r"HTTP 404.*the model's name and the base URL"):
         asked(http(b"not found", status=404))

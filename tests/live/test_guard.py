@@ -6,7 +6,7 @@ import asyncio
 import functools
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -14,12 +14,14 @@ from typing import Any, Literal, cast
 
 import pytest
 
-from evalstone import ConfigError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, guard
+from evalstone import ConfigError, Failed, ModelJudge, Sample, Score, ScriptedJudge, Skipped, evaluate, guard
 from evalstone._core import sync
+from evalstone.errors import DataError
 from evalstone.live import Guard, GuardVerdict
 from evalstone.live.guard import THREADS
 from evalstone.scorers import Scorer
 from evalstone.targets import Answer
+from evalstone.types import Record
 from tests.fakes import longest_wait
 from tests.serving import Response, serving
 
@@ -544,3 +546,94 @@ def test_a_guard_answers_where_the_process_can_start_no_thread(monkeypatch: pyte
     assert verdict.blocked
     assert verdict.explanation.startswith("contains has no score: RuntimeError: can't start new thread")
     assert check(output=GOOD).passed
+
+
+ASKED = [
+    {"role": "user", "content": "Is Rome old?"},
+    {"role": "assistant", "content": "Rome is."},
+    {"role": "user", "content": "And Paris?"},
+]
+ONE_READER = [
+    "faithfulness",
+    "contains(expected=Paris)",
+    "not_contains(expected=Rome, text=all)",
+    "no_tool_errors",
+    "json_valid",
+    "keyword_coverage",
+]
+
+
+def outcomes(records: Iterable[Record]) -> list[tuple[str, float | None]]:
+    return [(type(record.outcome).__name__, record.value) for record in records]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"input": "And Paris?", "output": GOOD, "context": [{"page_content": text} for text in CONTEXT]},
+        {"input": "And Paris?", "output": GOOD, "context": str(CONTEXT)},
+        {"input": ASKED, "output": [{"role": "assistant", "content": GOOD}], "context": CONTEXT},
+        {"input": "And Paris?", "output": f'[{{"role": "assistant", "content": "{GOOD}"}}]', "context": CONTEXT},
+        {"input": "How many?", "output": 2, "context": CONTEXT},
+        {"input": "And Paris?", "output": {"answer": GOOD}, "context": CONTEXT},
+        {"messages": [*ASKED, {"role": "assistant", "content": GOOD}], "context": CONTEXT},
+    ],
+    ids=["documents", "list as text", "messages", "messages as text", "number", "object", "conversation"],
+)
+def test_fields_are_read_as_evaluate_reads_them(fields: dict[str, Any]) -> None:
+    run = evaluate([fields], ONE_READER, judge="lexical", ledger=None)
+    check = guard(ONE_READER, below=0.5, timeout=20)
+    assert outcomes(check(**fields).records) == outcomes(run.records)
+    assert outcomes(check(fields).records) == outcomes(run.records)
+
+
+def test_a_field_that_can_not_be_read_is_refused() -> None:
+    with pytest.raises(DataError, match="context must be empty if it is missing, not the text 'nan'"):
+        guard({"faithfulness": 0.9})(output=GOOD, context="nan")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        GOOD,
+        f'[{{"role": "assistant", "content": "{GOOD}"}}]',
+        [{"role": "assistant", "content": "Rome is older."}, {"role": "assistant", "content": GOOD}],
+        Answer(output=GOOD, context=["Rome is old."], metadata={"route": 1}),
+        {"choices": [{"index": 0, "message": {"role": "assistant", "content": BAD}}]},
+    ],
+    ids=["text", "messages as text", "messages", "answer", "completion"],
+)
+@pytest.mark.parametrize("asked", ["And Paris?", ASKED], ids=["question", "conversation"])
+def test_a_protected_function_is_read_as_a_target(asked: Any, answer: Any) -> None:
+    seen: list[GuardVerdict] = []
+
+    def function(input: Any, context: Any) -> Any:
+        return answer
+
+    def target(*, input: str) -> Any:
+        return answer
+
+    row = {"input": asked, "context": [{"page_content": text} for text in CONTEXT]}
+    guard(ONE_READER, below=0.5, mode="flag", timeout=20, on_verdict=seen.append).protect()(function)(**row)
+    run = evaluate([row], ONE_READER, judge="lexical", target=target, ledger=None)
+    assert outcomes(seen[0].records) == outcomes(run.records)
+
+
+def test_the_duration_of_a_protected_function_is_that_of_the_answer() -> None:
+    def duration(*, metadata: dict[str, Any]) -> float:
+        return min(1.0, metadata["target"]["seconds"])
+
+    seen: list[GuardVerdict] = []
+
+    async def answer_later(input: str) -> str:
+        await asyncio.sleep(0.1)
+        return GOOD
+
+    def answer(input: str) -> str:
+        time.sleep(0.1)
+        return GOOD
+
+    check = guard([duration], below=0.05, mode="flag", on_verdict=seen.append)
+    check.protect()(answer)("?")
+    asyncio.run(check.protect()(answer_later)("?"))  # type: ignore[arg-type]
+    assert [0.1 <= (verdict.records[0].value or 0) < 1 for verdict in seen] == [True, True]

@@ -50,7 +50,11 @@ def test_the_provider_of_the_contributing_page_works(monkeypatch: pytest.MonkeyP
 
 def plugins(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
     entries = [EntryPoint(name, value, catalog.PLUGINS) for name, value in values.items()]
-    monkeypatch.setattr(catalog, "entry_points", lambda **group: entries if group == {"group": catalog.PLUGINS} else [])
+
+    def entry_points(*, group: str) -> list[EntryPoint]:
+        return entries if group == catalog.PLUGINS else []
+
+    monkeypatch.setattr(catalog, "entry_points", entry_points)
     for cached in (installed_providers, split_model):
         cached.cache_clear()
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions import GradeGrounding, ListClaims, VerifyClaims
+from evalstone.questions import ComparePair, GradeGrounding, ListClaims, VerifyClaims
+from evalstone.questions.custom import Choose
+from evalstone.questions.rating import RateByCriterion
 from evalstone.questions.verdict import AgreesWithContext
 
 TEXT = "The museum opened in 1921. It is free on Sundays. 1. FC Cologne plays next door."
@@ -60,6 +63,8 @@ def without(key: str) -> dict[str, Any]:
         {"verdicts": {"1": FIRST, "2": "Not mentioned."}},
         {"response": {"verdicts": {"1": FIRST, "2": SECOND}}},
         {"result": {"Verdicts": [FIRST, SECOND]}},
+        {"verdicts": {"It opened in 1921.": FIRST, "it has a café": SECOND}},
+        {"verdicts": {"It has a café.": SECOND, "It opened in 1921.": FIRST}},
     ],
 )
 def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
@@ -106,6 +111,9 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ({"verdicts": {"1": {**FIRST, "passages": True}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdicts": {"1": {**FIRST, "passages": [1.5]}, "2": SECOND}}, "verdict 1.passages"),
         ({"verdict": [FIRST, SECOND]}, "'verdicts' was expected"),
+        ({"verdicts": {"It opened in 1921.": FIRST, "It has a terrace.": SECOND}}, "missing: 1, 2"),
+        ({"verdicts": {"It opened in 1921.": FIRST, "it opened in 1921": SECOND}}, "missing: 1, 2"),
+        ({"verdicts": {"It opened in 1921.": FIRST, "2": SECOND}}, "missing: 1"),
     ],
 )
 def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
@@ -119,6 +127,79 @@ def test_a_grade_may_be_written_as_text() -> None:
     for other in ('"0,75"', '"high"', '"7"', '"nan"', "true", '"0_5"'):
         with pytest.raises(ReplyError, match="score: a number from 0 to 1 was expected"):
             question.parse(f'{{"reason": "It says so.", "score": {other}}}')
+
+
+def test_a_fraction_of_the_highest_number_is_that_number() -> None:
+    rating = RateByCriterion((("output", "So."),), PROMPT, levels=5)
+    for text in ("4/5", "4 / 5", "4 out of 5", "4.0/5"):
+        assert rating.parse(json.dumps({"reason": "Nearly.", "score": text})).score == 4
+    for text in ("4/10", "40/50", "4-5", "3.5/5", "6/5", "4 of 5", "1/4/5", "-4/5"):
+        with pytest.raises(ReplyError, match="a whole number from 1 to 5 was expected"):
+            rating.parse(json.dumps({"reason": "Nearly.", "score": text}))
+
+
+PROMPT = Prompt("Which?", "{{output}}")
+CHOOSE = Choose((("output", "Money back!"),), PROMPT, ("refund", "shipping", "not relevant"))
+RATE = RateByCriterion((("output", "So."),), PROMPT, levels=5)
+COMPARE = ComparePair("Where?", "Here.", "There.", "")
+GRADE = GradeGrounding("In France.", ("Paris is in France.",))
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "value"),
+    [
+        (CHOOSE, "refund", "refund"),
+        (CHOOSE, "**Refund.**", "refund"),
+        (CHOOSE, '"refund"', "refund"),
+        (CHOOSE, "Verdict: not_relevant", "not relevant"),
+        (CHOOSE, "**Answer:** Refund", "refund"),
+        (CHOOSE, "<think>shipping?</think>\nrefund", "refund"),
+        (COMPARE, "First", "first"),
+        (COMPARE, "better: second", "second"),
+        (RATE, "4", 4),
+        (RATE, "Score: 4.", 4),
+        (RATE, "**4**", 4),
+        (GRADE, "0.75", 0.75),
+        (GRADE, "Score: 1", 1),
+    ],
+)
+def test_a_reply_of_one_word_or_number_is_the_answer_to_a_question_that_needs_no_more(
+    question: Any, reply: str, value: Any
+) -> None:
+    answer = question.parse(reply)
+    assert getattr(answer, {CHOOSE: "choice", COMPARE: "better"}.get(question, "score")) == value
+
+
+@pytest.mark.parametrize(
+    ("question", "reply"),
+    [
+        (CHOOSE, "relevant"),
+        (CHOOSE, "not refund"),
+        (CHOOSE, "!refund"),
+        (CHOOSE, "refund or shipping"),
+        (CHOOSE, "refund, I guess"),
+        (CHOOSE, "Not: refund"),
+        (CHOOSE, "Verdict:"),
+        (COMPARE, "The first is better."),
+        (RATE, "4 or 5"),
+        (RATE, "4-5"),
+        (RATE, "-4"),
+        (RATE, "4\n5"),
+        (RATE, "3.5"),
+        (RATE, "45"),
+        (RATE, "Reason: 4"),
+        (RATE, "²"),
+        (RATE, "٤"),
+        (GRADE, ".75"),
+        (GRADE, "75%"),
+        (GRADE, "0,75"),
+        (ASKED, "supported"),
+        (ListClaims(TEXT), "The museum opened in 1921."),
+    ],
+)
+def test_any_other_reply_without_json_is_refused(question: Any, reply: str) -> None:
+    with pytest.raises(ReplyError):
+        question.parse(reply)
 
 
 def test_a_choice_is_read_in_any_case() -> None:
@@ -141,6 +222,10 @@ CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
         [f"• {claim}" for claim in CLAIMS],
         [{"claim": claim} for claim in CLAIMS],
         [{"text": claim, "number": 1} for claim in CLAIMS],
+        [f"**{claim}**" for claim in CLAIMS],
+        [f"{number}. **{claim}**" for number, claim in enumerate(CLAIMS, start=1)],
+        [f'"{claim}"' for claim in CLAIMS],
+        [f"“{claim}”" for claim in CLAIMS],
     ],
 )
 @pytest.mark.parametrize("bare", [False, True])
@@ -153,6 +238,15 @@ def test_a_list_in_a_sentence_is_no_reply(reply: str) -> None:
     with pytest.raises(ReplyError, match="no complete JSON object"):
         ListClaims(TEXT).parse(reply.format(*(json.dumps([claim]) for claim in CLAIMS)))
     assert ListClaims(TEXT).parse(f"Claims: {json.dumps(CLAIMS)} That's all.") == CLAIMS
+
+
+def test_a_numbered_object_is_a_list_if_it_counts_up() -> None:
+    for keys in ("12", ("claim 1", "claim 2"), ("1.", "2.")):
+        reply = json.dumps({"claims": dict(zip(keys, CLAIMS, strict=True))})
+        assert ListClaims(TEXT).parse(reply) == CLAIMS
+    for keys in ("21", "13", ("a", "b")):
+        with pytest.raises(ReplyError):
+            ListClaims(TEXT).parse(json.dumps({"claims": dict(zip(keys, CLAIMS, strict=True))}))
 
 
 def test_a_number_that_is_a_part_of_the_text_stays() -> None:

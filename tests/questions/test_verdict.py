@@ -329,7 +329,7 @@ def test_a_grade_of_many_digits_is_told_in_few() -> None:
     assert len(str(error.value)) < 200
 
 
-@pytest.mark.parametrize("reply", ["", "0.8", "[0.8]", "null", '{"reason": "so"}', '{"score": 1, "score": 0}'])
+@pytest.mark.parametrize("reply", ["", "so 0.8", "[0.8]", "null", '{"reason": "so"}', '{"score": 1, "score": 0}'])
 def test_a_grade_reply_of_another_shape_is_an_error(reply: str) -> None:
     with pytest.raises(ReplyError):
         GradeRelevance("q", "a").parse(reply)

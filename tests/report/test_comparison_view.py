@@ -63,6 +63,16 @@ def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
     ).details
     assert section.folded
     assert section.lead == ("No significant difference in any slice.",)
+    assert section.notes[0].startswith("Slices: p is corrected for 2 comparisons (Holm).")
+
+
+def test_only_what_makes_a_comparison_doubtful_is_a_warning() -> None:
+    """Other outputs are what a comparison is about."""
+    other = comparison_view(compare(run_of(["0.5"] * 6), run_of(["0.75"] * 6)))
+    assert other.warnings == ()
+    assert "A and B: 6 of 6 samples with a different output, context or conversation." in other.sections[0].notes
+    run = run_of(["0.5"] * 6)
+    assert comparison_view(compare(run, run)).warnings == ("A and B: they are the same run.",)
 
 
 def test_the_answers_of_both_runs_stand_side_by_side() -> None:
@@ -104,9 +114,7 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
     more = found.decisions[0].more_samples
     view = gate_view(found)
     verdict = view.sections[0].tables[0].rows[0][-1]
-    assert f"1 sample without a score may decide it, or about {more:,} more samples at the next look (look=2)" in str(
-        verdict
-    )
+    assert f"1 missing score may decide it, or about {more:,} more samples at the next look (look=2)" in str(verdict)
     assert view.sections[0].notes[0].startswith("given: 1 sample without a score counts")
     assert not any("prediction-powered" in note for note in view.sections[0].notes)
 
@@ -142,7 +150,8 @@ def test_drift_is_shown_with_its_verdict() -> None:
     shifted = [replace(r, outcome=Score((r.value or 0.0) + 0.1)) for r in run]
     drifted = drift_view(judge_drift(run, replace(run, records=tuple(shifted))))
     (row,) = drifted.sections[0].tables[0].rows
-    assert (row[0].text, row[3].text, row[6].text, row[-1].text) == ("given", "+0.100", "100%", "drifted")
+    assert (row[0].text, row[1].text, row[4].text, row[-1].text) == ("given", "80", "+0.100", "drifted")
+    assert row[7].text == "100%"
     assert "drifted" in "".join(page(drifted))
 
 
@@ -189,7 +198,7 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
 def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
     groups = [{"group": f"g{place // 2}"} for place in range(12)]
     before, now = (run_of(answers, metadata=groups) for answers in (["0.0", "1.0"] * 6, ["1.0"] * 12))
-    note = "given, A and B: clustered samples: cluster-robust interval (6 clusters)."
+    note = "given: clustered samples: cluster-robust interval (6 clusters)."
     assert note in comparison_view(compare(before, now)).sections[-1].notes
     drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
     assert "given: clustered samples: cluster-robust interval (6 clusters)." in drifted

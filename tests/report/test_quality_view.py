@@ -290,4 +290,4 @@ def test_a_panel_is_shown_beside_its_members() -> None:
     shown = on_screen(calibration_view(judged("panel(a, b, c, vote=majority)", {2, 3}), comparison))
     assert "The 3 votes are worth about" in shown
     assert "not shown to be more accurate than the best member alone, a (+0.017; 120 labeled samples)" in shown
-    assert "The intervals of the differences hold together." in shown
+    assert "The intervals of the differences are corrected for the number of members." in shown

@@ -14,7 +14,7 @@ from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evalu
 from evalstone.datasets import json_line
 from evalstone.report.comparison_view import comparison_view
 from evalstone.report.csv import comparison_csv
-from evalstone.results.comparable_runs import pair_runs, same_outputs
+from evalstone.results.comparable_runs import Differences, pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
@@ -40,8 +40,10 @@ def test_differences_are_taken_sample_by_sample() -> None:
 
 def test_a_comparison_says_how_its_p_values_are_corrected() -> None:
     corrected, raw = compare(run_of(A), run_of(B)), compare(run_of(A), run_of(B), correction="none")
-    assert "p is corrected for 1 comparison (Holm)." in str(corrected)
-    assert "p is not corrected for multiple comparisons." in str(raw)
+    assert "p: test of the mean difference; corrected for 1 comparison (Holm)." in str(corrected)
+    assert "p: test of the mean difference; not corrected for multiple comparisons." in str(raw)
+    one = compare(run_of(["0.5"] * 12), run_of(["0.75"] * 12), slice_by=lambda sample: int(sample.id[1:]) % 2)
+    assert "Slices: p is corrected for 2 comparisons (Holm). Each interval is that of its slice alone" in str(one)
 
 
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
@@ -84,8 +86,9 @@ def test_a_difference_holds_whatever_the_missing_scores_are() -> None:
     assert compare(a, b, missing="ignore")["given"].verdict == "better"
     line = compare(a, b)["given"]
     assert (line.verdict, line.result.difference.mean) == ("inconclusive", pytest.approx(10 / 32))
-    told = 'given: p and the interval hold whatever the missing scores of 8 samples are; missing="ignore" leaves them'
+    told = "given: p and the interval hold whatever the missing scores of 8 samples are (0 in A, 8 in B); missing="
     assert told in str(compare(a, b))
+    assert line.without == (0, 8)
     sliced = compare(a, b, slice_by=first_digit).slices
     assert sum(getattr(one.result, "missing", 0) for one in sliced) == 8
 
@@ -127,9 +130,8 @@ def test_a_comparison_says_what_was_declared() -> None:
     equivalent = compare(a, b, margin=0.05)
     assert "given: equivalent: the means differ by less than 0.05 (p < 0.001, two one-sided tests)." in str(equivalent)
     assert equivalent["given"].to_dict()["margin"] == 0.05
-    assert "given: not shown to differ by less than 0.001 (p = 1.000, two one-sided tests)." in str(
-        compare(a, b, margin=0.001)
-    )
+    told = "given: not shown to be equivalent: the means may differ by 0.001 or more (p = 1.000, two one-sided tests)."
+    assert told in str(compare(a, b, margin=0.001))
     declared = compare(a, b, max_change=0.1)
     assert "given: p and the interval hold if no sample's score can change by more than 0.1." in str(declared)
     assert "equivalent" not in str(declared)
@@ -205,6 +207,14 @@ def test_a_score_that_is_undefined_in_every_run_counts_nowhere() -> None:
     assert [line.result for line in with_undefined.scorers] == [line.result for line in alone.scorers]
 
 
+def test_a_score_that_is_undefined_in_two_of_three_runs_counts_in_their_comparison_nowhere() -> None:
+    rest = ["0"] * 10 + ["1"] * 10, ["1"] * 20, ["0"] * 10 + ["1"] * 10
+    found = compare(*(run_of([first] * 5 + of) for first, of in zip(("skip", "skip", "1"), rest, strict=True)))
+    pairs = {(pair.a, pair.b): pair.comparison for pair in found.all_runs["given"].pairs}
+    assert [pairs["A", one.b] for one in found.scorers] == [one.result for one in found.scorers]
+    assert [pair.missing for pair in pairs.values()] == [0, 5, 5]
+
+
 def test_a_slice_s_size_is_the_number_of_its_groups_with_a_score_in_both_runs() -> None:
     data = [{"kind": "x" if n < 12 else "y", "group": f"g{n // 2}"} for n in range(24)]
     a = run_of(["0.5"] * 24, metadata=data)
@@ -253,7 +263,10 @@ def test_groups_of_the_samples_are_reckoned_with() -> None:
 
 
 def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> None:
-    assert pair_runs(run_of(A), run_of(B))[1] == ("3 of 4 samples with a different output, context or conversation",)
+    note = "3 of 4 samples with a different output, context or conversation"
+    assert pair_runs(run_of(A), run_of(B))[1] == Differences(notes=(note,))
+    compared = compare(run_of(A), run_of(B))
+    assert (compared.warnings, compared.notes) == ((), (f"A and B: {note}",))
 
 
 def without_texts(run: Run) -> Run:
@@ -278,12 +291,13 @@ def test_runs_that_differ_in_more_are_refused_unless_told_to_and_then_it_is_told
         compare(a, b)
     compared = compare(a, b, allow_mismatch=True)
     assert compared["given"].result.n >= 3
-    assert compared.notes
+    assert any(re.search(told, warning) for warning in compared.warnings)
+    assert f"{compared.warnings[0]}." in str(compared)
 
 
 def test_scores_for_which_no_judge_was_asked_are_those_of_any_judge() -> None:
     for other in (asked(run_of(A), "b@1"), replace(run_of(A), judge="b@1")):
-        assert pair_runs(replace(run_of(A), judge="a@1"), other)[1] == ()
+        assert pair_runs(replace(run_of(A), judge="a@1"), other)[1] == Differences()
 
 
 def test_scorers_of_another_signature_are_refused_unless_told_to() -> None:
@@ -347,7 +361,7 @@ def test_where_runs_name_other_groups_those_of_the_first_count() -> None:
 
 def test_a_run_that_is_compared_with_itself_is_told() -> None:
     run = run_of(A)
-    assert compare(run, run).notes == ("A and B: they are the same run",)
+    assert compare(run, run).warnings == ("A and B: they are the same run",)
 
 
 def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
@@ -453,11 +467,11 @@ def test_each_scorer_is_paired_once_by_signature_or_parameters_or_a_name_that_is
         with pytest.raises(ConfigError, match="no scorer in common"):
             pair_runs(a, b, allow_mismatch=True)
         return
-    found, notes = pair_runs(a, b, allow_mismatch=True)
+    found, differences = pair_runs(a, b, allow_mismatch=True)
     by = {scorer.signature: scorer.by for scorer in theirs}
     assert sorted((pair.title, by[pair.info_b.signature]) for pair in found) == sorted(pairs)
     single = len(ours) + len(theirs) - 2 * len(pairs)
-    assert any(note.startswith("only in one of the runs: offset") for note in notes) == bool(single)
+    assert any(note.startswith("only in one of the runs: offset") for note in differences.notes) == bool(single)
 
 
 def test_printing_a_comparison_shows_its_table() -> None:
@@ -467,7 +481,8 @@ def test_printing_a_comparison_shows_its_table() -> None:
     assert lines[3].split() == ["scorer", "n", "A", "B", "difference", "95%", "CI", "p", "win/tie/loss", "verdict"]
     assert lines[4].split()[:5] == ["given", "20", "0.375", "0.775", "+0.400"]
     assert lines[4].endswith("20/0/0  ▲ better")
-    assert lines[6] == "Differences are paired by sample: each run minus A; p is corrected for 1 comparison (Holm)."
+    how = "p: test of the mean difference; corrected for 1 comparison (Holm)."
+    assert lines[6] == f"Differences are paired by sample: each run minus A. {how}"
     assert "20 of 20 samples with a different output" in lines[7]
 
 
@@ -513,7 +528,7 @@ def test_runs_that_expected_other_things_are_not_comparable(ours: dict[str, Any]
     )
     with pytest.raises(ConfigError, match=re.escape(expected)):
         compare(a, b)
-    assert any(expected in note for note in compare(a, b, allow_mismatch=True).notes)
+    assert any(expected in note for note in compare(a, b, allow_mismatch=True).warnings)
 
 
 def test_expectations_are_the_same_through_every_source() -> None:
@@ -524,9 +539,10 @@ def test_expectations_are_the_same_through_every_source() -> None:
 def test_only_what_the_compared_scorers_hold_answers_against_belongs_to_the_case() -> None:
     # What the system retrieved, and what this scorer doesn't read.
     one, other = {"retrieved": ["a"], "rubric": "x"}, {"retrieved": ["x"], "note": "another"}
-    assert compare(expecting(**one), expecting(**other)).notes == ()
+    compared = compare(expecting(**one), expecting(**other))
+    assert (compared.warnings, compared.notes) == ((), ())
     without = [expecting(Given(), relevant=name) for name in "ab"]
-    assert compare(*without).notes == ()
+    assert compare(*without).warnings == ()
 
 
 def test_what_a_run_holds_answers_against_is_saved_with_it(tmp_path: Path) -> None:

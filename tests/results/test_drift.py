@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Record, Run, Score, evaluate, judge_drift
+from evalstone.report.comparison_view import drift_view
 from evalstone.stats.drift import Drift
 from tests.runs import Given, Harm, run_of
 
@@ -39,10 +40,12 @@ def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said
 
 def test_drift_prints_as_a_table() -> None:
     run = run_of(ANSWERS)
-    before, now, blank, header, row = str(judge_drift(run, moved(run, 0.1))).splitlines()
+    before, now, blank, header, row, *notes = str(judge_drift(run, moved(run, 0.1))).splitlines()
     assert (before, now, blank) == (f"before: {run.title}", f"now: {moved(run, 0.1).title}", "")
-    assert header.split() == ["scorer", "n", "before", "now", "change", "95%", "CI", "p", "drift"]
+    assert header.split() == ["scorer", "n", "before", "now", "change", "95%", "CI", "p", "changed", "drift"]
     assert row.split()[:5] == ["given", "60", "0.500", "0.420", "-0.080"]
+    assert notes[1:] == list(drift_view(judge_drift(run, moved(run, 0.1))).sections[0].notes)
+    assert "Inconclusive: too few anchors to tell." in notes[1]
     assert row.endswith("drifted")
 
 

@@ -8,12 +8,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, Score, Scorer, compare, evaluate, gate, judge_drift, sample_size
+from evalstone import (
+    ConfigError,
+    DataError,
+    GateCriteria,
+    Run,
+    Score,
+    Scorer,
+    compare,
+    evaluate,
+    gate,
+    judge_drift,
+    sample_size,
+)
 from evalstone.report.gate_view import gate_view
 from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
 from evalstone.results.endings import BUDGET, COMPLETE, DECIDED, ENDINGS, INTERRUPTED, Ending
+from evalstone.results.gate_text import required
 from evalstone.results.missing_scores import Missing
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
@@ -114,7 +127,7 @@ def test_a_run_that_ended_early_is_told() -> None:
 @pytest.mark.parametrize(
     ("criteria", "told"),
     [
-        (GateCriteria(), r"needs a check: .* \(minimum, maximum, max_regression, pass_rate, require\)"),
+        (GateCriteria(), r"needs a check: .* \(minimum, maximum, max_regression, max_difference, pass_rate, require\)"),
         (GateCriteria(max_regression={"given": 0.1}), "set baseline=…"),
         (
             GateCriteria(minimum={"harm": 0.1}),
@@ -153,7 +166,8 @@ def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> No
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    assert held.notes == ("the baseline is not used: no maximum regression (max_regression) was set",)
+    checks = "max_regression or max_difference"
+    assert held.notes == (f"the baseline is not used: no maximum regression or difference ({checks}) was set",)
 
 
 @pytest.mark.parametrize(
@@ -372,8 +386,8 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     labels = {"faithfulness": {f"s{n}": 1.0 for n in range(5)}}
     mean = "faithfulness: the test is of the judge's mean, not of what people would say; labels=… corrects that"
     regression = (
-        "faithfulness: the regression is the judge's, not what people would say; labels=… and baseline_labels=… "
-        "correct it"
+        "faithfulness: the difference from the baseline is the judge's, not what people would say; labels=… and "
+        "baseline_labels=… correct it"
     )
     notes = gate(run, criteria, baseline=run).notes
     assert mean in notes
@@ -390,6 +404,72 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
 
 
+def test_a_declared_largest_change_decides_a_regression_with_fewer_samples() -> None:
+    before = run_of([str(0.6 + n % 5 / 20) for n in range(60)])
+    after = run_of([str(0.62 + n % 5 / 20 + (-1) ** n / 50) for n in range(60)])
+    criteria = GateCriteria(max_regression={"given": 0.01})
+    whole = gate(after, criteria, baseline=before)
+    assert whole.verdict == "inconclusive"
+    for change in (0.1, {"given": 0.1}):
+        found = gate(after, criteria, baseline=before, max_change=change)
+        (decision,) = found.decisions
+        assert (found.verdict, decision.estimate) == ("pass", pytest.approx(0.02))
+        assert decision.low is not None
+        assert decision.low > (whole.decisions[0].low or 0.0) + 0.02
+        assert "can change by more than 0.1" in found.notes[-1]
+
+
+def test_a_gate_says_that_scores_of_its_baseline_are_missing() -> None:
+    before, now = run_of(["fail"] * 3 + ["1"] * 9), run_of(["1"] * 12)
+    found = gate(now, GateCriteria(max_regression={"given": 0.1}), baseline=before)
+    assert found.decisions[0].missing == 3
+    assert any(note.startswith("given: 3 samples of the baseline without a score count as") for note in found.notes)
+    assert not any("without a score" in note for note in gate(before, GateCriteria(minimum={"given": 0.1})).notes[1:])
+
+
+def test_a_gate_passes_if_a_run_is_equivalent_to_its_baseline_within_a_margin() -> None:
+    before, now = run_of(["0.5"] * 200, [Given(), Harm()]), run_of(["0.51"] * 200, [Given(), Harm()])
+    criteria = GateCriteria(max_difference={"given": 0.05, "harm": 0.05})
+    found = gate(now, criteria, baseline=before)
+    assert (found.verdict, found.to_dict()["criteria"][0]["kind"]) == ("pass", "max_difference")
+    assert [required(one) for one in found.decisions] == ["within ±0.050"] * 2
+    assert "given, difference from baseline" in str(found)
+    assert 'name="given, difference from baseline within ±0.050"' in "".join(
+        gate_junit(found, inconclusive_fails=False)
+    )
+    assert gate(run_of(["0.7"] * 200), GateCriteria(max_difference={"given": 0.05}), baseline=before).verdict == "fail"
+    declared = GateCriteria(max_difference={"given": 0.02})
+    assert gate(now, declared, baseline=before).verdict == "inconclusive"
+    assert gate(now, declared, baseline=before, max_change={"given": 0.1}).verdict == "pass"
+    with pytest.raises(ConfigError, match="a maximum difference needs a run to measure it against: set baseline"):
+        gate(now, criteria)
+
+
+def test_one_largest_change_is_that_of_the_scorers_with_a_baseline() -> None:
+    before, after = (run_of([answer] * 8, [Given(), Given(scale=10)]) for answer in ("0.5", "0.6"))
+    criteria = GateCriteria(max_regression={"given(scale=10)": 0.5})
+    assert gate(after, criteria, baseline=before, max_change=2).decisions[0].estimate == pytest.approx(1)
+
+
+def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression() -> None:
+    before, after = run_of(["0.5"] * 8, [Given(), Harm()]), run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()])
+    regression, minimum = GateCriteria(max_regression={"given": 0.01}), GateCriteria(minimum={"given": 0.1})
+    with pytest.raises(DataError, match=r"max_change=0.2, but given of sample 's8' changes by 0.25"):
+        gate(after, regression, baseline=before, max_change=0.2)
+    refused: list[tuple[GateCriteria, float | dict[str, float], str]] = [
+        (regression, {"harm": 0.3}, "max_change of harm is for the difference from a baseline"),
+        (minimum, 0.3, "max_change of given is for the difference from a baseline: set max_regression or"),
+        (regression, 2.0, r"max_change of given must be above 0 and at most 1, not 2"),
+        (GateCriteria(max_regression={"given": 0.4}), 0.3, "the maximum regression must be below max_change, 0.3"),
+    ]
+    for criteria, change, problem in refused:
+        with pytest.raises(ConfigError, match=problem):
+            gate(after, criteria, baseline=before, max_change=change)
+    labels = {"given": {"s1": 1.0, "s2": 0.0}}
+    with pytest.raises(ConfigError, match="max_change is of the judge's scores, which human labels correct"):
+        gate(after, regression, baseline=before, max_change=0.3, labels=labels, baseline_labels=labels)
+
+
 def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() -> None:
     run = run_of(MIXED, [Given(), Harm()])
     criteria = GateCriteria(maximum={"harm": 0.5})
@@ -398,21 +478,12 @@ def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() 
     assert not any("not used" in note for note in gate(run, criteria).notes)
 
 
-def test_a_gate_of_clustered_samples_says_so_and_promises_nothing_of_independent_ones() -> None:
+def test_a_gate_of_clustered_samples_says_so() -> None:
     alone = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}))
     pairs = [{"group": f"g{place // 2}"} for place in range(len(MIXED))]
     found = gate(run_of(MIXED, metadata=pairs), GateCriteria(minimum={"given": 0.5}))
     assert (alone.decisions[0].groups, found.decisions[0].groups) == (None, (len(MIXED) + 1) // 2)
-    told = ["\n".join(lines(gate_view(one))).replace("\\", "") for one in (alone, found)]
-    assert f"{len(MIXED)} ({(len(MIXED) + 1) // 2} clusters)" in told[1]
-    assert ["In simulations" in text for text in told] == [True, False]
-
-
-@pytest.mark.parametrize(("n", "shown"), [(2, ""), (7, ""), (8, "8 samples"), (50, "50 samples"), (500, "300 samples")])
-def test_simulations_are_quoted_for_the_sizes_that_were_simulated(n: int, shown: str) -> None:
-    found = gate(run_of([0.5] * n), GateCriteria(minimum={"given": 0.4}))
-    text = "\n".join(lines(gate_view(found)))
-    assert (f"In simulations with about {shown}" in text) if shown else ("In simulations" not in text)
+    assert f"{len(MIXED)} ({(len(MIXED) + 1) // 2} clusters)" in str(found)
 
 
 def test_means_and_pass_rates_are_corrected_within_strata_of_the_scores() -> None:
@@ -474,7 +545,7 @@ def test_a_baseline_that_was_broken_off_shows_no_regression() -> None:
         "at_least": "pass",
         "max_regression": "inconclusive",
     }
-    assert "the baseline was broken off (interrupted), so that it shows no regression" in held.notes
+    assert "the baseline was broken off (interrupted), so that it shows no difference" in held.notes
     assert "? inconclusive; the baseline was broken off" in str(held)
 
 

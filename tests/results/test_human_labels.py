@@ -104,12 +104,12 @@ def test_corrected_slices_are_on_the_scorers_scale() -> None:
 def test_strata_of_labeled_pairs_are_those_of_the_run_that_the_labels_were_chosen_for() -> None:
     a, b = run_of(ANSWERS), run_of([*ANSWERS[::-1][:39], "0.3"])
     ((pair,), _) = pair_runs(a, b, allow_mismatch=True)
-    first, second = score_strata(pair.a), score_strata(pair.b)
+    first, second = score_strata(pair.known.a), score_strata(pair.known.b)
     assert first != second
     both = {"s1": 0.5, "s2": 0.5}
-    assert labeled_pairs(pair, (both, both), ())["strata"] == first
-    assert labeled_pairs(pair, ({**both, "s3": 0.5}, both), ())["strata"] == second
-    assert labeled_pairs(pair, ({**both, "s3": 0.5}, {**both, "s4": 0.5}), ())["strata"] == tuple(
+    assert labeled_pairs(pair.known, pair.pairing, (both, both), ())["strata"] == first
+    assert labeled_pairs(pair.known, pair.pairing, ({**both, "s3": 0.5}, both), ())["strata"] == second
+    assert labeled_pairs(pair.known, pair.pairing, ({**both, "s3": 0.5}, {**both, "s4": 0.5}), ())["strata"] == tuple(
         zip(first, second, strict=True)
     )
 

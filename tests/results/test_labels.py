@@ -173,6 +173,19 @@ def test_an_object_of_labels_by_id_is_read_from_a_file_as_in_python(tmp_path: Pa
     assert labels(file, data=data).labels == labels(by_id, data=data).labels == {"a": (1.0,), "b": (0.0,)}
 
 
+def test_several_annotators_labels_by_id_are_read_from_a_file_as_in_python(tmp_path: Path):
+    data = [{"id": "a", "output": "A."}, {"id": "2", "output": "B."}]
+    for by_id in ({"a": ["yes", "no"], "2": ["no", None]}, {"a": ["yes", "no"], "2": "no"}):
+        file = write(tmp_path / "labels.json", json.dumps(by_id))
+        assert labels(file, data=data).labels == labels(by_id, data=data).labels == {"a": (1.0, 0.0), "2": (0.0, None)}
+
+
+def test_rows_of_labels_under_an_unknown_name_are_refused(tmp_path: Path):
+    file = write(tmp_path / "labels.json", '{"results": [{"id": "a", "label": "yes"}]}')
+    with pytest.raises(DataError, match=r"labels.json: id 'results': no sample has the id 'results'"):
+        labels(file, data=[{"id": "a", "output": "A."}])
+
+
 def test_one_row_of_labels_without_an_id_is_no_object_of_labels_by_id(tmp_path: Path):
     for name, text in (("labels.csv", "name,verdict\na,yes\n"), ("labels.json", '{"name": "a", "label": "yes"}')):
         with pytest.raises(DataError, match="a row of labels needs an id; its columns are name, "):

@@ -87,3 +87,13 @@ def test_other_labels_and_scorers_are_refused() -> None:
         compare_with_members(panel, [dataclasses.replace(member, scorer="x@1")])
     with pytest.raises(ConfigError, match="at least one member"):
         compare_with_members(panel, [])
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.2), (-0.2, 0.0)])
+def test_a_difference_whose_interval_ends_at_0_decides_nothing(low: float, high: float) -> None:
+    found = panel_of(*APART)
+    ends = [
+        dataclasses.replace(one, difference=dataclasses.replace(one.difference, low=low, high=high))
+        for one in found.members
+    ]
+    assert dataclasses.replace(found, members=tuple(ends)).verdict == "inconclusive"

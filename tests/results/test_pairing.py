@@ -75,10 +75,9 @@ def test_without_ids_two_runs_differ_by_as_much_as_with_ids() -> None:
     without = [judged(rows(answers)) for answers in (WORSE, BETTER)]
     assert difference(*without) == difference(*with_ids) == (24, 0.25)
     assert difference(*without, allow_mismatch=True) == (24, 0.25)
-    assert compare(*without).notes == (
-        f"A and B: {BY_WHAT_WAS_ASKED}",
-        "A and B: 6 of 24 samples with a different output, context or conversation",
-    )
+    compared = compare(*without)
+    assert compared.warnings == (f"A and B: {BY_WHAT_WAS_ASKED}",)
+    assert compared.notes == ("A and B: 6 of 24 samples with a different output, context or conversation",)
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
@@ -122,10 +121,10 @@ def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_a
 
 
 def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
-    note = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).notes[0]
+    note = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).warnings[0]
     assert note.startswith("A and B: 24 samples in both runs: a paired comparison")
     again = [*rows(BETTER), *rows(BETTER)[:1]]
-    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == ()
+    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).warnings == ()
 
 
 def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate, sample_size
+from evalstone.report.comparison_view import power_view
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation
 from evalstone.results.calibration import Calibration, LabeledScore, fit, verdicts_at
 from evalstone.stats.intervals import Interval
@@ -156,11 +157,15 @@ def test_a_power_analysis_has_the_plan_of_each_scorer() -> None:
     plan = analysis["given"].plan
     lead, _, header, row, *notes = str(analysis).splitlines()
     assert lead == "To detect a true difference of 0.1 with a power of 90%"
-    assert cells(header) == ["scorer", "samples needed", "80% range", "pilot samples", "minimum detectable difference"]
-    needed = [f"{plan.needed:,}", f"{plan.needed_low:,} to {plan.needed_high:,}", "12", f"{plan.detectable:.3f}"]
+    columns = ["scorer", "samples needed", "80% range", "pilot samples", "std. deviation"]
+    assert cells(header) == [*columns, "minimum detectable difference"]
+    spread = f"{plan.deviation:.3f}", f"{plan.detectable:.3f}"
+    needed = [f"{plan.needed:,}", f"{plan.needed_low:,} to {plan.needed_high:,}", "12", *spread]
     assert cells(row) == ["given", *needed]
     assert plan.caution
-    assert notes == ["", f"given: {plan.caution}."]
+    assert notes[1].startswith("Both runs score the same samples. Their scores are assumed to be uncorrelated")
+    assert notes[-1] == f"given: {plan.caution}."
+    assert notes[1:] == list(power_view(analysis).sections[0].notes)
 
 
 @pytest.mark.parametrize("text", ["a\x1b[31mb", "a\u202eb"])

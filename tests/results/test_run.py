@@ -96,8 +96,12 @@ def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:
     assert lines[4].endswith("lower is better")
     assert lines[6:] == [
         "The run ended early: the budget of $1 is spent",
+        "given: 3 of 4 samples have no score; with them, the mean would be between 0.125 and 0.875",
+        "given: a single sample",
         "given: 2 × nothing to say",
         "given: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
+        "harm: 3 of 4 samples have no score; with them, the mean would be between 0.125 and 0.875",
+        "harm: a single sample",
         "harm: 2 × nothing to say",
         "harm: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
         "cost $0.00 · 2.0 s",

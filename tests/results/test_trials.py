@@ -11,7 +11,6 @@ import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate, sample_size
 from evalstone.report.comparison_view import comparison_view
-from evalstone.report.gate_view import gate_view
 from evalstone.report.run_view import run_view
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
@@ -143,11 +142,11 @@ def test_variance_between_samples_and_between_trials() -> None:
     assert run_of({"a": two, "b": three}).reliability()[0].variance is None
 
 
-def judged(*values: float | None) -> Score:
+def judged(*values: float | None, scale: float = 1.0) -> Score:
     """What a scorer that is repeated gives for these judgments."""
     scores = [value for value in values if value is not None]
     judgments = [{"judgment": number, "value": value} for number, value in enumerate(values, start=1)]
-    return Score(sum(scores) / len(scores), 1.0, evidence={"judgments": judgments})
+    return Score(sum(scores) / len(scores), scale, evidence={"judgments": judgments})
 
 
 def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -> None:
@@ -167,6 +166,28 @@ def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -
     assert (first["SD between trials"], first["SD of the judge"]) == ("0.129", "0.082")
     assert "The SD of the judge is that of a single judgment." in section.notes[-1]
     assert "includes the judge's own" not in section.notes[-1]
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_variances_have_the_scale_of_the_scorer(repeats: int) -> None:
+    table = {"a": (1.0, 0.75), "b": (0.5, 0.25), "c": (0.0, 0.5), "d": (0.75, 1.0)}
+    of_one, of_ten = (
+        run_of(
+            {
+                name: [judged(x * scale, *[0.0] * (repeats - 1), scale=scale) for x in row]
+                for name, row in table.items()
+            },
+            info=replace(INFO, scale=scale),
+        ).reliability()[0]
+        for scale in (1.0, 10.0)
+    )
+    assert of_one.variance is not None
+    assert of_ten.variance is not None
+    for name, one in of_one.variance.variances.items():
+        ten = of_ten.variance.variances[name]
+        assert (ten.mean, ten.low, ten.high) == tuple(
+            x and pytest.approx(100 * x, rel=1e-6) for x in (one.mean, one.low, one.high)
+        )
 
 
 def test_what_another_scorer_calls_judgments_is_no_score_of_the_judge() -> None:
@@ -329,7 +350,6 @@ def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
         run_of({name: [*row] for name, row in table.items()}), GateCriteria(minimum={"check": 0.76})
     ).decisions
     assert found.more_samples == math.ceil(answers.more_samples / 3)
-    assert "In simulations" not in str(gate_view(alike).sections[0].notes)  # they are of independent samples
 
 
 def test_a_report_shows_the_worst_trial_of_a_sample_and_says_what_counts_as_one() -> None:

@@ -51,7 +51,7 @@ def test_the_error_names_the_option() -> None:
 def test_common_samples_are_noted() -> None:
     result = compare(run_of(LOW), run_of(HIGH), unpaired=True)
     note = "A and B: 30 samples in both runs: a paired comparison, without unpaired=True, usually has more power"
-    assert note in result.notes
+    assert note in result.warnings
 
 
 def test_missing_scores_count_as_any_score_unless_they_are_ignored() -> None:
@@ -64,9 +64,10 @@ def test_missing_scores_count_as_any_score_unless_they_are_ignored() -> None:
     assert (found["given"].verdict, found["given"].result.p_value) == ("inconclusive", 1.0)
     assert found["given"].result.missing == 12
     assert found["given"].result == compare_unpaired([0.0] * 12 + [1.0] * 48, [None] * 12 + [1.0] * 48)
-    assert "p and the interval hold whatever the missing scores of 12 samples are; missing='ignore' leaves" in str(
-        found
-    ).replace('"', "'")
+    assert (
+        "p and the interval hold whatever the missing scores of 12 samples are (0 in A, 12 in B); missing='ignore'"
+        in str(found).replace('"', "'")
+    )
     assert "the missing scores of 12 samples" in "".join(page(comparison_view(found)))
     undefined = compare(a, b, unpaired=True, missing="failed")["given"]
     assert undefined.result.missing == 0

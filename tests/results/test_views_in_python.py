@@ -6,8 +6,23 @@ import os
 
 import pytest
 
-from evalstone import Failed, Record, Score, Skipped, audit, calibrate, compare, evaluate, judge_drift, sample_size
+from evalstone import (
+    Failed,
+    GateCriteria,
+    Record,
+    Score,
+    Skipped,
+    audit,
+    calibrate,
+    compare,
+    evaluate,
+    gate,
+    judge_drift,
+    sample_size,
+)
 from evalstone.judge_quality.audit import AuditConfig
+from evalstone.report.gate_view import gate_view
+from evalstone.report.run_view import run_view
 
 ROWS = [
     {
@@ -52,6 +67,56 @@ def test_a_printed_drift_says_which_anchors_are_left_out(monkeypatch: pytest.Mon
     monkeypatch.setenv("OUTAGE", "0 1 2 3 4 5 6")
     lines = str(judge_drift(before, evaluate(samples, [at_times], ledger=None))).splitlines()
     assert "at_times: 7 anchors with a score in only one run are left out." in lines
+
+
+def test_a_printed_run_says_what_its_means_leave_open_as_the_report_does() -> None:
+    samples = [{**row, "group": f"g{place // 2}"} for place, row in enumerate(rows("boom"))]
+    run = evaluate(samples, [judged], ledger=None)
+    lines, notes = str(run).splitlines(), run_view(run).sections[0].notes
+    assert "judged: 10 of 20 samples have no score; with them, the mean would be between 0.500 and 1.000" in notes
+    assert "judged: clustered samples: cluster-robust interval (5 clusters)" in notes
+    assert set(notes) <= set(lines)
+    assert all(note in run._repr_html_() for note in notes)  # pyright: ignore[reportPrivateUsage] - for notebooks
+
+
+def test_a_printed_run_shows_how_often_all_trials_pass() -> None:
+    def agent(*, input: str, trial: int) -> str:
+        return "yes" if trial == 1 or int(input) % 2 else ["no", "boom"][int(input) % 4 == 0]
+
+    run = evaluate([{"id": f"q{n}", "input": str(n)} for n in range(8)], [judged], target=agent, trials=2, ledger=None)
+    (section,) = [one for one in run_view(run).details if one.title == "Trials"]
+    lines = str(run).splitlines()
+    assert "judged: 2 trials without a score count as not passed, and in the upper limits as passed" in lines
+    assert {*section.lead, *section.notes} <= set(lines)
+    of_two = next(line for line in lines if line.split()[:1] == ["2"])
+    passes = run.reliability()[0].passes[1]
+    assert of_two.split()[1:6] == ["1.000", f"{passes.at_least_one.low:.3f}", "to", "1.000", "0.500"]
+    assert "<td>0.500</td>" in run._repr_html_()  # pyright: ignore[reportPrivateUsage]
+
+
+def test_printed_slices_are_the_table_of_the_report() -> None:
+    samples = [{**row, "topic": "ab"[place < 10]} for place, row in enumerate(rows("no"))]
+    run = evaluate(samples, [judged], ledger=None)
+    (found,) = run.slices("topic")
+    assert repr(run.slices("topic")) == "(<ScorerSlices of judged: 2 slices>,)"
+    (section,) = [one for one in run_view(run, slices=[found]).details if one.title.startswith("Slices")]
+    lines = str(found).splitlines()
+    assert {*section.lead, *section.notes} <= set(lines)
+    shown = [line.split() for line in lines if line.startswith("topic=")]
+    assert [(name, mean) for name, _, mean, *_ in shown] == [
+        (row[0].text, row[1].text) for row in section.tables[0].rows
+    ]
+    assert sum("▼ worse" in line for line in lines) == 1
+
+
+def test_a_printed_gate_says_at_which_error_rates_it_holds() -> None:
+    run = evaluate(rows("no"), [judged], ledger=None)
+    for found in (
+        gate(run, GateCriteria(minimum={"judged": 0.2}, require=["judged"])),
+        gate(run, GateCriteria(minimum={"judged": 0.2}), alpha=None),
+    ):
+        assert set(gate_view(found).sections[0].notes) <= set(str(found).splitlines())
+    assert "This is look 1, tested at 4%." in str(gate(run, GateCriteria(minimum={"judged": 0.2})))
 
 
 @pytest.mark.parametrize(

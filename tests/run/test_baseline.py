@@ -227,6 +227,27 @@ def test_another_judge_is_refused_and_the_same_without_a_setting_is_not() -> Non
         RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=before, max_regression={name: 0.1})
     adapted = replace(before, summary=[replace(before.summary[0], judges=("other@1 without temperature",))])
     RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=adapted, max_regression={name: 0.1})
+    other, stop = replace(plan, judge=Other()), StopSignal()
+    allowed = RunGate(other, {}, stop, baseline=before, max_regression={name: 0.1}, allow_mismatch=True)
+    assert allowed.baseline is not None
+    assert "the judges differ" in allowed.baseline.notes[0]
+
+
+class Given2(Given):
+    """The same scorer, after a change of its formula."""
+
+    version = 2
+
+
+def test_scores_of_an_earlier_version_of_a_scorer_are_compared_if_it_is_allowed() -> None:
+    before, plan = run_of(BEFORE), plan_of(BETTER, Given2())
+    name, stop = Given2().signature, StopSignal()
+    with pytest.raises(ConfigError, match=r"given differs .* use allow_mismatch=True"):
+        RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1})
+    gate = RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1}, allow_mismatch=True)
+    for record in run_of(BETTER, [Given2()]):
+        gate.add(record)
+    assert (gate.verdict, gate.decisions()[0].n > 0) == ("pass", True)
 
 
 def test_a_baseline_that_its_gate_stopped_or_with_groups_or_trials_is_refused() -> None:
@@ -271,7 +292,7 @@ def test_a_comparison_of_a_stopped_run_holds_at_any_stopping_time_in_both_direct
     assert result.difference.n == len(order)
     disturbed = replace(run, records=random.Random(3).sample(list(run), len(run)))
     assert compare(before, disturbed)["given"].result == compare(before, run)["given"].result
-    assert any("valid at any stopping time" in note for note in compare(before, run).notes)
+    assert any("valid at any stopping time" in warning for warning in compare(before, run).warnings)
 
 
 def test_a_stopped_run_with_missing_scores_is_compared_in_the_order_of_the_draw() -> None:

@@ -141,7 +141,8 @@ def test_what_comes_after_a_sample_without_a_record_is_in_no_confidence_sequence
 
 def test_a_comparison_says_that_the_mean_of_a_stopped_run_is_biased() -> None:
     run = stopped_run()
-    assert any("its gate stopped the first run" in note for note in compare(run, replace(run, drawn=None)).notes)
+    warnings = compare(run, replace(run, drawn=None)).warnings
+    assert any("its gate stopped the first run" in warning for warning in warnings)
 
 
 def test_samples_in_groups_are_refused() -> None:

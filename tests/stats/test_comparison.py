@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -107,6 +108,8 @@ def test_the_interval_of_pass_fail_differences_is_off_zero_where_the_test_reject
         near = found.difference.low if side == 1 else found.difference.high
         assert near is not None
         assert side * near > 0.001
+        gains = scipy.stats.binom(gained + lost, (1 + side * near * 20 / (gained + lost)) / 2)
+        assert gains.sf(gained) + gains.pmf(gained) / 2 == pytest.approx(0.025, abs=1e-5)
 
 
 @pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99, 0.999])

@@ -7,7 +7,8 @@ import pytest
 from scipy.special import betaincinv
 
 from evalstone.errors import ConfigError, DataError
-from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxRegression, PassRate, decide, overall
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxDifference, MaxRegression, PassRate, decide, overall
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
 
@@ -87,6 +88,58 @@ def test_no_worse_takes_pairs_and_a_margin() -> None:
     assert (same.verdict, same.estimate, same.threshold) == ("pass", 0, -0.02)  # 0.98^200 = 0.018
     (few,) = decide([MaxRegression("a", GOOD[:20], GOOD[:20], 0.02)])
     assert few.verdict == "inconclusive"
+
+
+def test_an_equivalence_takes_a_margin_on_both_sides() -> None:
+    slightly, worse = [x - 0.01 for x in GOOD], [x - 0.1 for x in GOOD]
+    for now, before in ((slightly, GOOD), (GOOD, slightly), (worse, GOOD), (GOOD, worse)):
+        expected = "fail" if worse in (now, before) else "pass"
+        for lower in (False, True):
+            (found,) = decide([MaxDifference("a", now, before, 0.05, lower_is_better=lower)])
+            assert (found.verdict, found.kind, found.threshold) == (expected, "max_difference", 0.05)
+            assert found.low is not None
+            assert found.high is not None
+            inside, beyond = -0.05 < found.low < found.high < 0.05, found.low > 0.05 or found.high < -0.05
+            assert (inside, beyond) == (expected == "pass", expected == "fail")
+            margin = compare_pairs(before, now, margin=0.05)
+            assert margin is not None
+            assert margin.equivalence is not None
+            assert found.p_pass == pytest.approx(margin.equivalence.p_value)
+
+
+def test_an_undecided_equivalence_says_how_many_samples_would_decide_it() -> None:
+    (inside,) = decide([MaxDifference("a", GOOD[:40], GOOD[:40], 0.05)])
+    assert (inside.verdict, inside.low, inside.high) == ("inconclusive", -(inside.high or 0.0), inside.high)
+    more = inside.more_samples
+    assert more is not None
+    n = 40 + more
+    assert verdicts(MaxDifference("a", [0.5] * n, [0.5] * n, 0.05)) == ["pass"]
+    assert verdicts(MaxDifference("a", [0.5] * (n // 2), [0.5] * (n // 2), 0.05)) == ["inconclusive"]
+    (beyond,) = decide([MaxDifference("a", [0.6, 0.8] * 10, [0.7] * 20, 0.0)])
+    assert (beyond.verdict, beyond.more_samples) == ("inconclusive", None)
+    (worse,) = decide([MaxDifference("a", [0.5, 0.7] * 10, [0.7] * 20, 0.05)])
+    assert (worse.verdict, worse.more_samples is not None) == ("inconclusive", True)
+
+
+def test_an_equivalence_holds_whatever_the_missing_scores_are_and_without_a_test() -> None:
+    now: list[float | None] = [0.7] * 200
+    assert verdicts(MaxDifference("a", now, [0.7] * 200, 0.05)) == ["pass"]
+    assert verdicts(MaxDifference("a", [*now[:180], *[None] * 20], [0.7] * 200, 0.05)) == ["inconclusive"]
+    for before, missing, expected in (
+        (0.7, 0, "pass"),
+        (0.8, 0, "fail"),
+        (0.6, 0, "fail"),
+        (0.7, 1, "pass"),
+        (0.7, 40, "inconclusive"),
+    ):
+        values = [*now[missing:], *[None] * missing]
+        (found,) = decide([MaxDifference("a", values, [before] * 200, 0.05)], alpha=None)
+        assert found.verdict == expected
+    (all_open,) = decide([MaxDifference("a", [0.5, None], [0.5, 0.5], 0.05)], alpha=None)
+    assert all_open.verdict == "inconclusive"
+    assert verdicts(MaxDifference("a", now, [0.0] * 200, 1.0)) == ["pass"]
+    with pytest.raises(ConfigError, match="the maximum difference must be in"):
+        decide([MaxDifference("a", now, now, 1.5)])
 
 
 def test_looking_at_many_criteria_asks_more_of_each() -> None:

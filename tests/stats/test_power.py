@@ -175,8 +175,8 @@ def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass
     pilot = Pilot.of([1.0] + [0.0] * 79, pass_fail=pass_fail)
     found = plan(pilot, 0.05)
     assert found.caution == (
-        "in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan allows for as "
-        "many further changes as that needs"
+        "in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan is the upper "
+        "end of the range, with as many further changes as that needs"
     )
     # The changes of the pilot stay, and 5% more samples change.
     assert found.needed_low < found.needed == found.needed_high

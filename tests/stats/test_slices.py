@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.stats import hypergeom
+from scipy.stats import hypergeom, t
 
 from evalstone.errors import DataError
 from evalstone.stats import mean_interval
@@ -326,3 +326,11 @@ def test_clusters_of_one_sample_are_independent_samples():
     plain, single = (worst_slices(values, {"k": keys}, groups=groups) for groups in (None, list(range(60))))
     assert [one.p_value for one in single] == pytest.approx([one.p_value for one in plain], rel=1e-9)
     assert {0.0, 1.0}.isdisjoint(one.p_value for one in plain)
+
+
+def test_a_slice_of_shares_of_clusters_has_a_degree_of_freedom_less_than_clusters() -> None:
+    values, keys = [0.4, 0.4, 0.6, 0.6] * 6, ["low", "low", "high", "high"] * 6
+    groups = [place // 4 for place in range(24)]
+    worst = worst_slices(values, {"f": keys}, groups=groups)[0]
+    assert worst.key == "low"
+    assert worst.p_value == pytest.approx(t(5).cdf(-math.sqrt(6)))

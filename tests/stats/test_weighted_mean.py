@@ -169,6 +169,21 @@ def test_bins_of_many_weighted_values_keep_the_mean() -> None:
     assert found.p_value(low, 1, share=SHARE) == pytest.approx(0.025, rel=1e-3)
 
 
+@pytest.mark.no_cover
+def test_bins_of_repeated_values_have_the_weight_of_each() -> None:
+    source = np.random.default_rng(3)
+    values, weights = source.beta(9, 1, 3000).tolist(), np.exp(source.normal(size=3000)).tolist()
+    once, thrice = (WeightedMean.of_units(values * k, 0, 1, weights=weights * k).points for k in (1, 3))
+    assert [(x, w) for x, w, _ in thrice] == [pytest.approx((x, w)) for x, w, _ in once]
+    assert [k for *_, k in thrice] == [3 * k for *_, k in once]
+
+
+def test_a_weighted_mean_stays_in_the_range_of_scores() -> None:
+    found = mean_interval([1 + 1e-13] * 3, low=0, high=1, weights=[1.0, 2.0, 3.0])
+    assert found is not None
+    assert found.mean == found.high == 1
+
+
 def test_missing_scores_count_with_their_weights() -> None:
     bounds = missing_bounds([1.0, 0.0], 1, weights=([3.0, 1.0], [4.0]))
     assert bounds == pytest.approx((3 / 8, 7 / 8))

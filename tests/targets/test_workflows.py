@@ -16,10 +16,11 @@ from evalstone import Failed, Sample, Skipped, evaluate, load
 from evalstone.agents.from_traces import extract_workflow_trajectory
 from evalstone.agents.transcripts import read_transcript
 from evalstone.agents.turns import step_samples
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, TargetError
 from evalstone.targets import Answer, FunctionTarget, ReplayTarget
-from evalstone.types import SAMPLE_FIELDS, Message
+from evalstone.types import SAMPLE_FIELDS, Message, Usage
 from tests.serving import serving
+from tests.traced import chat, message, span, spans
 
 STEPS: dict[str, Any] = {
     "input": {"city": "Oslo"},
@@ -201,6 +202,50 @@ def test_the_spans_of_a_trace_are_the_steps_that_a_file_of_them_has(name: str) -
     scorers = ["trajectory_accuracy(expected=[weather])", "tool_called(tool=weather)"]
     run = evaluate([{"input": "q"}], scorers, target=agent, ledger=None)
     assert values(run) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("name", ["otlp", "rows"])
+def test_the_spans_of_a_trace_fill_what_an_answer_does_not_have(name: str) -> None:
+    path = Path(__file__).parents[1] / "agents" / "mastra" / f"{name}.jsonl"
+    (sample,) = load(path).samples
+    trace = [json.loads(line) for line in path.read_text().splitlines()]
+    read = read_transcript(trace)
+    filled = Answer(trace=trace)
+    assert (filled.output, filled.messages, filled.context) == (sample.output, sample.messages, sample.context)
+    assert (filled.trajectory, filled.usage, filled.cost) == (sample.trajectory, read.usage, read.cost)
+    assert Answer.from_dict(json.loads(json.dumps(filled.to_dict()))) == filled
+
+    given = Answer(output="a", context=[], cost=2.0, usage=Usage(input=1), trace=trace)
+    assert (given.output, given.context, given.cost, given.usage) == ("a", (), 2.0, Usage(input=1))
+    assert given.messages == sample.messages
+    own = [{"role": "assistant", "content": "b"}]
+    assert Answer(messages=own, trace=trace).messages == (Message(role="assistant", content="b"),)
+    assert Answer(messages=own, trace=trace).output == "b"
+
+    def agent(*, input: str) -> Answer:
+        return filled
+
+    def tracing(*, input: str) -> Any:
+        return trace
+
+    scorers = ["tool_called(tool=weather)", "contains(expected=a, text=all)", "max_tool_calls(limit=0)"]
+    scored = [values(evaluate([{"input": "q"}], scorers, target=each, ledger=None)) for each in (agent, tracing)]
+    assert scored[0] == scored[1]
+
+
+def test_a_run_that_failed_is_a_failure_unless_the_answer_has_an_output() -> None:
+    failed = {**span(1, "chat", chat([message("user", "q")], "")), "status": {"code": 2, "message": "no such model"}}
+    trace = [spans(failed)]
+    for returned in (trace, {"trace": trace}):
+
+        def agent(*, input: str, returned: Any = returned) -> Any:
+            return returned
+
+        (record,) = evaluate([{"input": "q"}], "contains(expected=a)", target=agent, ledger=None)
+        assert isinstance(record.outcome, Failed)
+    with pytest.raises(TargetError, match="no such model"):
+        Answer(trace=trace)
+    assert Answer(output="a", trace=trace).output == "a"
 
 
 def test_the_spans_of_several_requests_are_only_kept() -> None:

@@ -16,7 +16,7 @@ from evalstone.scorers import parse_scorers
 from evalstone.testing import summary
 from evalstone.testing.plugin import RUNS, SPENT, Session
 from evalstone.testing.summary import as_data, summary_lines, write_test_run
-from evalstone.types import JudgeCall, Record, Score
+from evalstone.types import Failed, JudgeCall, Record, Score, Skipped
 
 pytest_plugins = ["pytester"]
 
@@ -46,6 +46,20 @@ def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
     assert "secret" not in json.dumps(data)
     assert [step["answer"] for step in data["record"]["steps"]] == [True, None]
     assert Record.from_dict(data["record"]).value == 1.0
+
+
+def test_a_row_has_the_numbers_of_its_columns() -> None:
+    asked, known = (
+        JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=cost, cached=not cost) for cost in (0.5, 0)
+    )
+    records = [
+        record("a", None, asked, known, known),
+        *(dataclasses.replace(record(name), outcome=Skipped("no context")) for name in "bcd"),
+        *(dataclasses.replace(record(name), outcome=Failed("broken")) for name in "ef"),
+    ]
+    header, row, _ = summary_lines({"test": [as_data(INFO, one, "test") for one in records]}, 200)
+    assert header.split()[-6:] == ["scored", "skipped", "failed", "calls", "cached", "cost"]
+    assert row.split()[-6:] == ["1", "3", "2", "1", "2", "$0.5000"]
 
 
 def test_earlier_attempts_count_in_the_sum_of_calls_alone() -> None:
@@ -97,6 +111,7 @@ def test_a_long_table_is_cut_and_its_sum_is_not() -> None:
     *_, more, total = summary_lines(scored, 200)
     assert more == "and 4 more rows; --evalstone-report DIR writes all scores"
     assert total == "34 judge calls, 0 cached · cost $17.00"
+    assert not any("more row" in line for line in summary_lines(dict(list(scored.items())[: summary.MOST_ROWS]), 200))
 
 
 def test_the_table_has_all_columns_that_fit() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from evalstone._core.redaction import redacted
 
@@ -211,3 +211,19 @@ def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that are similar to this one, the most similar first."""
     by_case = {other.lower(): other for other in known}
     return [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
+
+
+def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
+    """The distinct texts, each after its titles, or after `everyone` if it applies to all of several titles."""
+    titles_of: dict[str, list[str]] = {}
+    for title, text in titled:
+        titles_of.setdefault(text, []).append(title)
+    return [
+        f"{everyone if of > 1 and len(titles) == of else separator.join(titles)}: {text}"
+        for text, titles in titles_of.items()
+    ]
+
+
+def tests_used(tests: Mapping[str, Iterable[str]]) -> str:
+    """The tests, each with its scorers if there are several tests."""
+    return "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())

@@ -348,9 +348,14 @@ class _Words:
         return names
 
     @functools.cached_property
+    def in_capitals(self) -> list[str]:
+        """The capitalized words, as written and in order."""
+        return [word for word in self.written if word[0].isupper()]
+
+    @functools.cached_property
     def initials(self) -> str:
         """The initials of the capitalized words, in order."""
-        return "".join(word[0] for word in self.written if word[0].isupper())
+        return "".join(word[0] for word in self.in_capitals)
 
 
 class _Source(_Words):
@@ -419,7 +424,7 @@ class _Source(_Words):
     @functools.cached_property
     def capitals(self) -> Set[str]:
         """The capitalized words, in lower case."""
-        return {word.lower() for word in self.written if word[0].isupper()}
+        return {word.lower() for word in self.in_capitals}
 
     @functools.cached_property
     def says_yes_or_no(self) -> bool:
@@ -470,8 +475,18 @@ class _Source(_Words):
         foreign = [name for name in words.names if not self._has_name(name)]
         if not foreign or self.capitalized:
             return []
-        spelled = {letter for short in self.abbreviations if short in words.initials for letter in short}
-        return [name for name in foreign if name[0] not in spelled]
+        spelled = self._spelled_out(words)
+        return [name for name in foreign if not spelled >= {*_Words(name).in_capitals}]
+
+    def _spelled_out(self, words: _Words) -> Set[str]:
+        """The capitalized words of a statement that spell out an abbreviation of the text."""
+        spelled: set[str] = set()
+        for short in self.abbreviations:
+            at = words.initials.find(short)
+            while at >= 0:
+                spelled.update(words.in_capitals[at : at + len(short)])
+                at = words.initials.find(short, at + len(short))
+        return spelled
 
     def _has_name(self, name: str) -> bool:
         low = name.lower().removesuffix("'s")

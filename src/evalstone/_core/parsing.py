@@ -1,7 +1,7 @@
 """Reading a judge's reply: text to JSON, JSON to a validated value. Strict about meaning, tolerant about wrapping.
 
 What is forgiven: white space, a byte order mark, code fences, prose around one JSON object or list, raw line breaks and
-LaTeX commands inside its strings, comments, a comma before a closing bracket.
+LaTeX commands inside its strings, and the spellings of loose_json.py.
 What is not: a cut-off object, a repeated key, two different objects, a missing or extra verdict. Those raise
 ReplyError, whose text is shown to the judge when it is asked again. Nothing is repaired into a score.
 """
@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evalstone._core import loose_json
 from evalstone._core.display import count
 from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
@@ -24,22 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_REPLY = 2_000_000
-_OPENING = re.compile(r'\[\s*+(?=[{"])|\{(?=\s*+(?:["}]|//)|[\s`]*+\Z)')
 _MOST_BRACKETS = 50
-_COMMENT = r"//[^\n]*+"
-_FORGIVEN = re.compile(rf'"(?:[^"\\]++|\\.)*"|{_COMMENT}|,(?=(?:\s|{_COMMENT})*[\]}}])', re.DOTALL)
-_LATEX = "|".join(
-    rf"{commands[0]}(?=(?:{commands[1:]})\b)"
-    for commands in (
-        r"beta|egin|ar|inom|ig\w*|oxed|oldsymbol|ullet|mod|ot|f|m",
-        r"frac|orall|lat|box",
-        r"times|ext\w*|heta|au|ilde|riangle|frac|anh?|op?|herefore",
-        r"nabla|eq|ot(?:in)?|u|mid|leq|geq|exists",
-        r"rho|ight\w*|angle|ceil|floor|m",
-    )
-)
-r"""The LaTeX commands that begin like an escape of JSON: \beta, \frac, \times, \nabla, \rho."""
-_ESCAPE = re.compile(rf'\\(?:(?P<latex>{_LATEX})|["\\/bfnrt]|u[0-9A-Fa-f]{{4}}|(?P<unknown>))')
 
 
 def check_length(text: str) -> None:
@@ -52,7 +38,7 @@ def parse_json(text: str) -> Any:
     """The only JSON object in a reply, or else the only list. Raises ReplyError if there is none, more than one, or a
     truncated one."""
     check_length(text)
-    body = _with_latex(text.lstrip("\ufeff").strip())
+    body = loose_json.with_latex(text.lstrip("\ufeff").strip())
     if not body:
         raise ReplyError("the reply is empty; a JSON object was expected", reply=text)
     try:
@@ -73,14 +59,6 @@ def parse_json(text: str) -> Any:
     return objects[0]
 
 
-def _with_latex(body: str) -> str:
-    r"""A text in which the backslashes of LaTeX commands are escaped: of `\alpha`, which JSON doesn't allow, and of
-    `\frac`, which would be a form feed and "rac"."""
-    if "\\" not in body:
-        return body
-    return _ESCAPE.sub(lambda match: match[0] if match["latex"] is match["unknown"] else f"\\{match[0]}", body)
-
-
 def _objects(body: str) -> list[Any]:
     """The outermost JSON objects inside a text, and lists of objects; if there are none, the lists of texts,
     unless one is a part of a sentence.
@@ -91,28 +69,37 @@ def _objects(body: str) -> list[Any]:
     objects: list[Any] = []
     texts: list[Any] = []
     place = prose = 0
-    in_sentence = False
-    while opening := _OPENING.search(body, place):
+    in_sentence = loosely = False
+    while opening := loose_json.OPENING.search(body, place):
         start, inside = opening.span()
-        before = body[:start].rstrip(" \t")
+        before = body[place:start].rstrip(" \t")
         try:
-            value, place = _DECODER.raw_decode(body, start)
-        except json.JSONDecodeError as error:
-            if opening[0] != "{" and body[inside] == '"':  # brackets in prose, as in `["a" and so on`
-                place, prose = inside, prose + 1
-                if prose > _MOST_BRACKETS:
-                    raise
+            value, place = _loosely_decoded(body, start) if loosely else _DECODER.raw_decode(body, start)
+        except json.JSONDecodeError:
+            if not loosely:
+                # So are the objects after this one: an error of the strict decoder takes as long as the text before it.
+                loosely = True
                 continue
-            # Commas and comments are removed up to the end of the reply, because it isn't known where the object ends.
-            body = _FORGIVEN.sub(lambda match: match[0] if match[0][0] == '"' else "", body[start:])
-            try:
-                value, place = _DECODER.raw_decode(body)
-            except ValueError:
-                raise error from None
+            if opening[0] == "{" or body[inside] == "{":
+                raise
+            place, prose = inside, prose + 1  # brackets in prose, as in `["a" and so on`
+            if prose > _MOST_BRACKETS:
+                raise
+            continue
         is_texts = isinstance(value, list) and not any(isinstance(item, dict) for item in cast("list[Any]", value))
         (texts if is_texts else objects).append(value)
         in_sentence = in_sentence or (is_texts and before != "" and before[-1] not in ":\n")
     return objects or ([] if in_sentence else texts)
+
+
+def _loosely_decoded(body: str, start: int) -> tuple[Any, int]:
+    """The object or list that begins at a place, in any spelling of loose_json.py, and the place of its end."""
+    if (spelled := loose_json.as_json(body, start)) is None:
+        return _DECODER.raw_decode(body, start)
+    try:
+        return _DECODER.decode(spelled[0]), spelled[1]
+    except json.JSONDecodeError as error:
+        raise json.JSONDecodeError(error.msg, body, start + error.pos) from None
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

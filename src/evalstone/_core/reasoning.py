@@ -12,12 +12,14 @@ reasoning, because the answer itself may be about such tags.
 from __future__ import annotations
 
 import bisect
+import contextlib
 import json
 import re
 from collections.abc import Sequence
 from operator import itemgetter
 from typing import NamedTuple
 
+from evalstone._core import loose_json
 from evalstone.errors import ReplyError
 
 _NAMES = r"(?i:(?:seed:)?(?:ant)?think(?:ing)?|thoughts?|reasoning)"
@@ -42,7 +44,7 @@ _MARK = re.compile(
     r"<\|(?:start\|>\s*assistant|return\|>|end\|>|(?:START|END)_(?:RESPONSE|TEXT)\|>|(?:begin|end)_of_(?:box|solution)\|>)"
 )
 _JSON_START = re.compile(
-    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_(?:box|solution))\|>)*(?:\{|\[\s*+[{\"])"
+    r"(?:[\ufeff\s]|`{3,}\w*+|<(?:answer|output|response)>|<\|(?:START_RESPONSE|begin_of_(?:box|solution))\|>)*(?:\{|\[\s*+[{\"'“])"
 )
 """JSON, with at most a code fence or other marks before it."""
 _OPENED = re.compile(rf"<(?:{_NAMES})\b")
@@ -50,7 +52,7 @@ _OPENED = re.compile(rf"<(?:{_NAMES})\b")
 _BLANK = re.compile(r"(?:[\ufeff\s]|<\|start\|>assistant)*")
 _FENCE = re.compile(r"^[ \t]*(?:`{3}|~{3})", re.MULTILINE)
 _DECODER = json.JSONDecoder(strict=False)
-_MOST_OBJECTS = 1000
+_MOST_OBJECTS, _MOST_LOOSE = 1000, 50
 
 
 class Split(NamedTuple):
@@ -182,14 +184,23 @@ def _objects(text: str) -> list[tuple[int, int]]:
     if not (_CLOSING.search(text) or _OPENING.search(text)):
         return spans
     place = text.find("{")
-    for _ in range(_MOST_OBJECTS):
+    for number in range(_MOST_OBJECTS):
         if place < 0:
             break
-        try:
-            _, end = _DECODER.raw_decode(text, place)
-        except (ValueError, RecursionError):
-            end = place + 1
-        else:
+        end = _object_end(text, place, loosely=number < _MOST_LOOSE)
+        if end is not None:
             spans.append((place, end))
-        place = text.find("{", end)
+        place = text.find("{", end or place + 1)
     return spans
+
+
+def _object_end(text: str, start: int, *, loosely: bool) -> int | None:
+    """The end of the JSON object that begins at a place; None if it isn't one. loosely: in any spelling of
+    loose_json.py."""
+    with contextlib.suppress(ValueError, RecursionError):
+        return _DECODER.raw_decode(text, start)[1]
+    if loosely and loose_json.OPENING.match(text, start) and (spelled := loose_json.as_json(text, start)):
+        with contextlib.suppress(ValueError, RecursionError):
+            _DECODER.decode(spelled[0])
+            return spelled[1]
+    return None

@@ -29,7 +29,16 @@ class FrontEnd:
 
 PYTHON = FrontEnd()
 COMMAND_LINE = FrontEnd({"minimum": "min", "maximum": "max", "mapping": "map", "dataset": "data"}, options=True)
-_NOT_OF_MARKS = ("look", "baseline", "max_regression", "labels", "baseline_labels", "allow_mismatch", "keep_reasoning")
+_NOT_OF_MARKS = (
+    "look",
+    "baseline",
+    "max_regression",
+    "max_difference",
+    "labels",
+    "baseline_labels",
+    "allow_mismatch",
+    "keep_reasoning",
+)
 MARK = FrontEnd({"minimum": "fail_under", "maximum": "fail_over"} | dict.fromkeys(_NOT_OF_MARKS, ""))
 """`@pytest.mark.evalstone(…)`."""
 

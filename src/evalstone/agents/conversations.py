@@ -92,6 +92,10 @@ def call_key(call: ToolCall) -> object:
 
 
 def read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:
+    """Read a span, its events and its log records. If the span is missing, the tokens of its log records count.
+
+    main, counted: as for `SpanReader.read`.
+    """
     for number, record in enumerate((node.record, *node.beside)):
         reader.read(record, main=main and number == 0, counted=counted and (number == 0 or not node.attributes))
     reader.end_call()

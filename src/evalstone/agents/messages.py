@@ -43,14 +43,13 @@ def answer_text(messages: Sequence[Message]) -> str | None:
     """The assistant's last text after the last user message, skipping messages without text, or with reasoning alone.
 
     If its last message there has a call that pydantic-ai or LangChain took for the structured answer, it is the call's
-    arguments as JSON. "" if all its messages there are blank: it answered nothing. None if it has no message there, or
-    if its answer is an attachment.
+    arguments as JSON, whatever is said beside it. "" if all its messages there are blank: it answered nothing. None if
+    it has no message there, or if its answer is an attachment.
     """
     last = max((place for place, message in enumerate(messages) if message.role == "user"), default=-1)
     answers = [message for message in messages[last + 1 :] if message.role == "assistant"]
     spoken = [message for message in answers if not is_blank(split_reasoning(message.content).answer)]
-    silent = bool(answers) and not (spoken and spoken[-1] is answers[-1])
-    calls = answers[-1].tool_calls if silent else ()
+    calls = answers[-1].tool_calls if answers else ()
     if (structured := next(filter(_is_answer, calls), None)) is not None:
         return json.dumps(to_jsonable(dict(structured.arguments)), ensure_ascii=False)
     text = last_text(spoken or answers, "assistant")

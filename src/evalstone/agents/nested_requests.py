@@ -40,10 +40,13 @@ class _Call:
 
     def contains(self, nodes: Iterable[Node]) -> bool:
         """Whether spans began and ended in its time."""
-        times = [(node.record.start, node.record.end) for node in nodes]
-        return all(
-            start is not None and end is not None and self.start <= start and end <= self.end for start, end in times
-        )
+        return _are_within(self.start, self.end, nodes)
+
+
+def _are_within(first: float, last: float, nodes: Iterable[Node]) -> bool:
+    """Whether spans began and ended between two times."""
+    times = [(node.record.start, node.record.end) for node in nodes]
+    return all(start is not None and end is not None and first <= start and end <= last for start, end in times)
 
 
 def nest_units(units: Sequence[Unit]) -> list[Unit]:
@@ -96,7 +99,7 @@ def _nest(holder: Node, orphans: Sequence[Node], callers: Sequence[Node]) -> Non
 def _is_during(unit: Unit, other: Unit) -> bool:
     """Whether a unit ran while another one did."""
     start, end = other.nodes[0].record.start, other.main.record.end
-    return start is not None and end is not None and _Call(ToolCall(name="any"), start, end).contains(unit.nodes)
+    return start is not None and end is not None and _are_within(start, end, unit.nodes)
 
 
 def _calls_in(nodes: Sequence[Node]) -> list[_Call]:

@@ -24,6 +24,7 @@ from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
+from evalstone.agents.formats.tool_runs import said_beside
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
 from evalstone.agents.formats.values import first, parsed
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
@@ -145,17 +146,11 @@ def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Not
     )
 
 
-def trajectory_in(value: object) -> Trajectory | None:
-    """The steps of the request whose spans these are, as `read_trace` reads it: a list of spans, or an object with
-    them. None for anything else, and if they can't be read."""
+def spans_of(value: object) -> list[Any] | None:
+    """The spans in a list, in an object with them, or in an export request; None for anything else."""
     listed = cast("Mapping[str, Any]", value).get("spans", [value]) if isinstance(value, Mapping) else value
     spans = cast("list[Any]", listed) if isinstance(listed, list) else []
-    if not spans or not all(map(is_telemetry, spans)):
-        return None
-    try:
-        return read_trace(spans).trajectory
-    except (DataError, ConfigError, RecursionError):
-        return None
+    return spans if spans and all(map(is_telemetry, spans)) else None
 
 
 def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
@@ -175,7 +170,8 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         raise main.question
     own = {id(node) for node in read}
     times = _read_times((*unit.nodes, *unit.beside))
-    reader, alone_reader = SpanReader(), SpanReader()
+    beside = frozenset(filter(None, (said_beside(node.attributes) for node in whole if node.kind == "tool")))
+    reader, alone_reader = SpanReader(beside=beside), SpanReader(beside=beside)
     tools: list[Node] = []
     if state is not None:
         reader.read_state(state.conversation, alone=not calls)

@@ -192,14 +192,22 @@ def _agents_items(run: Any) -> Any:
 
 
 def _strands_messages(run: Any) -> Any:
-    """The messages of the last call of the agent, which the traces of its cycles have."""
+    """The messages of the last call of the agent, which the traces of its cycles have. A call that goes on after an
+    interrupt has the results of the call before it, and so needs its messages."""
     metrics = getattr(run, "metrics", None)
     calls = getattr(metrics, "agent_invocations", None)
     if metrics is None or not calls or not metrics.traces:
         name = type(run).__name__
         raise DataError(f"{name} doesn't have the messages of the agent; pass agent.messages, or its spans")
-    cycles = metrics.traces[-len(calls[-1].cycles) :]
-    return plain([each.message for cycle in cycles for each in cycle.children if each.message])
+    messages, end = list[Any](), len(metrics.traces)
+    for call in reversed(calls):
+        cycles = metrics.traces[max(0, end - len(call.cycles)) : end]
+        messages[:0] = plain([each.message for cycle in cycles for each in cycle.children if each.message])
+        end -= len(cycles)
+        opening = entries_of(messages[0]) if messages else {}
+        if not any("toolResult" in part for part in objects_in(opening.get("content"))):
+            break
+    return messages
 
 
 _RUNS: Mapping[str, _Run] = {

@@ -60,7 +60,6 @@ def annotate(
     from evalstone.datasets.labels import LabelFile
     from evalstone.datasets.writing import check_writable
     from evalstone.results.human_labels import load_labels, select_for_labeling
-    from evalstone.results.run import KEPT_REASONING
 
     found = find_run(run, ledger, data)
     info = found.scorers[0] if scorer is None else scorer_named(scorer, found.scorers, "--scorer")
@@ -85,8 +84,8 @@ def annotate(
         )
         chosen = [name for name in names if name not in known][:number]
     selected = set(chosen)
-    keep = KEPT_REASONING in found.warnings  # people see what was scored
-    samples = {s.key: s if keep else answered(s) for s in found.dataset if s.key in selected}
+    # People see what was scored.
+    samples = {s.key: s if found.keeps_reasoning else answered(s) for s in found.dataset if s.key in selected}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:

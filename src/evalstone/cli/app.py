@@ -90,7 +90,7 @@ TOPICS = {
     "Target": "target trials target_version target_timeout target_concurrency",
     "Judge": "judge base_url budget no_cache per_judge",
     "Running": "concurrency batch wait dry_run",
-    "Thresholds": "fail_under fail_over gate minimum maximum max_regression pass_rate",
+    "Thresholds": "fail_under fail_over gate minimum maximum max_regression max_difference pass_rate",
     "Statistics": "alpha confidence correction inconclusive margin max_change power objective calibrator threshold "
     "label_threshold seed",
     "Output": "out html markdown csv junit svg as_json top quiet verbose otel",

@@ -90,6 +90,7 @@ class RunConfig:
     baseline: str | None = None
     max_regression: dict[str, float] = field(default_factory=dict[str, float])
     max_change: float | dict[str, float] | None = None
+    allow_mismatch: bool = False
     missing: str | None = None
     top: int = 3
     experiment: dict[str, Any] | None = None

@@ -50,6 +50,7 @@ def calibrate(
         ),
     ] = None,
     map: options.Map = None,
+    keep_reasoning: options.KeepReasoning = None,
     scorer: Annotated[str, option("--scorer -s SCORER", "The scorer to calibrate.")] = "faithfulness",
     slice_by: options.SliceBy = None,
     judge: options.Judge = None,
@@ -100,7 +101,15 @@ def calibrate(
     calibrations: list[Calibration] = []
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
-        calls = _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop)
+        calls = _judge_options(
+            map,
+            no_cache,
+            quiet,
+            keep_reasoning=bool(keep_reasoning),
+            concurrency=concurrency or 32,
+            budget=budget,
+            stop=stop,
+        )
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
                 labels, spec, data=data, judge=one, ledger=location, config=config, options=calls, slice_by=slice_by
@@ -159,11 +168,17 @@ def _label_range(text: str) -> tuple[float, float]:
     return options.finite(low, "--label-range"), options.finite(high, "--label-range")
 
 
-def _judge_options(map: Values, no_cache: Flag, quiet: bool, **settings: Any) -> JudgeOptions:
+def _judge_options(map: Values, no_cache: Flag, quiet: bool, keep_reasoning: Flag, **settings: Any) -> JudgeOptions:
     from evalstone.judge_quality.calibrate import JudgeOptions
 
     mapping = options.field_columns(map or []) or None
-    return JudgeOptions(mapping=mapping, use_cache=not no_cache, progress=not quiet and sys.stderr.isatty(), **settings)
+    return JudgeOptions(
+        mapping=mapping,
+        use_cache=not no_cache,
+        progress=not quiet and sys.stderr.isatty(),
+        keep_reasoning=bool(keep_reasoning),
+        **settings,
+    )
 
 
 def audit(
@@ -186,6 +201,7 @@ def audit(
         ),
     ] = None,
     map: options.Map = None,
+    keep_reasoning: options.KeepReasoning = None,
     scorer: Annotated[Values, option("--scorer -s SCORER", "A scorer. Repeatable. Default: faithfulness.")] = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
@@ -228,7 +244,15 @@ def audit(
             "judge": options.judge_spec(judge or "lexical", base_url),
             "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,
-            "options": _judge_options(map, no_cache, quiet, concurrency=concurrency or 32, budget=budget, stop=stop),
+            "options": _judge_options(
+                map,
+                no_cache,
+                quiet,
+                keep_reasoning=bool(keep_reasoning),
+                concurrency=concurrency or 32,
+                budget=budget,
+                stop=stop,
+            ),
         }
         estimates = sync.run(estimate_audit(**arguments)) if dry_run else None
         result = None if dry_run else evalstone.audit(**arguments)

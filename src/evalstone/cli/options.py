@@ -62,6 +62,13 @@ Judge = Annotated[
 BaseUrl = Annotated[Value, option("--base-url URL", "Base URL of an OpenAI-compatible server.")]
 Budget = Annotated[float | None, option("--budget USD", "Stop before the cost exceeds this amount.", min=0)]
 NoCache = Annotated[Flag, option("--no-cache/--cache", "Ignore cached judge answers, or reuse them (default).")]
+KeepReasoning = Annotated[
+    Flag,
+    option(
+        "--keep-reasoning/--leave-out-reasoning",
+        "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
+    ),
+]
 Concurrency = Annotated[
     int | None,
     option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1, max=MOST_CONCURRENCY),

@@ -186,7 +186,7 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
     calibrations = {
         info.signature: calibration
         for info in run.scorers
-        if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger)) is not None
+        if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger, run.keeps_reasoning))
     }
     if not calibrations:
         raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")
@@ -307,6 +307,13 @@ def gate(
         Values, option("--max SCORER=X", "The mean is at most X, for scorers where lower is better. Repeatable.")
     ] = None,
     max_regression: options.MaxRegression = None,
+    max_difference: Annotated[
+        Values,
+        option(
+            "--max-difference SCORER=X",
+            "The mean differs from the baseline's by at most X, in either direction (equivalence). Repeatable.",
+        ),
+    ] = None,
     pass_rate: Annotated[
         Values,
         option(
@@ -336,12 +343,13 @@ def gate(
         ),
     ] = None,
     missing: options.Missing = None,
+    max_change: options.MaxChange = None,
     labels: Annotated[
         Values,
         option("--labels SCORER=FILE", "Test means corrected with human labels (id, label). Repeatable."),
     ] = None,
     baseline_labels: Annotated[
-        Values, option("--baseline-labels SCORER=FILE", "Labels of the baseline, for --max-regression. Repeatable.")
+        Values, option("--baseline-labels SCORER=FILE", "Labels of the baseline, for differences from it. Repeatable.")
     ] = None,
     inconclusive: Annotated[
         str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
@@ -376,6 +384,7 @@ def gate(
         minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
         maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
         max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
+        max_difference=titled(scorer_numbers(max_difference or [], "--max-difference"), "--max-difference"),
         pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
         require=tuple(titled(dict.fromkeys(require or [], True), "--require")),
     )
@@ -399,6 +408,7 @@ def gate(
         alpha=alpha,
         look=look,
         missing=cast("Missing", missing or "worst"),
+        max_change=_by_title(loaded, max_change, "--max-change"),
         allow_mismatch=allow_mismatch,
         labels=human,
         baseline_labels=theirs,

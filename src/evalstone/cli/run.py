@@ -45,6 +45,7 @@ OF_BASELINE = {
     "max_regression": ("gate", "baseline"),
     "baseline": ("gate", "max_regression"),
     "max_change": ("max_regression",),
+    "allow_mismatch": ("baseline",),
 }
 """Settings of a comparison with a baseline, and the settings that they require."""
 SAME_SIGNAL = 1.0
@@ -73,13 +74,7 @@ def run(
     budget: options.Budget = None,
     no_cache: options.NoCache = None,
     map: options.Map = None,
-    keep_reasoning: Annotated[
-        Flag,
-        option(
-            "--keep-reasoning/--leave-out-reasoning",
-            "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
-        ),
-    ] = None,
+    keep_reasoning: options.KeepReasoning = None,
     limit: Annotated[int | None, option("--limit N", "Score only the first N samples.", min=1)] = None,
     name: Annotated[Value, option("--name NAME", "Name the run, to find it again.")] = None,
     tag: Annotated[Values, option("--tag TAG", "Tag the run. Repeatable.")] = None,
@@ -112,6 +107,13 @@ def run(
     ] = None,
     max_regression: options.MaxRegression = None,
     max_change: options.MaxChange = None,
+    allow_mismatch: Annotated[
+        Flag,
+        option(
+            "--allow-mismatch/--refuse-mismatch",
+            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
+        ),
+    ] = None,
     missing: options.Missing = None,
     out: options.Out = None,
     html: options.Html = None,
@@ -154,6 +156,7 @@ def run(
         baseline=baseline,
         max_regression=options.scorer_numbers(max_regression or [], "--max-regression"),
         max_change=options.numbers_or_one(max_change or [], "--max-change"),
+        allow_mismatch=allow_mismatch,
         missing=missing,
         out=out,
         html=html,
@@ -209,6 +212,7 @@ def score(
     context: Annotated[Values, option("--context TEXT", "A retrieved passage. Repeatable.")] = None,
     reference: Annotated[Value, option("--reference TEXT", "The reference answer.")] = None,
     instructions: Annotated[Value, option("--instructions TEXT", "The system prompt.")] = None,
+    keep_reasoning: options.KeepReasoning = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     ledger: options.Ledger = None,
@@ -216,7 +220,9 @@ def score(
     otel: options.Otel = False,
 ) -> int:
     """Score one sample."""
+    from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.results.run import reasoning_note
 
     (spec,) = options.scorer_specs([scorer])
     sample = {
@@ -232,9 +238,12 @@ def score(
             {name: value for name, value in sample.items() if value is not None},
             judge=options.judge_spec("lexical" if judge is None else judge, base_url),
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
+            keep_reasoning=bool(keep_reasoning),
         )
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
+        if output is not None and begins_with_reasoning(output):
+            typer.echo(reasoning_note("The output begins", scored=bool(keep_reasoning)))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
@@ -455,7 +464,7 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         )
     for setting, needed in OF_BASELINE.items():
         for other in needed:
-            if getattr(config, setting) not in (None, {}) and not getattr(config, other):
+            if getattr(config, setting) not in (None, {}, False) and not getattr(config, other):
                 raise ConfigError(f"{config.named(setting)} requires {config.named(other, setting)}")
     if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
         both = f"{config.named('out')} and {config.named('baseline')}"

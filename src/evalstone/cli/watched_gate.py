@@ -26,7 +26,7 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
     """A gate that watches a run, and stops it once its criteria are decided."""
     from evalstone.run.sequential import RunGate  # imports numpy
 
-    with config.naming_file("baseline", "max_regression", "max_change"):
+    with config.naming_file("baseline", "max_regression", "max_change", "allow_mismatch"):
         gate = RunGate(
             plan,
             {**criteria.minimum, **criteria.maximum},
@@ -36,6 +36,7 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
             max_change=_largest_changes(plan, criteria, config),
             alpha=ALPHA,
             missing=cast("Missing", config.missing or "worst"),
+            allow_mismatch=config.allow_mismatch,
         )
     for note in () if gate.baseline is None else gate.baseline.notes:
         to_stderr(f"Baseline: {note}")

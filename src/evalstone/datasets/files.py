@@ -45,8 +45,8 @@ class DataFile:
         """Whether the file is a table."""
         return self.kind in _TABLES
 
-    def rows(self) -> Rows:
-        """The rows with their positions, read one by one.
+    def rows(self, *, by_id: bool = False) -> Rows:
+        """The rows with their positions, read one by one. by_id: as for `json_rows`.
 
         Raises DataError if part of the file can't be read or is too long (see `row_limit`), or if the file expands to
         far more than its size (see `Expansion`).
@@ -55,7 +55,7 @@ class DataFile:
             yield from parquet_rows(self.path)
             return
         expansion = Expansion(self.path.stat().st_size)
-        for row in _rows_of(self.kind, expansion.counted(self.text())):
+        for row in _rows_of(self.kind, expansion.counted(self.text()), by_id=by_id):
             expansion.add_row()
             yield row
 
@@ -111,9 +111,9 @@ def _missing(path: Path) -> str:
     return f"{named(str(path))} does not exist{hint}"
 
 
-def _rows_of(kind: str, pieces: Iterator[str]) -> Rows:
+def _rows_of(kind: str, pieces: Iterator[str], *, by_id: bool) -> Rows:
     if kind == ".json":
-        return json_rows(pieces)
+        return json_rows(pieces, by_id=by_id)
     if kind in JSON_LINES:
         return json_lines(pieces)
     return _csv_rows(pieces, "\t" if kind == ".tsv" else ",")

@@ -32,11 +32,12 @@ def json_lines(pieces: Iterable[str]) -> Rows:
             yield f"line {number}", parse_json(line, number)
 
 
-def json_rows(pieces: Iterable[str]) -> Rows:
+def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
     """The rows of a JSON file: the items of an array, the rows of an object in a layout of `rows_in`, or a single
     object, such as an OTLP export request.
 
-    A .json file with JSON Lines is accepted too. Raises DataError for anything else, for an item that is too long, and
+    A .json file with JSON Lines is accepted too. by_id: an object of lists under other names, such as labels by ID, is
+    one row instead of an error. Raises DataError for anything else, for an item that is too long, and
     for a document that is too long and neither an array nor JSON Lines.
     """
     limit, pieces = row_limit(), iter(pieces)
@@ -67,7 +68,7 @@ def json_rows(pieces: Iterable[str]) -> Rows:
         yield "item 1", entries
         return
     rows = rows_in(entries)
-    if not entries or (rows is None and any(isinstance(item, list) for item in entries.values())):
+    if not entries or (rows is None and not by_id and any(isinstance(item, list) for item in entries.values())):
         expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
         raise DataError(f"{expected}; it is an object with {shortlist(entries) or 'nothing'}")
     yield from [("item 1", entries)] if rows is None else rows

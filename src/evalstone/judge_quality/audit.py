@@ -13,7 +13,7 @@ from pydantic import Field
 
 from evalstone._core import sync
 from evalstone._core.validation import check_fields
-from evalstone.agents.reasoning import answered
+from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.demo import DEMO_DATA
@@ -26,7 +26,7 @@ from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.results.scores import refuse_weights
 from evalstone.run.dry_run import Estimate, estimate
-from evalstone.run.plan import Plan, scorer_info
+from evalstone.run.plan import scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.intervals import mean_interval, proportion_interval
 from evalstone.stats.multiple_testing import holm
@@ -93,7 +93,8 @@ async def aaudit(
                 f"the threshold of {scorer.name} must be at most {scorer.scale:g}, not {config.threshold:g}"
             )
     runs, scores = await _evaluate(work, ledger, options)
-    thresholds = [_threshold(scorer, runs[0], ledger, config.threshold) for scorer in work.scorers]
+    reasoning = options.keep_reasoning if any(map(has_reasoning, work.plain)) else None
+    thresholds = [_threshold(scorer, runs[0], ledger, config.threshold, reasoning) for scorer in work.scorers]
     audited = tuple(
         _audited(scorer, threshold, scores, runs[0]) for scorer, threshold in zip(work.scorers, thresholds, strict=True)
     )
@@ -126,6 +127,7 @@ async def aaudit(
         failed=sum(run.failed for run in runs),
         stop_reason=stop_reason,
         cost=total_cost(run.cost for run in runs),
+        keeps_reasoning=reasoning,
     )
 
 
@@ -146,12 +148,14 @@ async def estimate_audit(
     work = _prepare(data, scorers, judge, config or AuditConfig(), options)
     cache = ledger if options.use_cache else None
     found = [
-        await estimate(Plan(work.versions, work.scorers, work.judge), ledger=cache),
-        await estimate(Plan(work.plain, work.scorers, work.judge)),
+        await estimate(options.plan("audit", work.versions, work.scorers, work.judge), ledger=cache),
+        await estimate(options.plan("audit", work.plain, work.scorers, work.judge)),
     ]
     for one in work.perturbations:
         if others := _rescorers(work.scorers, one):
-            found.append(await estimate(Plan(work.plain, tuple(others.values()), work.judge), ledger=cache))
+            found.append(
+                await estimate(options.plan("audit", work.plain, tuple(others.values()), work.judge), ledger=cache)
+            )
     return tuple(found)
 
 
@@ -176,7 +180,8 @@ def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: 
     plain = _draw(dataset, config.samples)
     refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []
-    for sample in map(answered, plain):  # a change in front of its reasoning would make that a part of the answer
+    # A change in front of reasoning that isn't scored would make that a part of the answer.
+    for sample in plain if options.keep_reasoning else map(answered, plain):
         versions.append(replace(sample, id=_version_id(PLAIN, sample.id)))
         for one in perturbations:
             if one is not REPEAT and one.rescore is None and (changed := one.apply(sample)) is not None:
@@ -240,13 +245,13 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
 
 
 def _threshold(
-    scorer: Scorer, run: Run, ledger: str | Path | None, configured: float | None
+    scorer: Scorer, run: Run, ledger: str | Path | None, configured: float | None, keeps_reasoning: bool | None
 ) -> tuple[float, ThresholdSource]:
     """The score from which the verdict is yes, and its source. A calibration is that of the judge that was asked."""
     if configured is not None:
         return configured, "config"
     identity = run.judge_of(scorer.signature) if scorer.questions else "none"  # as in a run of this scorer alone
-    calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger)
+    calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger, keeps_reasoning)
     if calibration is None:
         return default_threshold(scorer), "default"
     if calibration.unusable or calibration.threshold is None:

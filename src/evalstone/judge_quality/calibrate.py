@@ -51,6 +51,8 @@ class JudgeOptions:
     """Cap on the cost, in US dollars."""
     mapping: ColumnMapping | None = None
     """Sample field to column."""
+    keep_reasoning: bool = False
+    """Whether a model's reasoning in front of an output is scored as a part of it."""
     progress: bool = False
     """Show a progress bar."""
     stop: StopSignal | None = None
@@ -59,11 +61,15 @@ class JudgeOptions:
     def __post_init__(self) -> None:
         check_fields(self)
 
+    def plan(self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any) -> Plan:
+        """The plan of a run of these scorers on these samples."""
+        return Plan(dataset, tuple(scorers), parse_judge(judge), kind, keep_reasoning=self.keep_reasoning)
+
     async def run(
         self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any, ledger: str | Path | None
     ) -> Run:
         """Run these scorers on these samples with these options."""
-        plan = Plan(dataset, tuple(scorers), parse_judge(judge), kind)
+        plan = self.plan(kind, dataset, scorers, judge)
         with progress_bar(plan.size) if self.progress else nullcontext() as progress:
             return await execute(
                 plan,
@@ -200,6 +206,7 @@ def _unfitted(
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
         error = JudgeError if summary.no_answer or summary.failed else DataError
         raise error(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
+    kept_reasoning = ["keep_reasoning"] if run.keeps_reasoning else []
     return Calibration(
         judge=run.judge_of(scorer.signature),
         scorer=scorer.signature,
@@ -218,7 +225,10 @@ def _unfitted(
         words=labeled.words,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         labels="labels in memory" if files[0] is None else files[0].name,
-        labels_id=content_hash([str(files[0] or labeled.dataset.version), str(files[1]), labeled.columns]),
+        labels_id=content_hash(
+            [str(files[0] or labeled.dataset.version), str(files[1]), labeled.columns, *kept_reasoning]
+        ),
+        keeps_reasoning=run.keeps_reasoning,
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evalstone.models.tokens import Token, token_bytes, tokens_in
@@ -50,15 +50,28 @@ def _verdict_spans(reply: bytes, schema: Mapping[str, Any] | None) -> list[tuple
     members = dict(_deciding(schema))
     if not members:
         return []
-    names = b"|".join(re.escape(json.dumps(name).encode()) for name in members)
     words = {json.dumps(word, ensure_ascii=False)[1:-1] for known in members.values() for word in known}
     quoted = b"|".join(re.escape(word.encode()) for word in sorted(words)) or rb"(?!)"
-    bare = rb"-?\d+(?:\.\d+)?|true|false"
+    bare = rb"-?\d+(?:\.\d+)?|[Tt]rue|[Ff]alse"
     # A span excludes the quotes, because tokenizers merge them with neighboring characters.
     # Words match as in the parser: in any case, and with white space around them or a period after them.
-    value = rb'(?:"\s*(?P<word>(?i:' + quoted + rb'))[\s.]*"|(?P<bare>' + bare + rb"))"
-    matches = re.finditer(rb"(?<!\\)(?:" + names + rb")\s*:\s*" + value, reply)
+
+    def value(quote: bytes) -> bytes:
+        return rb"(?:%s\s*(?P<word>(?i:" % quote + quoted + rb"))[\s.]*%s|(?P<bare>" % quote + bare + rb"))"
+
+    matches = _members(reply, members, value)
     return [match.span("word" if match["word"] is not None else "bare") for match in matches]
+
+
+def _members(reply: bytes, keys: Iterable[str], value: Callable[[bytes], bytes]) -> list[re.Match[bytes]]:
+    """The members of a reply with these keys, in the quotes of JSON. If there are none, those in the quotes of Python:
+    texts in JSON may quote them."""
+    names = b"|".join(re.escape(json.dumps(key)[1:-1].encode()) for key in keys)
+    for quote in (b'"', b"'"):
+        pattern = rb"(?<!\\)%s(?:" % quote + names + rb")%s\s*:\s*" % quote + value(quote)
+        if matches := list(re.finditer(pattern, reply)):
+            return matches
+    return []
 
 
 def _deciding(schema: Mapping[str, Any]) -> Iterator[tuple[str, list[str]]]:
@@ -115,9 +128,9 @@ def _label_span(reply: bytes, labels: LabelProbabilities) -> tuple[int, int] | N
     if not labels.key or b"{" not in reply:
         first = re.match(rb"\W*(\w+)", reply)
         return first.span(1) if first else None
-    key = re.escape(json.dumps(labels.key).encode())
     words = b"|".join(re.escape(word.encode()) for word in sorted(labels.labels, key=len, reverse=True))
-    matches = list(re.finditer(rb"(?<!\\)" + key + rb'\s*:\s*"?\s*((?i:' + words + rb"))(?![\w.])", reply))
+    value = rb"?\s*((?i:" + words + rb"))(?![\w.])"
+    matches = _members(reply, [labels.key], lambda quote: quote + value)
     return matches[-1].span(1) if matches else None
 
 

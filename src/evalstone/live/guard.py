@@ -23,6 +23,7 @@ from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.live.frames import USER_ERRORS, copied
+from evalstone.live.samples import read_sample
 from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
 from evalstone.results.summary import scorer_titles
@@ -43,6 +44,8 @@ LOCAL_TIMEOUT = 1.0
 """Seconds within which a guard without a remote judge decides."""
 THREADS = 4
 """Answers that the guards of a process check in parallel. Others wait, and waiting counts toward their timeout."""
+ARGUMENTS = frozenset(SAMPLE_FIELDS) - {"output"}
+"""The fields of a sample that a protected function may have as parameters."""
 _NO_FALLBACK: Any = object()
 UNSUPPORTED = ("not_mentioned", "contradicted")
 
@@ -92,7 +95,8 @@ class Guard:
         """Check an answer: `check(input=…, output=…, context=…)`. Waits at most `timeout` seconds.
 
         Raises:
-            ConfigError: For an unknown field of a sample, or one of the wrong type.
+            ConfigError: For an unknown field of a sample.
+            DataError: For a value that can't be read as a field.
         """
         work = self._start(sample, fields)
         try:
@@ -105,7 +109,8 @@ class Guard:
         """Check an answer in another thread, so that a long text doesn't block the event loop.
 
         Raises:
-            ConfigError: For an unknown field of a sample, or one of the wrong type.
+            ConfigError: For an unknown field of a sample.
+            DataError: For a value that can't be read as a field.
         """
         work = self._start(sample, fields)
         waiting = asyncio.wrap_future(work.future)
@@ -165,15 +170,17 @@ class Guard:
                     logged.add(kind)
                     log.warning("%s: %s", name, text)
 
-            def read(answer: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Sample | GuardVerdict:
+            def read(
+                answer: Any, called: float, args: tuple[Any, ...], kwargs: dict[str, Any]
+            ) -> Sample | GuardVerdict:
                 started = time.monotonic()
                 try:
                     if sample is not None:
-                        return _sample(sample(answer, *args, **kwargs))
+                        return read_sample(sample(answer, *args, **kwargs))
                     bound = signature.bind(*args, **kwargs)
                     bound.apply_defaults()
-                    fields = {field: value for field, value in bound.arguments.items() if field in SAMPLE_FIELDS}
-                    return _sample(fields | _fields_of(answer))
+                    fields = {name: value for name, value in bound.arguments.items() if name in ARGUMENTS}
+                    return _answered(fields, answer, started - called)
                 except USER_ERRORS as error:  # the function has answered, which a guard must not undo
                     problem = f"the answer can't be checked: {error_text(error)}"
                     warn("unread", safe(masked(problem), LOGGED))
@@ -191,9 +198,9 @@ class Guard:
 
                 @functools.wraps(function)
                 async def acall(*args: P.args, **kwargs: P.kwargs) -> Any:
-                    copies = _copies(args, kwargs)
+                    copies, called = _copies(args, kwargs), time.monotonic()
                     answer: Any = await cast("Awaitable[Any]", function(*args, **kwargs))
-                    read_sample = read(answer, *copies)
+                    read_sample = read(answer, called, *copies)
                     verdict = await self.acheck(read_sample) if isinstance(read_sample, Sample) else read_sample
                     result = sent(verdict, answer)
                     return await result if verdict.blocked and inspect.isawaitable(result) else result
@@ -202,9 +209,9 @@ class Guard:
 
             @functools.wraps(function)
             def call(*args: P.args, **kwargs: P.kwargs) -> R:
-                copies = _copies(args, kwargs)
+                copies, called = _copies(args, kwargs), time.monotonic()
                 answer = function(*args, **kwargs)
-                read_sample = read(answer, *copies)
+                read_sample = read(answer, called, *copies)
                 return sent(self(read_sample) if isinstance(read_sample, Sample) else read_sample, answer)
 
             return call
@@ -225,7 +232,7 @@ class Guard:
         return ""
 
     def _start(self, sample: Sample | Mapping[str, Any] | None, fields: Mapping[str, Any]) -> _Work:
-        work = _Work(_sample(one_sample(sample, fields)), time.monotonic() + self.timeout)
+        work = _Work(read_sample(one_sample(sample, fields)), time.monotonic() + self.timeout)
         try:
             work.future = sync.worker(THREADS).submit(contextvars.copy_context().run, self._score, work)
         except RuntimeError as error:  # the process can't start a thread; a guard must answer
@@ -428,25 +435,14 @@ def _copies(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any
     return tuple(map(copied, args)), {name: copied(value) for name, value in kwargs.items()}
 
 
-def _sample(given: object) -> Sample:
-    """The sample to check. Raises ConfigError for anything else."""
-    if isinstance(given, Sample):
-        return given
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"a Sample, a mapping or fields were expected, not {type(given).__name__}")
-    fields = {str(name): value for name, value in cast("Mapping[Any, Any]", given).items()}
-    return Sample(**one_sample(None, fields))  # pyright: ignore[reportCallIssue]
-
-
-def _fields_of(answer: Any) -> dict[str, Any]:
-    """The sample fields in what a function returned. Raises DataError if it isn't an answer."""
+def _answered(fields: Mapping[str, Any], answer: Any, seconds: float) -> Sample:
+    """The sample of a function's arguments, with what it returned. Raises DataError if that isn't an answer."""
     try:
         read = Answer.of(answer, by="the function")
     except DataError as error:
         raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
-    names = ("output", "context", "trajectory", "instructions", "state")
-    fields = {name: getattr(read, name) for name in names} | {"messages": read.messages or None}
-    return {name: value for name, value in fields.items() if value is not None}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return read.fill(read_sample(given) if given else Sample(), seconds=seconds)
 
 
 def _why(outcome: Score) -> str:

@@ -1,4 +1,7 @@
-"""Samples from submissions. They are checked in the worker, because that would delay a request."""
+"""Samples from submissions, and from what a guard checks.
+
+Submissions are read in the worker, because that would delay a request.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ def sample_from(content: Content, trace: Mapping[str, str]) -> Sample:
     """
     if content.problem:
         raise DataError(content.problem)
-    sample = _read(content.fields)
+    sample = read_sample(content.fields)
     if content.answered:
         sample = Answer.of(content.answer, by="the function").fill(sample, seconds=content.seconds)
     known = {**trace_metadata(sample), **trace}
@@ -41,7 +44,13 @@ def submitted_trace(content: Content) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
 
 
-def _read(fields: object) -> Sample:
+def read_sample(fields: object) -> Sample:
+    """A sample, or the sample that `evaluate` reads from a mapping of its fields.
+
+    Raises:
+        ConfigError: For an unknown field.
+        DataError: For a value that can't be read, for no fields, and for anything else.
+    """
     if isinstance(fields, Sample):
         return fields
     if not isinstance(fields, Mapping):

@@ -16,6 +16,7 @@ are counted from where the watch begins. Without it, a bad night is a drop, and 
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -197,67 +198,48 @@ def drift(
     if cycle is not None and cycle <= timedelta(0):
         raise ConfigError(f"cycle must be above 0, not {cycle}")
     check_time("since", since)
-    baseline = _baseline(baseline, ledger)
+    source = _read_baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
         name = only_stream(opened, f" with {term('name', ...)}") if name is None else name
         watching = _Watching(
             opened, name, tolerance, two_sided, settle.total_seconds(), None if cycle is None else cycle.total_seconds()
         )
-        notes: list[str] = []
-        if isinstance(baseline, Run):
-            refuse_weights(((each.sample, each.weight) for each in baseline.records), "a watch")
-            infos, label = list(baseline.scorers), baseline.id
+        if isinstance(source, Run):
+            before: _RunBaseline | _PeriodBaseline = _RunBaseline(source, watching, allow_mismatch=allow_mismatch)
         else:
-            start, end = baseline
-            if not start < end:
-                raise ConfigError(f"the baseline must end after it begins, not from {start} to {end}")
-            since = end if since is None else since
-            if since < end:
-                raise ConfigError(f"the watch must begin when the baseline has ended ({end}), not at {since}")
-            infos, label = watching.infos(), f"{start.isoformat()}..{end.isoformat()}"
-            if cycle is not None and (end - start) % cycle:
-                notes.append(f"the baseline covers {end - start}, which is no whole number of cycles of {cycle}")
-        here = [info for info in infos if watching.has(info)]
+            before = _PeriodBaseline(*source, watching)
+            since = before.begin(since)
+        here = [info for info in before.infos if watching.has(info)]
         if not here:
             raise ConfigError(
-                f"{name} has no scores by a scorer of the baseline ({joined([info.signature for info in infos])}); "
-                "scores are compared if their signatures are equal"
+                f"{name} has no scores by a scorer of the baseline ({joined([info.signature for info in before.infos])}"
+                "); scores are compared if their signatures are equal"
             )
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
         titles = scorer_titles(chosen)
-        before: dict[str, list[_Unit]] = {}
-        of_stream, waiting = "", 0
-        for info in chosen:
-            if isinstance(baseline, Run):
-                before[info.signature] = _of_run(baseline, info)
-                if note := watching.mismatch(baseline, info):
-                    if not allow_mismatch:
-                        raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
-                    notes.append(note)
-            else:
-                closed = watching.closed(info, *(time.timestamp() for time in baseline))
-                before[info.signature], waiting = closed.units, waiting + closed.waiting
-                of_stream = f" of {name}"
-        units = [unit for some in before.values() for unit in some]
-        if not any(unit.shares for unit in units):
+        units = {info.signature: before.units(info) for info in chosen}
+        every = list(itertools.chain.from_iterable(units.values()))
+        if not any(unit.shares for unit in every):
             # A period that was mistyped would otherwise be a watch that never raises an alarm.
-            why = f"; {count(waiting, 'unit')} not closed yet ({term('settle')})" if waiting else ""
-            if unfinished := sum(unit.unfinished for unit in units):
+            why = before.waits
+            if unfinished := sum(unit.unfinished for unit in every):
                 why += f"; {count(unfinished, 'score')} came after their unit was closed ({term('settle')})"
-            raise ConfigError(f"the baseline {label} has no score{of_stream} by {joined(list(titles.values()))}{why}")
+            by = joined(list(titles.values()))
+            raise ConfigError(f"the baseline {before.label} has no score{before.place} by {by}{why}")
         result = [
-            watching.watch(info, titles[info.signature], before[info.signature], since, alpha / len(chosen))
+            watching.watch(info, titles[info.signature], units[info.signature], since, alpha / len(chosen))
             for info in chosen
         ]
+    notes = [*before.notes]
     if cycle is None and any(one.verdict == "drifted" for one in result):
         notes.append(
             "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole "
             f"days or weeks ({term('cycle')})"
         )
-    return LiveDrift(label, name, since, alpha, cycle, tuple(notes), tuple(result))
+    return LiveDrift(before.label, name, since, alpha, cycle, tuple(notes), tuple(result))
 
 
-def _baseline(
+def _read_baseline(
     baseline: Run | str | Path | tuple[datetime, datetime], ledger: str | Path | None
 ) -> Run | tuple[datetime, datetime]:
     given: object = baseline
@@ -420,6 +402,64 @@ class _Watching:
             for place in (watch.alarm, watch.changed)
         )
         return WatchedMean(of, watch, alarm, changed)
+
+
+class _RunBaseline:
+    """The scores of a run as a baseline.
+
+    Raises:
+        ConfigError: Its samples are weighted.
+    """
+
+    place = waits = ""
+
+    def __init__(self, run: Run, watching: _Watching, *, allow_mismatch: bool) -> None:
+        refuse_weights(((each.sample, each.weight) for each in run.records), "a watch")
+        self.label, self.infos, self.notes = run.id, list(run.scorers), list[str]()
+        self._run, self._watching, self._allow_mismatch = run, watching, allow_mismatch
+
+    def units(self, info: ScorerInfo) -> list[_Unit]:
+        """A scorer's units. Raises ConfigError if it has another judge in the run, unless that is allowed."""
+        if note := self._watching.mismatch(self._run, info):
+            if not self._allow_mismatch:
+                raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
+            self.notes.append(note)
+        return _of_run(self._run, info)
+
+
+class _PeriodBaseline:
+    """The live scores of an earlier period as a baseline.
+
+    Raises:
+        ConfigError: It ends before it begins.
+    """
+
+    def __init__(self, start: datetime, end: datetime, watching: _Watching) -> None:
+        if not start < end:
+            raise ConfigError(f"the baseline must end after it begins, not from {start} to {end}")
+        self.label, self.infos, self.notes = f"{start.isoformat()}..{end.isoformat()}", watching.infos(), list[str]()
+        cycle = None if watching.cycle is None else timedelta(seconds=watching.cycle)
+        if cycle is not None and (end - start) % cycle:
+            self.notes.append(f"the baseline covers {end - start}, which is no whole number of cycles of {cycle}")
+        self.place = f" of {watching.stream}"
+        self._start, self._end, self._watching, self._waiting = start, end, watching, 0
+
+    def begin(self, since: datetime | None) -> datetime:
+        """Where the watch begins. Raises ConfigError if that is before the end of the baseline."""
+        if since is not None and since < self._end:
+            raise ConfigError(f"the watch must begin when the baseline has ended ({self._end}), not at {since}")
+        return self._end if since is None else since
+
+    def units(self, info: ScorerInfo) -> list[_Unit]:
+        """A scorer's units that are closed."""
+        closed = self._watching.closed(info, self._start.timestamp(), self._end.timestamp())
+        self._waiting += closed.waiting
+        return closed.units
+
+    @property
+    def waits(self) -> str:
+        """How many units are not closed yet, for a message."""
+        return f"; {count(self._waiting, 'unit')} not closed yet ({term('settle')})" if self._waiting else ""
 
 
 def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed:

@@ -1,4 +1,4 @@
-"""The temperatures that vendors recommend for families of models, by the model's name.
+"""What a model's name says: the temperature that its vendor recommends, and whether it chats at all.
 
 Judges are asked at temperature 0. Some reasoning models degrade or loop there, and their vendors say so.
 """
@@ -82,3 +82,27 @@ def usual_temperature(model: str, reasoning_effort: str | None) -> float | None:
     if family is None or (family.optional and reasoning_effort == "none"):
         return 0.0
     return family.temperature
+
+
+_NOT_FOR_CHATS = tuple(
+    (kind, re.compile(rf"(?<![a-z])(?:{names})(?![a-z])"))
+    for kind, names in {
+        "an embedding model": r"embed(?:ding|der|dings)?|bge-(?:m3|small|base|large)",
+        "a reranker": r"re-?rank(?:er)?",
+        "a transcription model": r"whisper|transcribe",
+        "a speech model": r"tts|nova-sonic|native-audio|gemini-(?:[a-z0-9.-]*-)?live",
+        "a realtime model": r"realtime",
+        "a moderation model": r"moderation|prompt-guard",
+        "an image model": r"(?:chat)?gpt-image|dall-?e|imagen|stable-diffusion|sdxl|nova-canvas"
+        r"|flux-?[.0-9]*-(?:pro|dev|schnell|kontext)",
+        "a video model": r"sora-[0-9]|veo-[0-9]|nova-reel",
+    }.items()
+)
+"""Parts of the names of models that take no chat completions. Some image and audio models do, and aren't here."""
+
+
+@functools.lru_cache(maxsize=256)
+def other_kind(model: str) -> str:
+    """What a model is, named provider/model, if its name says that it doesn't chat; else ""."""
+    name = split_model(model)[1].lower()
+    return next((kind for kind, names in _NOT_FOR_CHATS if names.search(name)), "")

@@ -40,7 +40,11 @@ BOUNDS = frozenset(
     maxLength minLength maxItems minItems maximum minimum exclusiveMaximum exclusiveMinimum pattern
     """.split()  # noqa: SIM905 - one word a line would be ten lines
 )
-_OF_FORM = re.compile(r"response_format|schema|grammar|output_config|output format")
+OF_FORM = re.compile(
+    r"response[_ ]?format|schema|grammar|output_config|output[_ ]format|json[_ ]mode|structured[_ -]?output"
+    r"|(?:guided|constrained)[_ ](?:decoding|json)"
+)
+"""Words of refusals of a reply format."""
 _OF_BOUNDS = re.compile("|".join(sorted(BOUNDS)).lower())
 _OF_ONE_SCHEMA = re.compile("too |complex|depth|nest|exceed")
 """Words in refusals of one particular schema. A simpler schema may be accepted."""
@@ -125,7 +129,7 @@ class ModelCapabilities:
         if any(each["role"] == "system" for each in messages) and says(_NO_SYSTEM_ROLE):
             self.refused.add(SYSTEM)
             return True
-        of_form = says(_OF_FORM)
+        of_form = says(OF_FORM)
         if not of_form:
             for setting in SETTINGS:
                 if setting in sent and says(_NAMES[setting]):

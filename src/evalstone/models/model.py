@@ -21,9 +21,9 @@ from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, register
 from evalstone.errors import ConfigError
 from evalstone.models.catalog import CHAT, LIBRARY, protocol_class, provider_info, split_model, url_parts
-from evalstone.models.families import usual_temperature
+from evalstone.models.families import other_kind, usual_temperature
 from evalstone.models.limits import NO_LIMITS, Limiter, Limits, shared_limiter
-from evalstone.models.prices import cost_of, writes_no_text
+from evalstone.models.prices import cache_write_price, cost_of, writes_no_text
 from evalstone.models.provider import ChatProvider, Provider, RequestSettings
 from evalstone.types import Usage
 
@@ -220,11 +220,16 @@ class Model(ABC, Generic[P]):
     def check_kind(self) -> None:
         """Raise ConfigError if the model is known to be of another kind."""
 
-    def price(self, usage: Usage) -> float | None:
-        """The cost of these tokens in US dollars; None if the price is unknown."""
+    def price(self, usage: Usage, written: int = 0) -> float | None:
+        """The cost of these tokens in US dollars; None if the price is unknown.
+
+        written: The input tokens that the provider wrote to its prompt cache, which may cost more.
+        """
         if self.prices is not None:
             return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
-        return cost_of(usage, *split_model(self.model))
+        model = split_model(self.model)
+        cost = cost_of(usage, *model)
+        return cost if cost is None or not written else cost + written * cache_write_price(*model)
 
     @property
     def secrets(self) -> tuple[str, ...]:
@@ -298,16 +303,18 @@ class LanguageModel(Model[ChatProvider]):
             protocol_class(protocol).check(self)
 
     def check_kind(self) -> None:
-        """Raise ConfigError for a model that writes no text, by its listed prices. A model with its own `prices` or
-        `base_url` isn't looked up."""
+        """Raise ConfigError for a model that doesn't chat, by its name or its listed prices. A model with its own
+        `prices` or `base_url` may be any."""
         provider, name = split_model(self.model)
-        own = self.prices is not None or self.url not in ("", provider_info(self.model).base_url)
-        if not own and writes_no_text(provider, name):
+        if self.prices is not None or self.url not in ("", provider_info(self.model).base_url):
+            return
+        hint = "choose a model that chats, or set prices if this one does"
+        if kind := other_kind(self.model):
+            raise ConfigError(f"{self.model} doesn't chat: by its name, it is {kind}; {hint}")
+        if writes_no_text(provider, name):
             kinds = "embedding, decision, transcription and speech models"
-            message = (
-                f"{self.model} writes no text: it has a listed price for its input, but none for output, like {kinds}"
-            )
-            raise ConfigError(f"{message}; choose a model that chats, or set prices if this one does")
+            prices = f"it has a listed price for its input, but none for output, like {kinds}"
+            raise ConfigError(f"{self.model} doesn't chat: {prices}; {hint}")
 
     def provider(self) -> ChatProvider:
         return protocol_class(self.protocol)(self)

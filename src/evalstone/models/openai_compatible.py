@@ -1,9 +1,9 @@
 """Chat completions at OpenAI-compatible endpoints, with one pooled aiohttp session per event loop.
 
 HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections are retried. A Retry-After applies to all callers of
-the endpoint, not only to the one that received it. All other errors are final, and so is a 5xx about the reply format,
-because some servers refuse formats with HTTP 500. Redirects are not followed, so that no key and no prompt goes to
-another host.
+the endpoint, not only to the one that received it. All other errors are final, and so are a 5xx about the reply format,
+because some servers refuse formats with HTTP 500, and errors about credit. Redirects are not followed, so that no key
+and no prompt goes to another host.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
-from evalstone.models.forms import SYSTEM, ModelCapabilities, with_form, without_system
+from evalstone.models.catalog import PROVIDERS, split_model
+from evalstone.models.forms import OF_FORM, SYSTEM, ModelCapabilities, with_form, without_system
 from evalstone.models.limits import (
     UNREACHED,
     Backoff,
@@ -53,9 +54,11 @@ from evalstone.models.provider import (
     ChatProvider,
     Completion,
     Connection,
+    CreditRefused,
     ReplyForm,
     RequestSettings,
     RequestTimeout,
+    cached_beginning,
 )
 from evalstone.models.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
 from evalstone.models.refusals import (
@@ -67,7 +70,10 @@ from evalstone.models.refusals import (
     error_inside,
     is_blocked,
     is_cut_off,
+    is_unpaid,
+    may_pass,
     refusal_in,
+    says_itself,
     window_error,
 )
 from evalstone.models.replies import (
@@ -96,12 +102,6 @@ if TYPE_CHECKING:
 
 TOO_LONG = frozenset({400, 413, 422, 429})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
-RETRYABLE = frozenset({408, 409, 425, 429, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529})
-_PERMANENT = (
-    *("insufficient_quota", "billing_", "credit balance", "insufficient balance", "exceeded_current_quota"),
-    *("response_format", "schema", "grammar"),
-)
-"""Words of a refusal that another attempt doesn't change. Gemini's rate limits mention billing too, in other words."""
 
 
 class RequestRefused(ProviderError):
@@ -231,7 +231,7 @@ class Endpoint(Connection):
                 allow_redirects=False,
             ) as response:
                 self._reached = True
-                if response.status != 200:
+                if not 200 <= response.status < 300:  # some frameworks answer every POST with 201
                     content = received(await read_error(response, self.host))
                     said = refusal_in(content)
                     self._refused(call, response.status, said, learn, content, response.headers, sent_at)
@@ -270,7 +270,9 @@ class Endpoint(Connection):
                     f"could not connect to {self.shown} ({error})" if not_sent else f"{type(error).__name__}: {error}"
                 )
                 message += f"; {self._check}" if self._proxy else ""
-            raise self._transient(one_line(message), rejected=not_sent) from None
+            failed = self._transient(one_line(message), rejected=not_sent)
+            failed.cost = None if isinstance(error, aiohttp.ClientPayloadError) else 0.0  # the reply was on its way
+            raise failed from None
         except ValueError as error:  # such as a URL with a user name and a key, if the URL was not checked
             raise ProviderError(one_line(f"can't send a request to {self.host}: {error}")) from None
         finally:
@@ -314,20 +316,24 @@ class Endpoint(Connection):
         if status == 407 and self._proxy:
             raise proxy_refusal(self.url, self._proxy, status)
         message = f"HTTP {status}: {said.message}"
-        if self._proxy and status in (403, *RETRYABLE) and self.url.startswith("http:"):
+        if self._proxy and (status == 403 or may_pass(status)) and self.url.startswith("http:"):
             message += f"; {self._check}"  # the proxy may be who answered
         refusal = f"{self.host} refused the request ({message})"
+        request = (call.body or b"").decode(errors="replace")
         if status in TOO_LONG or status >= 500:
-            request = (call.body or b"").decode(errors="replace")
             error = window_error(refusal, said.words, content.decode(errors="replace"), request)
             if error is not None:
                 raise error
             if status == 413:
                 raise PromptTooLong(refusal).advised("set context_window for this model")
-        if status in MAY_BLOCK and (reason := blocked_reason(said)):
+        if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
             raise JudgeDeclined(f"{BLOCKED}: {reason}")
         if said.generation is not None:
             raise GenerationRefused(refusal, said.generation)
+        wait = retry_after(headers)
+        later = status == 402 and wait is not None  # such as a charge that is still being settled
+        if is_unpaid(status, said, request) and not later:
+            raise CreditRefused(refusal)
         if learn is not None and learn(status, said.words):
             raise TransientError(refusal, adapted=True)
         if call.feature and status in (404, 405, 501):
@@ -337,10 +343,10 @@ class Endpoint(Connection):
             raise JudgeRefused(refusal).advised("check the key" if sent else NO_KEY)
         if status in (403, 404):
             raise AccessRefused(refusal, status)
-        if status not in RETRYABLE or any(word in said.words for word in _PERMANENT):
+        of_form = status >= 500 and says_itself(OF_FORM, said.words, request)
+        if of_form or not (later or may_pass(status)):
             raise RequestRefused(refusal, status)
         count_warning(f"HTTP {status}")
-        wait = retry_after(headers)
         wait = retry_delay(content) if wait is None else wait
         if status == 429:
             self._last_refusal = message
@@ -393,6 +399,9 @@ class ChatCompletions(ChatProvider):
 
     def connect(self, model: LanguageModel) -> Endpoint:
         self.endpoint = endpoint_of(model)
+        provider, name = split_model(model.model)
+        at_openrouter = provider == "openrouter" or self.endpoint.url == PROVIDERS["openrouter"].base_url
+        self._marks_cache = at_openrouter and name.lstrip("~").startswith("anthropic/")
         return self.endpoint
 
     async def _complete(
@@ -403,7 +412,7 @@ class ChatCompletions(ChatProvider):
         level = capabilities.level(form)
         payload = chat_payload(self.name, messages, form, settings, capabilities)
         refused = capabilities.refused_of(settings) if capabilities.refused else ()
-        call, tokens = _chat_call(payload)
+        call, tokens = _chat_call(self._marked(payload))
         learn = partial(capabilities.learn, form.name if form else "", payload)
         try:
             content = await endpoint.request(call, tokens, self.model.count_request, learn)
@@ -415,6 +424,14 @@ class ChatCompletions(ChatProvider):
         completion = chat_completion(self.name, data, price)
         return replace(completion, refused_settings=refused) if refused else completion
 
+    def _marked(self, payload: dict[str, Any]) -> dict[str, Any]:
+        """The request with a mark after the beginning that the provider should cache. OpenRouter needs one for Claude,
+        as Anthropic does; other models are cached without."""
+        beginning = cached_beginning()
+        if not beginning or not self._marks_cache:
+            return payload
+        return {**payload, "messages": [_with_mark(message, beginning) for message in payload["messages"]]}
+
     async def probe(self) -> tuple[Usage, float | None]:
         payload = {"model": self.name, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
         try:
@@ -425,6 +442,15 @@ class ChatCompletions(ChatProvider):
         except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
             return NO_USAGE, 0.0
         return spent()
+
+
+def _with_mark(message: Mapping[str, Any], beginning: str) -> Mapping[str, Any]:
+    content: str = message["content"]
+    if message["role"] != "user" or not content.startswith(beginning):
+        return message
+    rest = content[len(beginning) :]
+    marked = {"type": "text", "text": beginning, "cache_control": {"type": "ephemeral"}}
+    return {**message, "content": [marked, *[{"type": "text", "text": rest}] * bool(rest)]}
 
 
 def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
@@ -454,7 +480,11 @@ def chat_payload(
     return payload
 
 
-def chat_completion(model: str, data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> Completion:
+Price: TypeAlias = Callable[[Usage, int], float | None]
+"""The cost of a usage, of which so many input tokens were written to a cache."""
+
+
+def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Completion:
     """The completion in a response. Raises JudgeDeclined if the model declined, ProviderError if there is none."""
     usage, cost = chat_usage(data, price)
     choice = as_object(next(iter(as_list(data.get("choices"))), None))
@@ -489,6 +519,8 @@ def _read_tokens(usage: Mapping[str, Any]) -> int:
 
 _CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 """Other names of the cached tokens, of DeepSeek and of gateways to Anthropic."""
+_CACHED_IN_PROMPT = ("prompt_cache_hit_tokens", "cached_tokens")
+"""Other names of cached tokens that are a part of prompt_tokens, of DeepSeek, Together and Moonshot."""
 
 
 def _text(content: Any) -> str:
@@ -498,19 +530,22 @@ def _text(content: Any) -> str:
     return as_text(content) or "".join(texts)
 
 
-def chat_usage(data: Mapping[str, Any], price: Callable[[Usage], float | None]) -> tuple[Usage, float | None]:
+def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None]:
     """The usage in a response, and its cost; None if the response has no usage."""
     reported = as_object(data.get("usage"))
     prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
-    cached = as_count(as_object(reported.get("prompt_tokens_details")).get("cached_tokens"))
+    details = as_object(reported.get("prompt_tokens_details"))
+    written, *others = map(as_count, (details.get("cache_write_tokens"), *map(reported.get, _CACHED_IN_PROMPT)))
+    cached = as_count(details.get("cached_tokens")) or min(prompt, max(others))
     reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
     beside = total - prompt - output
     if cached > prompt or (0 < cached == beside != reasoning):
         prompt += cached  # some gateways count cached tokens beside prompt_tokens
     # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
-    usage = Usage(prompt, max(output, total - prompt), cached, 1)
+    output = max(output, total - prompt, output + reasoning if reasoning > output else 0)
+    usage = Usage(prompt, output, cached, 1)
     known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
-    return usage, price(usage) if known else None
+    return usage, price(usage, min(written, prompt)) if known else None
 
 
 def endpoint_of(model: Model[Any]) -> Endpoint:

@@ -50,7 +50,7 @@ def cache_write_price(provider: str, model: str) -> float:
         ]
     except LookupError:
         return 0.0
-    return float(costs[1] - costs[0]) / 1000
+    return max(0.0, float(costs[1] - costs[0]) / 1000)  # some list only what is added
 
 
 @functools.cache

@@ -26,6 +26,8 @@ REFUSALS = 10
 PROBE = "Reply with the word ok."
 NO_KEY = "no key was sent: set api_key"
 """Advice about HTTP 401 for a request without a key."""
+NO_CREDIT = "add credit to the account or raise its limit; if it reserves whole replies, set max_tokens"
+"""What to do if the account or the key has no credit left. Routers refuse what the longest reply might cost."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,12 @@ class Completion:
     """The model that replied, as named by the provider."""
     read_tokens: int = 0
     """The tokens of the prompt that the model read, as the provider counts them, cached ones included; 0 if unknown."""
+
+
+class CreditRefused(JudgeRefused):
+    """The endpoint wants to be paid first."""
+
+    advice = NO_CREDIT
 
 
 class AccessRefused(JudgeRefused):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import json
 import os
 import time
 from collections.abc import AsyncGenerator, AsyncIterable, Iterator, Sequence, Set
@@ -41,7 +42,6 @@ from evalstone.models.forms import (
     without_system,
 )
 from evalstone.models.limits import TransientError, count_warning, received, shared, shared_limiter
-from evalstone.models.prices import cache_write_price
 from evalstone.models.provider import (
     PROBE,
     AccessRefused,
@@ -49,6 +49,7 @@ from evalstone.models.provider import (
     ChatProvider,
     Completion,
     Connection,
+    CreditRefused,
     ReplyForm,
     RequestSettings,
     RequestTimeout,
@@ -58,8 +59,11 @@ from evalstone.models.proxies import tls_error
 from evalstone.models.refusals import (
     BLOCKED,
     MAY_BLOCK,
+    Refusal,
     blocked_reason,
     blocked_reply,
+    is_unpaid,
+    may_pass,
     refusal_in,
     refusal_of,
     window_error,
@@ -71,6 +75,8 @@ from evalstone.models.replies import (
     as_object,
     is_count,
     redirect_error,
+    retry_after,
+    retry_delay,
 )
 from evalstone.types import NO_USAGE, Usage
 
@@ -81,8 +87,6 @@ if TYPE_CHECKING:
     from pydantic_ai.settings import ModelSettings as LibrarySettings
 
     from evalstone.models.model import LanguageModel
-
-RETRYABLE = frozenset({408, 409, 425, 429})
 
 
 class FormRefused(ProviderError):
@@ -146,22 +150,24 @@ class PydanticAI(ChatProvider):
             count_warning("timeouts")
             raise RequestTimeout("no answer", host=name) from None
         except FormRefused as error:
-            # Learn only about the format and the system role: unsupported settings are known in advance.
-            sent = {"messages": list(map(vars, messages))}
+            # Other unsupported settings are known in advance.
+            sent = {"messages": list(map(vars, messages)), "temperature": settings.temperature}
+            sent = {name: value for name, value in sent.items() if value is not None}
             if self.capabilities.learn_from(form.name if form else "", level, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
         except TransientError as error:
             if error.rejected:
-                limiter.refused(sent_at, None)
-            error.retry_after = limiter.retry_wait()
+                limiter.refused(sent_at, error.retry_after)
+            error.retry_after = max(error.retry_after or 0.0, limiter.retry_wait())
             raise
         else:
             limiter.answered()
             self.capabilities.accept(form, level)
         finally:
             limiter.release()
-        refused = ["temperature"] if settings.temperature is not None and "temperature" in _unused(model) else []
+        unused = _unused(model) | self.capabilities.refused
+        refused = ["temperature"] if settings.temperature is not None and "temperature" in unused else []
         if settings.logprobs:
             refused.append("logprobs")  # no provider here supports them
         return replace(self._completion(response), refused_settings=tuple(refused))
@@ -202,20 +208,24 @@ class PydanticAI(ChatProvider):
             return RequestTimeout("no answer", host=name)
         if isinstance(error, exceptions.ContentFilterError):
             return JudgeDeclined(f"{BLOCKED}: {error}", cost=None)
-        if status in MAY_BLOCK and (reason := _blocked(getattr(error, "body", None))):
-            return JudgeDeclined(f"{BLOCKED}: {reason}")
+        request = "\n".join(sent.content for sent in messages)
+        if status is not None and (said := _refusal_in(getattr(error, "body", None))) is not None:
+            if status in MAY_BLOCK and (reason := blocked_reason(said, request)):
+                return JudgeDeclined(f"{BLOCKED}: {reason}")
+            if is_unpaid(status, said, request):
+                return CreditRefused(f"{name}: {error}")
         if isinstance(
             error, exceptions.ModelAuthenticationError | exceptions.ModelNotFoundError | exceptions.UserError
         ):
             message = f"{name}: {error}"
             return AccessRefused(message, status) if status in (403, 404) else JudgeRefused(message)
         if isinstance(error, exceptions.ModelHTTPError):
-            if error.status_code not in RETRYABLE and error.status_code < 500:
+            if not may_pass(error.status_code):
                 message = f"{name}: {error}"
-                request = "\n".join(sent.content for sent in messages)
                 return window_error(message, request=request) or FormRefused(message)
             count_warning(f"HTTP {status}")
-            return TransientError(f"HTTP {status}: {error}", host=name, rejected=status == 429)
+            wait = _asked_wait(error)
+            return TransientError(f"HTTP {status}: {error}", host=name, retry_after=wait, rejected=status == 429)
         if isinstance(error, exceptions.ModelAPIError):
             count_warning("broken connections")
             return TransientError(str(error), host=name)
@@ -245,7 +255,7 @@ class PydanticAI(ChatProvider):
             "timeout": self.model.timeout,
             "max_retries": 0,  # the conversation with the judge retries
         }
-        unused = _unused(model)
+        unused = _unused(model) | self.capabilities.refused
         return LibrarySettings(
             **{name: value for name, value in values.items() if value is not None and name not in unused}
         )
@@ -255,10 +265,7 @@ class PydanticAI(ChatProvider):
         reported = response.usage
         counts: list[Any] = [reported.input_tokens or 0, reported.output_tokens or 0, reported.cache_read_tokens or 0]
         usage, written = Usage(*map(as_count, counts), requests=1), reported.cache_write_tokens or 0
-        cost = self.model.price(usage) if all(map(is_count, (*counts, written))) else None
-        if cost is not None and written and self.model.prices is None:
-            cost += written * cache_write_price(*split_model(self.model.model))
-        return usage, cost
+        return usage, self.model.price(usage, written) if all(map(is_count, (*counts, written))) else None
 
     def _completion(self, response: ModelResponse) -> Completion:
         usage, cost = self._usage(response)
@@ -277,13 +284,20 @@ class PydanticAI(ChatProvider):
         )
 
 
-def _blocked(body: object) -> str:
-    """Why the body of an error says that the provider blocked the text; "" for any other error."""
+def _asked_wait(error: BaseException) -> float | None:
+    """The seconds that the response behind an error asks to wait; None if it doesn't."""
+    responses = (getattr(cause, "response", None) for cause in _causes(error))
+    headers = next((found for each in responses if (found := getattr(each, "headers", None)) is not None), None)
+    wait = None if headers is None else retry_after(headers)
+    return retry_delay(json.dumps(getattr(error, "body", None), default=str).encode()) if wait is None else wait
+
+
+def _refusal_in(body: object) -> Refusal | None:
+    """What the body of an error says; None if it says nothing."""
     if isinstance(body, str | bytes):
-        return blocked_reason(refusal_in(body if isinstance(body, bytes) else body.encode()))
+        return refusal_in(body if isinstance(body, bytes) else body.encode())
     error = as_object(as_object(body).get("error")) or as_object(as_object(body).get("Error")) or as_object(body)
-    said = refusal_of({"error": {name.lower(): value for name, value in error.items()}})
-    return "" if said is None else blocked_reason(said)
+    return refusal_of({"error": {name.lower(): value for name, value in error.items()}})
 
 
 _LIBRARY_NAMES = {"seed": "seed", "max_tokens": "max_tokens", "headers": "extra_headers"}

@@ -1,8 +1,8 @@
 """What endpoints say when they refuse a request, or fail: in words of their own, and in several shapes.
 
-`refusal_in` reads an error response. From its words follow whether the provider blocked the text, whether the prompt
-exceeds the context window, and which settings are refused (`forms`). A router passes on the error of the provider
-behind it, and then that one counts as well.
+`refusal_in` reads an error response. From its words follow whether the provider blocked the text or wants to be paid
+first, whether the prompt exceeds the context window, and which settings are refused (`forms`). A router passes on the
+error of the provider behind it, and then that one counts as well.
 """
 
 from __future__ import annotations
@@ -68,7 +68,8 @@ def refusal_of(data: Any) -> Refusal | None:
     """What a parsed response says; None if it has no error.
 
     The shapes: `{"error": {"message", "code"}}` (OpenAI), the same in a list (Gemini), `{"error": "…"}` (xAI, TGI),
-    `{"object": "error", "message"}` (vLLM, Mistral), `{"detail"}` (FastAPI), `{"errors": […]}` (Cloudflare).
+    `{"object": "error", "message"}` (vLLM, Mistral), `{"detail"}` (FastAPI), `{"errors": […]}` (Cloudflare),
+    `{"base_resp": {"status_code", "status_msg"}}` (MiniMax).
     """
     errors = list(itertools.islice(_errors(data), MOST_LEVELS))
     messages = [message for error in errors if (message := _message(error))]
@@ -103,6 +104,8 @@ def _errors(data: Any) -> Iterator[Mapping[str, Any]]:
             yield from _errors(inner)
     elif listed := as_list(response.get("errors")):
         yield from map(as_object, listed)
+    elif base := as_object(response.get("base_resp")):
+        yield {"message": base.get("status_msg"), "code": base.get("status_code")}
     elif "error" not in response:
         yield response
 
@@ -139,44 +142,42 @@ def _codes(error: Mapping[str, Any]) -> list[str]:
 
 
 def _status(error: Mapping[str, Any]) -> int | None:
-    for code in (error.get("code"), error.get("status")):
+    for code in map(error.get, ("code", "status", "statusCode", "status_code")):
         digits = str(code) if is_number(code) else as_text(code)
         if re.fullmatch("[45][0-9][0-9]", digits):
             return int(digits)
     return None
 
 
-_STATUS_WORDS = (
-    (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
-    (400, re.compile(r"content[ _]filter|polic(?:y|ies)")),
-    (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
-    (404, re.compile(r"not[ _]found|does not exist")),
-    (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
+_PASSING = frozenset({408, 409, 425, 429})
+
+
+def may_pass(status: int) -> bool:
+    """Whether a request with this HTTP status may succeed later. 501 is about what the server never does."""
+    return status in _PASSING or (status >= 500 and status != 501)
+
+
+_UNPAID = re.compile(
+    r"insufficient[_ ](?:quota|user_quota|balance|credits?|funds)|not enough (?:balance|credits?|funds)"
+    r"|credit balance|(?:balance|credits?) (?:is|are) (?:too low|insufficient|depleted|exhausted)"
+    r"|all (?:of )?(?:your |the )?available credits|requires more credits|billing_[a-z]|exceeded_current_quota"
+    r"|spend(?:ing)? (?:limit|cap)|specified api usage limits|api calls / month"
+    r"|budget[_ ](?:has been )?exceeded|exceeded ?budget"
+    r"|arrearage|overdue[ _]?(?:balance|payment|error)|account is in good standing"
+    r"|free tier of the model has been exhausted"
+    r"|余额不足|额度不足|欠费"
 )
-"""The statuses that an error without one stands for, by its words. Any other error may pass."""
-_INTERRUPTED = frozenset({"error", "abort", "insufficient_system_resource", "engine_overloaded"})
-"""Reasons why a reply ended, if the server failed."""
 
 
-def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
-    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
-    for; None if there is none.
-
-    Routers send such errors if the provider behind them fails, also after a part of the reply.
-    """
-    choice = as_object(next(iter(as_list(data.get("choices"))), None))
-    found = (refusal_of(each) for each in (data, choice) if each.get("error") or each.get("object") == "error")
-    if (refusal := next(filter(None, found), None)) is None:
-        if as_text(choice.get("finish_reason")) not in _INTERRUPTED:
-            return None
-        refusal = Refusal(f"the reply was interrupted ({choice['finish_reason']})", "")
-    words = (status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words))
-    return refusal.status or next(words, 502), refusal
+def is_unpaid(status: int, refusal: Refusal, request: str = "") -> bool:
+    """Whether the endpoint wants to be paid first: the account or the key has no credit left, which no other attempt
+    changes. Words that the error repeats from the request don't count."""
+    return status == 402 or says_itself(_UNPAID, refusal.words, request)
 
 
 BLOCKED = "the provider blocked the text"
-MAY_BLOCK = frozenset({400, 403, 422, 451})
-"""Statuses with which providers block a text."""
+MAY_BLOCK = frozenset({400, 403, 422, 424, 446, 451})
+"""Statuses with which providers block a text; 424 and 446 are those of gateways."""
 _BLOCKING_CODES = frozenset(
     """
     content_filter content_policy_violation content_policy data_inspection_failed moderation
@@ -185,16 +186,19 @@ _BLOCKING_CODES = frozenset(
 )
 _BLOCKING = re.compile(
     r"content management policy|content filter|content polic|flagged|moderation|safety system|inappropriate content"
-    r"|content exists risk|unsafe or sensitive|usage guidelines"
+    r"|content exists risk|unsafe or sensitive|usage guidelines|guardrail|(?:prompt|content) (?:was )?blocked"
+    r"|content ?safety|safety polic|contentpolicyviolation|for safety reasons|sensitive ?(?:content|words|information)"
+    r"|new_sensitive|nsfw|敏感内容"
 )
 _BLOCKING_FINISHES = (
     "content_filter", "safety", "recitation", "prohibited_content", "blocklist", "spii", "guardrail", "sensitive",
 )  # fmt: skip
 
 
-def blocked_reason(refusal: Refusal) -> str:
-    """Why an error says that the provider blocked the text; "" for any other error."""
-    blocked = refusal.codes & _BLOCKING_CODES or _BLOCKING.search(refusal.words)
+def blocked_reason(refusal: Refusal, request: str = "") -> str:
+    """Why an error says that the provider blocked the text; "" for any other error, also if it repeats such words from
+    the request."""
+    blocked = refusal.codes & _BLOCKING_CODES or says_itself(_BLOCKING, refusal.words, request)
     return (refusal.message or shown(", ".join(refusal.codes))) if blocked else ""
 
 
@@ -211,6 +215,45 @@ def is_blocked(finish: Any) -> bool:
 def is_cut_off(finish: Any) -> bool:
     """Whether the reason why a reply ended says that it reached a limit of tokens."""
     return as_text(finish).lower() in ("length", "model_length", "max_tokens", "model_context_window_exceeded")
+
+
+_STATUS_WORDS = (
+    (429, _UNPAID),
+    (429, re.compile(r"rate[ _-]?limit|too many requests|quota|throttl|resource_exhausted")),
+    (400, re.compile(rf"polic(?:y|ies)|{_BLOCKING.pattern}")),
+    (401, re.compile(r"api[ _-]?key|authenticat|unauthori[sz]ed")),
+    (404, re.compile(r"not[ _]found|does not exist")),
+    (400, re.compile(r"invalid|(?:not|un)[ _]?support")),
+)
+"""The statuses that an error without one stands for, by its words. Any other error may pass."""
+_INTERRUPTED = frozenset({"error", "abort", "insufficient_system_resource", "engine_overloaded"})
+"""Reasons why a reply ended, if the server failed."""
+
+
+def error_inside(data: Mapping[str, Any]) -> tuple[int, Refusal] | None:
+    """The error inside a response with HTTP 200, also of its choice, with the status that its code or its words stand
+    for; None if there is none.
+
+    Routers send such errors if the provider behind them fails, also after a part of the reply. A response with neither
+    a reply nor an `error` is one only if it says which: it may be of something else than a model, at a wrong address.
+    """
+    choice = as_object(next(iter(as_list(data.get("choices"))), None))
+    found = (refusal_of(each) for each in (data, choice) if each.get("error") or each.get("object") == "error")
+    if (refusal := next(filter(None, found), None)) is not None:
+        return refusal.status or _status_of(refusal) or 502, refusal
+    if as_text(choice.get("finish_reason")) in _INTERRUPTED:
+        return 502, Refusal(f"the reply was interrupted ({choice['finish_reason']})", "")
+    is_reply = choice or as_list(data.get("data")) or as_object(data.get("message"))
+    if is_reply or (refusal := refusal_of(data)) is None:
+        return None
+    # A wrong address may be answered with the code 500 and "not found".
+    status = _status_of(refusal) or refusal.status
+    return None if status is None else (status, refusal)
+
+
+def _status_of(refusal: Refusal) -> int | None:
+    """The status that the words of an error stand for."""
+    return next((status for status, pattern in _STATUS_WORDS if pattern.search(refusal.words)), None)
 
 
 _TOO_LONG = re.compile(

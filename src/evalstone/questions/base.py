@@ -39,7 +39,7 @@ from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, ReplyError
 from evalstone.models.provider import ReplyForm
-from evalstone.questions.fitting import fitted
+from evalstone.questions.fitting import fitted, of_bare_text
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.questions.markers import NUMBERING, Quotes, Restates
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for, too_long, within_sentences
@@ -123,7 +123,7 @@ class Question(_Prompted, Generic[A]):
     tuple of texts) with a placeholder of the same name in the prompt's template. `settings` names the fields without a
     placeholder, which only affect parsing.
 
-    If `A` is a dataclass with the markers of reply.py, the schema, the validation and the example are derived from it.
+    If `A` is a dataclass with markers (markers.py), the schema, the validation and the example are derived from it.
     Any other `A` needs its own `json_schema` and `from_json`.
     """
 
@@ -202,7 +202,11 @@ class Question(_Prompted, Generic[A]):
         """The answer in a reply without reasoning. Raises ReplyError if it is invalid."""
         if (schema := self.json_schema) is None:
             return self.from_json(text)
-        data = parse_json(text)
+        try:
+            data = parse_json(text)
+        except ReplyError:
+            if "{" in text or "[" in text or (data := of_bare_text(text, schema)) is None:
+                raise
         try:
             if data == schema:
                 raise ReplyError("the reply repeats the form; fill it in", reply=text)
@@ -436,10 +440,10 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
             check_quoted([getattr(value, name) for value in values], quotes.source(self), self.key)
 
     def _unnumbered(self, items: Sequence[str]) -> tuple[str, ...]:
-        """The items without list markers, and without numbers if all of them count up, or if an item is only from the
-        source without its number."""
-        items = [_BULLET.sub("", item) for item in items]
-        bare = [NUMBERING.sub("", item) for item in items]
+        """The items without list markers, without quotes and markup around them, and without numbers if all of them
+        count up, or if an item is only from the source without its number."""
+        items = [_unwrapped(_BULLET.sub("", item)) for item in items]
+        bare = [_unwrapped(NUMBERING.sub("", item)) for item in items]
         if len(items) > 1 and [_number_of(item) for item in items] == list(range(1, len(items) + 1)):
             return tuple(bare)
         return tuple(
@@ -489,6 +493,15 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         if source := self.source or (quoting and quoting[1]):
             return [self.inputs()[source.input if isinstance(source, Quotes) else source.inputs[0]]]
         return self.inputs().values()
+
+
+_WRAPPED = re.compile(r"\A(?:(\*\*|__|[*`\"])((?:(?!\1).)+)\1|“([^“”]+)”)\Z", re.DOTALL)
+
+
+def _unwrapped(item: str) -> str:
+    """The item without one pair of quotes or marks around it."""
+    match = _WRAPPED.match(item.strip())
+    return (match[2] or match[3]).strip() if match else item
 
 
 def _number_of(item: str) -> int | None:

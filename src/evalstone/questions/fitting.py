@@ -8,6 +8,9 @@
     lists     [{…}], a bare list, {"1": …} without the key around it       where the schema has one place for it
     wrappers  {"response": {…}}                                            an object around one that has all keys
     items     {"claim": "…"}                                               the text of an object that has one
+    lists     {"1": …, "2": …} for a list                                  the numbers in order
+    fractions "4/5"                                                        if the highest number is 5
+    words     refund, "Score: 4"                                           a reply without JSON; see of_bare_text
 
 Anything else is unchanged, and is refused. A verdict is never guessed.
 """
@@ -26,11 +29,32 @@ _NO_NUMBER = re.compile(r"\W*(?:none|n/?a)?\W*", re.IGNORECASE)
 _BETWEEN_NUMBERS = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
 _NAMED_NUMBER = re.compile(r"[^\w-]*(?!(?:not?|none|non)\b)(?:[^\W\d]+[\s_#.:-]*)?(\d{1,6})\W*", re.IGNORECASE)
 """A number with at most one word before it: `claim 1`, `[1]`."""
+_BARE_NUMBER = re.compile(r"[\s*_`\"']*(\d{1,9}(?:\.\d{1,9})?)\.?[\s*_`\"']*", re.ASCII)
+_FRACTION = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(?:/|out of)\s*(\d{1,9})\s*", re.ASCII)
+_LABELS = ("answer", "final answer", "verdict", "final verdict")
 
 
 def fitted(data: Any, schema: Node) -> Any:
     """The reply in the form of the schema. It is equal to the data if nothing could be fitted."""
     return _fitted(data, schema, schema.get("$defs", {}))
+
+
+def of_bare_text(text: str, schema: Node) -> Any:
+    """The reply that a text without JSON stands for: the word or the number of the only key that can't be missing. The
+    key may be named in front of it, as in `Score: 4`. None for any other text."""
+    defined, inner = schema.get("$defs", {}), schema.get("properties", {})
+    needed = [key for key, node in inner.items() if _if_absent(key, resolved(node, defined)) is None]
+    if len(needed) != 1:
+        return None
+    (key,) = needed
+    name, colon, rest = text.partition(":")
+    text = rest if colon and _plain(name) in (_plain(key), *_LABELS) else text
+    node = resolved(inner[key], defined)
+    if node.get("type") in ("integer", "number"):
+        number = _BARE_NUMBER.fullmatch(text)
+        return _object({key: number[1]}, inner, defined) if number else None
+    word = _word_in(known := _words(node, defined), text)
+    return _object({key: word}, inner, defined) if word in known else None
 
 
 def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
@@ -42,6 +66,8 @@ def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
             return changed
     if "properties" in node:
         return _object(data, node["properties"], defined)
+    if isinstance(data, str) and "maximum" in node and (fraction := _FRACTION.fullmatch(data)):
+        return fraction[1] if float(fraction[2]) == node["maximum"] else data
     if node.get("type") == "array":
         return _list(data, node.get("items", {}), defined)
     return data
@@ -119,9 +145,15 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
         if isinstance(data, str):
             listed = [] if _NO_NUMBER.fullmatch(data) else _BETWEEN_NUMBERS.split(data)
         return list(map(_number, listed)) if isinstance(data, list | int | str) else data
-    if not isinstance(data, list):
+    if isinstance(data, list):
+        items = cast("list[Any]", data)
+    elif isinstance(data, Mapping):
+        members = cast("Mapping[str, Any]", data)
+        if list(map(named_number, members)) != list(range(1, len(members) + 1)):
+            return members
+        items = list(members.values())
+    else:
         return data
-    items = cast("list[Any]", data)
     return [_text(each) if kind == "string" else _fitted(each, item, defined) for each in items]
 
 

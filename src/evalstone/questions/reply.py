@@ -308,7 +308,7 @@ def read_numbered(
     noun = noun or (subject.name if subject else "item")
     if subject and subject.type is int:
         items = range(1, len(items) + 1)
-    values = numbered(data, len(items), of=noun, what=what)
+    values = numbered(_by_number(data, items), len(items), of=noun, what=what)
     _refuse_other_order(kind, values, items, noun, what)
     rows = zip(items, values, strict=True)
     read = _reader(kind, False).read
@@ -327,6 +327,18 @@ def read_numbered(
 def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
     """The problems and the advice of several errors."""
     return [problem for error in ungrounded for problem in error.problems], ungrounded[0].advice
+
+
+def _by_number(data: Any, items: Sequence[Any]) -> Any:
+    """The values by number if their keys are the texts of all the items; unchanged for any other keys."""
+    if not isinstance(data, Mapping):
+        return data
+    members = cast("Mapping[str, Any]", data)
+    numbers = {bare(item): str(number) for number, item in enumerate(items, start=1) if isinstance(item, str)}
+    named = [numbers.get(bare(key), "") for key in members]
+    if len(numbers) < len(items) or sorted(named) != sorted(numbers.values()):
+        return members
+    return dict(zip(named, members.values(), strict=True))
 
 
 _NUMBER_KEYS = frozenset({"number", "num", "nr", "no", "index", "id", "item", "claim", "statement"})

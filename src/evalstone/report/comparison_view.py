@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from evalstone._core.display import (
-    count,
     digits_for,
-    limits,
     listed,
     number,
     p_value,
@@ -18,8 +16,6 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
-from evalstone._core.terms import term
-from evalstone.report.corrected_view import more_labels
 from evalstone.report.samples import score_text
 from evalstone.report.view import (
     FOOTER,
@@ -35,20 +31,27 @@ from evalstone.report.view import (
     Table,
     Tone,
     View,
-    by_text,
     direction,
     table,
-    tests_used,
     words,
 )
 from evalstone.results.compare import Change, Comparison, ScorerComparison
-from evalstone.results.comparison_text import VERDICTS, about_samples, difference, left_out, ranks_text, sizes, wins
-from evalstone.results.drift import DriftResult, ScorerDrift
-from evalstone.results.human_labels import CorrectedDifference, judged_only
+from evalstone.results.comparison_text import (
+    VERDICTS,
+    comparison_notes,
+    difference,
+    people_cells,
+    people_header,
+    sizes,
+    slices_text,
+    wins,
+)
+from evalstone.results.drift import DriftResult, ScorerDrift, drift_notes
+from evalstone.results.human_labels import CorrectedDifference
 from evalstone.results.power_analysis import PowerAnalysis
-from evalstone.results.run import OfScorer, Run, sample_notes
+from evalstone.results.quality_text import power_notes, power_table
+from evalstone.results.run import OfScorer, Run
 from evalstone.stats.comparison import Comparison as PairedComparison
-from evalstone.stats.ppi import PPIEstimate
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score
 
@@ -69,13 +72,13 @@ def comparison_view(comparison: Comparison, *, most: int = 3) -> View:
         tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
         sections.append(Section(f"{name} vs. A", tables=tables))
         if sliced := [line for line in comparison.slices if line.b == name]:
-            details.append(_sliced(sliced, name, reach))
-    sections[-1] = replace(sections[-1], notes=tuple(_notes(comparison)))
+            details.append(_sliced(sliced, name, reach, slices_text(comparison)))
+    sections[-1] = replace(sections[-1], notes=tuple(comparison_notes(comparison)))
     names = comparison.names
     return View(
         name="Comparison",
         lead=listed(f"{name}: {names.get(name) or run.id}" for name, run in comparison.runs.items()),
-        warnings=sentences(*comparison.notes),
+        warnings=sentences(*comparison.warnings),
         sections=tuple(sections),
         examples=tuple(_changes(comparison, most)),
         details=tuple(details),
@@ -113,32 +116,14 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
 
 def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
     """The differences according to human labels, next to those of the judge's scores."""
-    columns = (
-        words("scorer"),
-        Column("judge only"),
-        Column("corrected"),
-        words(f"{100 * lines[0].confidence:g}% CI"),
-        Column("p"),
-        words("labeled"),
-        words("verdict"),
-    )
+    columns = [
+        Column(title) if title in ("judge only", "corrected", "p") else words(title) for title in people_header(lines)
+    ]
     rows: list[Sequence[Cell]] = []
     for line in lines:
-        result, digits = line.result, digits_for(line.info.scale)
-        verdict, tone = VERDICTS[line.verdict], TONES[line.verdict]
-        raw, estimate = result.raw, result.estimate
-        interval = "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True)
-        rows.append(
-            (
-                Cell(line.title),
-                Cell("-" if raw is None else signed(raw.mean, digits)),
-                Cell("-" if estimate is None else signed(estimate.mean, digits), "strong"),
-                Cell(interval),
-                Cell("-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value)),
-                Cell(f"{result.labeled:,} of {result.n:,}"),
-                Cell(verdict if estimate is not None else "too few labels", tone),
-            )
-        )
+        title, raw, corrected, *others, verdict = map(Cell, people_cells(line))
+        corrected, verdict = replace(corrected, tone="strong"), replace(verdict, tone=TONES[line.verdict])
+        rows.append((title, raw, corrected, *others, verdict))
     return table(f"{name} compared with A, corrected by human labels", columns, rows)
 
 
@@ -185,7 +170,7 @@ def _rounded_up(value: float) -> float:
     return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 1.02)
 
 
-def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Section:
+def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float], note: str) -> Section:
     lead = [
         f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.mean)} "
         f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
@@ -195,52 +180,7 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
     lead = lead or ["No significant difference in any slice."]
     legend = "The axes are those of the comparison above; intervals that exceed them are cut off."
     tables = (_table(lines, name, reach),)
-    return Section(f"{name} vs. A by slice", tuple(lead), tables, legend=(legend,), folded=True)
-
-
-def _notes(comparison: Comparison) -> Iterator[str]:
-    """How p-values are computed, the results of other tests, and what is missing or small."""
-    paired = [(line, line.result) for line in comparison.scorers if isinstance(line.result, PairedComparison)]
-    changed = [(line, result) for line, result in paired if result.ties < result.n]
-    tests: dict[str, dict[str, None]] = {}
-    for line in [line for line, _ in changed] or comparison.scorers:
-        tests.setdefault(line.result.test.name, {})[line.title] = None
-    p = f"{tests_used(tests)}; {comparison.correction_text}"
-    if paired or not comparison.scorers:
-        yield f"Differences are paired by sample: each run minus A. p: {p}."
-    else:
-        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
-    if comparison.corrected:
-        yield (
-            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
-            "outputs differ and have a label in both runs. They must be a random selection; equal outputs need none."
-        )
-        yield from (
-            f"{line.title}, {line.a} and {line.b}, corrected: {text}."
-            for line in comparison.corrected
-            for text in _about_labels(line.result, line.info.scale)
-        )
-    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
-    labeled = {(line.title, line.b) for line in comparison.corrected}
-    if judged and not all((line.title, line.b) in labeled for line in judged):
-        weighted = any(line.result.difference.effective is not None for line in judged)
-        correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
-        yield f"This compares the judge's means, not what people would say{correct}."
-    yield from ranks_text(comparison)
-    if any(result.difference.effective is not None for _, result in paired):
-        yield "Means are weighted; wins, ties and losses are counts."
-    about = (
-        (f"{line.title}, {line.a} and {line.b}", text) for line in comparison.scorers for text in about_samples(line)
-    )
-    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
-
-
-def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
-    """Whether labels are missing, and how much more labels would help."""
-    if result.estimate is None:
-        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
-    else:
-        yield from filter(None, (result.caution, more_labels(result, scale)))
+    return Section(f"{name} vs. A by slice", tuple(lead), tables, notes=(note,), legend=(legend,), folded=True)
 
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
@@ -312,10 +252,10 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    confidence = result.scorers[0].drift.comparison.difference.confidence
+    confidence = result.confidence
     columns = (
         words("scorer"),
-        *map(Column, ("before", "now", "change")),
+        *map(Column, ("n", "before", "now", "change")),
         words(f"{100 * confidence:g}% CI"),
         *map(Column, ("p", "changed", f"{100 * confidence:g}% CI", "largest change")),
         words("drift"),
@@ -323,39 +263,14 @@ def drift_view(result: DriftResult) -> View:
     reach = max((end for one in result.scorers for end in _ends(one.drift.comparison)), default=0.0)
     rows = [_drift_row(one, _rounded_up(reach) if reach else 1.0) for one in result.scorers]
     scores = table("Scores of the same anchors, then and now", columns, rows)
-    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in result.scorers)
-    adjusted = f", Holm-adjusted over {len(rows)} scorers" if len(rows) > 1 else ""
-    weighted = any(one.drift.comparison.difference.effective is not None for one in result.scorers)
-    tests: dict[str, list[str]] = {}
-    for one in result.scorers:
-        test = one.drift.test.name
-        if one.drift.comparison.difference.effective is not None:
-            test = "test of the weighted mean change"
-        elif test.startswith("Wilcoxon"):
-            test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
-        tests.setdefault(test, []).append(one.title)
-    rule = (
-        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
-        f"Stable: the interval of the mean change is within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to tell. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
-    )
-    about = ((one.title, text) for one in result.scorers for text in _about_anchors(one))
-    notes = (rule, *by_text(about, len(rows), "All scorers"))
     runs = {"Before": result.before, "Now": result.now}
     return View(
         name="Judge drift",
         lead=listed(dict.fromkeys(run.dataset_name for run in runs.values())),
-        sections=(Section("Drift", tables=(scores,), notes=notes),),
+        sections=(Section("Drift", tables=(scores,), notes=tuple(drift_notes(result))),),
         facts=tuple(_run_fact(name, run) for name, run in runs.items()),
         footer=FOOTER,
     )
-
-
-def _about_anchors(one: ScorerDrift) -> Iterator[str]:
-    """Notes on the anchors of a scorer."""
-    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
-    if one.unpaired:
-        yield left_out(one.unpaired, "anchor")
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
@@ -363,6 +278,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
     mark: Tone = "unsure" if tone == "bad" else "dim"  # drift is neither better nor worse
     return (
         Cell(one.title),
+        Cell(f"{result.n:,}"),
         *_difference_cells(one, result, "change", verdict, mark, reach),
         Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
         Cell(percent(one.drift.changed.mean)),
@@ -377,51 +293,12 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
 
 def power_view(analysis: PowerAnalysis) -> View:
     """How many samples two runs need: one row per scorer."""
-    columns = (
-        Column("scorer", numeric=False),
-        Column("samples needed"),
-        Column("80% range"),
-        Column("pilot samples"),
-        Column("std. deviation"),
-        Column("minimum detectable difference"),
-    )
-    rows = [
-        (
-            Cell(one.title),
-            Cell(f"{one.plan.needed:,}", "strong"),
-            Cell(f"{one.plan.needed_low:,} to {one.plan.needed_high:,}"),
-            Cell(f"{one.plan.n:,}"),
-            Cell(number(one.plan.deviation)),
-            Cell(number(one.plan.detectable)),
-        )
-        for one in analysis
-    ]
+    (_, *titles), *rows = power_table(analysis)
+    columns = (Column("scorer", numeric=False), *map(Column, titles))
+    cells = tuple((Cell(name), Cell(needed, "strong"), *map(Cell, others)) for name, needed, *others in rows)
     return View(
         name="Sample size",
-        lead=f"to detect a true difference of {analysis.difference:g} with a power of {analysis.power:.0%}",
-        sections=(
-            Section("", tables=(Table("Samples needed", columns, tuple(rows)),), notes=tuple(_power_notes(analysis))),
-        ),
+        lead=f"to detect a true difference of {analysis.difference:g} with a power of {percent(analysis.power)}",
+        sections=(Section("", tables=(Table("Samples needed", columns, cells),), notes=tuple(power_notes(analysis))),),
         footer=FOOTER,
     )
-
-
-def _power_notes(analysis: PowerAnalysis) -> Iterator[str]:
-    if analysis.baseline is not None:
-        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
-    else:
-        yield (
-            "Both runs score the same samples. Their scores are assumed to be uncorrelated, which usually gives far "
-            f"too many samples; add {term('baseline', ...)} with a second pilot run."
-        )
-    yield "80% range: contains the number that is actually needed in at least 80% of pilots."
-    tests: dict[str, list[str]] = {}
-    for one in analysis:
-        tests.setdefault(one.plan.test, []).append(one.title)
-    for test, titles in tests.items():
-        yield f"Planned for the {test}: {', '.join(titles)}."
-    for one in analysis:
-        if one.plan.groups is not None:
-            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
-        if one.plan.caution:
-            yield f"{one.title}: {one.plan.caution}."

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, digits_for, limits, number, signed
 from evalstone.report.view import Cell, Column, Section, Table, interval_cells, table, words
+from evalstone.results.comparison_text import more_labels
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
-    from evalstone.stats.ppi import PPIEstimate
+    pass
 
 
 def corrected_section(result: PPIResult | RoganGladenResult) -> Section:
@@ -89,12 +90,3 @@ def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
         yield f"the judge's score differs from the labels by {signed(bias.mean, digits)} on average ({interval})"
         if text := more_labels(result.result, result.info.scale):
             yield text
-
-
-def more_labels(result: PPIEstimate, scale: float) -> str:
-    """How much twice as many labels would narrow the interval; "" if it is unknown, or all samples are labeled."""
-    if result.doubled is None or result.estimate is None:
-        return ""
-    low, high, digits = result.estimate.low or 0.0, result.estimate.high or 0.0, digits_for(scale)
-    now, then = number((high - low) / 2, digits), number(result.doubled, digits)
-    return f"about {count(result.labeled, 'more label')} would narrow ± {now} to ± {then}"

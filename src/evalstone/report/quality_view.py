@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
 from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
 from evalstone.results.quality_text import MEASURE_TITLES, affected, members_text, slice_findings
+from evalstone.results.run import reasoning_note
 from evalstone.results.summary import scorer_titles
 from evalstone.stats.intervals import Interval, proportion_interval
 
@@ -61,7 +62,7 @@ def calibration_view(calibration: Calibration, members: MemberComparison | None 
         name=f"Calibration on {calibration.dataset}",
         lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
         notice=_labels(calibration),
-        warnings=tuple(calibration_warnings(calibration)),
+        warnings=(*calibration_warnings(calibration), *_reasoning_notes(calibration.keeps_reasoning)),
         sections=tuple(sections),
         facts=(
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
@@ -70,6 +71,11 @@ def calibration_view(calibration: Calibration, members: MemberComparison | None 
         ),
         footer=FOOTER,
     )
+
+
+def _reasoning_notes(kept: bool | None) -> list[str]:
+    """Whether the reasoning in front of outputs was scored. kept: None if there was none."""
+    return [] if kept is None else [reasoning_note("Outputs begin", scored=kept)]
 
 
 def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -234,7 +240,11 @@ def _members(comparison: MemberComparison) -> Section:
     limit = Column("95% CI")
     columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
     section = table("Members of the judge", columns, rows)
-    notes = ("The intervals of the differences hold together.",) if len(comparison.members) > 1 else ()
+    notes = (
+        ("The intervals of the differences are corrected for the number of members.",)
+        if len(comparison.members) > 1
+        else ()
+    )
     return Section("Members", tuple(members_text(comparison)), (section,), notes=notes)
 
 
@@ -262,9 +272,9 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
         rows.append((name, n, *_estimate(one.accuracy), *wrong, *compared, verdict))
     note = (
-        "The intervals of all slices hold together. p: one-sided permutation test of whether the slice is less "
-        "accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples inside or "
-        "outside are not tested."
+        "The intervals are corrected for the number of slices. p: one-sided permutation test of whether the slice is "
+        "less accurate than the other samples, Holm-adjusted over all slices; slices with fewer than five samples "
+        "inside or outside are not tested."
     )
     title = "Agreement by slice"
     return Section(title, lead, (table(title, columns, rows),), notes=(note,))
@@ -359,7 +369,7 @@ def audit_view(audit: Audit) -> View:
         name=f"Audit on {audit.dataset_name}",
         lead=f"{samples} · judge {audit.judge}",
         notice=audit.judge_note,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_reasoning_notes(audit.keeps_reasoning)),
         sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
         details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
         facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),

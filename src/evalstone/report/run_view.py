@@ -11,20 +11,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import (
+    by_text,
     count,
-    digits_for,
     ended,
     joined,
     limits,
     listed,
-    number,
     p_value,
     percent,
     percents,
     safe,
     sentence,
     shortlist,
-    signed,
 )
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
 from evalstone.report.quality_view import calibration_notes
@@ -42,24 +40,23 @@ from evalstone.report.view import (
     Section,
     Table,
     View,
-    by_text,
     direction,
     interval_cells,
     table,
-    tests_used,
     words,
 )
 from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import NOTED, Run, sample_notes, warning_notes
+from evalstone.results.run import NOTED, Run, score_notes, warning_notes
+from evalstone.results.slice_text import WORSE, finding_cells, is_worse, slice_lead, slice_note
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
+from evalstone.results.trial_text import TRIAL_WORDS, trial_lead, trial_notes, trial_results, trial_table
 from evalstone.types import TOLERANCE, Record, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
-    from evalstone.results.trials import Reliability
     from evalstone.stats.slices import SliceFinding
 
 MOST_SAMPLES = 10_000
@@ -72,8 +69,6 @@ FEWEST_QUESTIONS = 20
 FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
-FLAKIEST = 5
-"""The number of flakiest samples to name."""
 SHOWN_FILES = 4
 """The number of files of a resumed run's code to name, if there are more."""
 
@@ -322,29 +317,13 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
 
 def run_notes(run: Run) -> list[str]:
     """Notes on the numbers: missing scores, small or clustered samples, corrections, and composite judges."""
-    cautions = [(line, text) for line in run.summary for text in _cautions(line, run.trials)]
+    cautions = [(line, text) for line in run.summary for text in score_notes(line, run.trials)]
     return [*_by_scorer(run, cautions), *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
 
 
 def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
     """The distinct texts on scorers, each after the titles of its scorers."""
     return by_text(((run.titles[line.info.signature], text) for line, text in texts), len(run.scorers), "all scorers")
-
-
-def _cautions(line: ScorerSummary, trials: int) -> Iterator[str]:
-    if line.bounds is not None:
-        missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
-        low, high = (number(bound, digits) for bound in line.bounds)
-        noun = "sample" if trials == 1 else "trial"
-        yield (
-            f"{missing:,} of {count(line.scored + missing, noun)} {'has' if missing == 1 else 'have'} no score; "
-            f"with {'it' if missing == 1 else 'them'}, the mean would be between {low} and {high}"
-        )
-    interval = line.interval
-    if interval is not None:
-        yield from sample_notes(interval, trials)
-    if interval is not None and interval.caution:
-        yield interval.caution
 
 
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -426,33 +405,11 @@ def _first_missing(run: Run, records: Sequence[Record]) -> Mapping[tuple[str, st
 # ---- Slices ----
 
 
-def _slice_note(results: Sequence[ScorerSlices]) -> str:
-    tests: dict[str, list[str]] = {}
-    for result in results:
-        weighted = "test of whether the slice's weighted mean is worse than that of the other samples"
-        plain = "permutation test of whether the slice is worse than the other samples"
-        tests.setdefault(weighted if result.weighted else plain, []).append(result.title)
-    return (
-        f"p: one-sided {tests_used(tests)}, Holm-adjusted over all slices and scorers. Slices with fewer than five "
-        "samples inside or outside are not tested. All intervals hold together. Shrunken estimate: the mean "
-        "shrunk toward the other slices, which better predicts the result of a repetition."
-    )
-
-
 def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
-    lead = [
-        f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
-        f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
-        f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
-        for result in results
-        for finding in result.findings
-        if _is_worse(finding)
-    ]
     if results:
         titles = listed(result.title for result in results)
-        lead = lead or ["No slice is significantly worse than the other samples."]
-        notes = (_slice_note(results),)
-        yield Section(f"Slices: {titles}", tuple(lead), tuple(map(_slice_table, results)), notes=notes, folded=True)
+        lead, notes = tuple(slice_lead(results)), (slice_note(results),)
+        yield Section(f"Slices: {titles}", lead, tuple(map(_slice_table, results)), notes=notes, folded=True)
 
 
 def _slice_table(result: ScorerSlices) -> Table:
@@ -473,24 +430,17 @@ def _slice_table(result: ScorerSlices) -> Table:
     return table(f"{result.title} by slice", columns, rows)
 
 
-def _is_worse(finding: SliceFinding | None) -> bool:
-    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
-
-
 def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
-    name, digits = f"{part.field}={part.key}", digits_for(info.scale)
-    estimate = (Cell("-"), Cell("-"), Cell("-"), Cell("-"))
+    name, worse = f"{part.field}={part.key}", is_worse(finding)
+    change, interval, p, shrunken = map(Cell, finding_cells(finding, info))
     if finding is not None:
-        difference, shrunken = finding.difference, number(finding.shrunken, digits)
-        interval = limits(difference.low, difference.high, digits, sign=True)
-        p = Cell(p_value(finding.adjusted_p), under=f"unadjusted {p_value(finding.p_value)}")
-        estimate = (Cell(signed(difference.mean, digits)), Cell(interval), p, Cell(shrunken))
+        p = replace(p, under=f"unadjusted {p_value(finding.p_value)}")
     return (
         Cell(name, quoted=True),
         f"{part.interval.n:,}",
         *interval_cells(name, part.interval, info.scale, info.lower_is_better),
-        *estimate,
-        Cell("▼ worse", "bad") if _is_worse(finding) else "",
+        *(change, interval, p, shrunken),
+        Cell(WORSE, "bad") if worse else "",
     )
 
 
@@ -498,82 +448,8 @@ def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) 
 
 
 def _trials(run: Run) -> Iterator[Section]:
-    if run.trials < 2 or not run.records:
-        return
-    results = [result for result in run.reliability() if result.passes]
-    if not results:
-        return
-    columns = (
-        words("scorer"),
-        Column("a trial passes at"),
-        Column("k"),
-        Column("pass@k"),
-        words("95% CI"),
-        Column("pass^k"),
-        words("95% CI of pass^k"),
-        Column("SD between samples"),
-        Column("SD between trials"),
-    )
-    repeated = any("trials" in result.variance.variances for result in results if result.variance is not None)
-    columns += (Column("SD of the judge"),) * repeated
-    rows = [row[: len(columns)] for result in results for row in _trial_rows(result)]
-    lead = [
-        f"{result.title}: {result.always:,} of {count(result.passes[0].all.n, 'sample')} passed in every trial, "
-        f"{result.never:,} in none, {len(result.flaky):,} in some"
-        + f"; {result.undecided:,} can't be told without the missing scores" * bool(result.undecided)
-        + "."
-        for result in results
-    ]
-    flaky = [
-        f"{result.title}: flakiest: "
-        + listed(f"{sample.sample} ({sample.passed} of {sample.trials} passed)" for sample in result.flaky[:FLAKIEST])
-        for result in results
-        if result.flaky
-    ]
-    fewer = [
-        f"{result.title}: k = {one.k} is over {one.all.n:,} of {first.all.n:,} samples; the rest have fewer trials"
-        for result in results
-        for first, *others in [result.passes]
-        for one in others
-        if one.all.n < first.all.n
-    ]
-    variances = [(result.title, result.variance) for result in results if result.variance is not None]
-    judged = run.judge != "none" and not all("trials" in variance.variances for _, variance in variances)
-    both = " where the scorer is not repeated" * repeated
-    notes = (
-        "pass@k: at least one of k trials passes; pass^k: all k trials pass. A trial whose target failed counts as not "
-        "passed."
-        + f" The SD between trials includes the judge's own{both}." * judged
-        + " The SD of the judge is that of a single judgment." * repeated,
-        *(
-            f"{result.title}: {count(result.missing, 'trial')} without a score count as not passed, and in the upper "
-            "limits as passed"
-            for result in results
-            if result.missing
-        ),
-        *(f"{title}: {variance.caution}" for title, variance in variances if repeated and variance.caution),
-    )
-    yield Section(
-        "Trials", tuple(lead), (table("Trials of each scorer", columns, rows),), notes=(*flaky, *fewer, *notes)
-    )
-
-
-def _trial_rows(result: Reliability) -> Iterator[Sequence[Cell | str]]:
-    digits = digits_for(result.info.scale)
-    better = "at most" if result.info.lower_is_better else "at least"
-    for index, one in enumerate(result.passes):
-        spread: tuple[str, ...] = ("", "", "")
-        if index == 0 and result.variance is not None:
-            variances = result.variance.variances
-            names = ("samples", "trials", "noise") if "trials" in variances else ("samples", "noise")
-            spread = (*(number(variances[name].mean ** 0.5, digits) for name in names), "")[:3]
-        yield (
-            result.title if index == 0 else "",
-            f"{better} {number(result.threshold, digits)}" if index == 0 else "",
-            f"{one.k}",
-            number(one.at_least_one.mean, 3),
-            limits(one.at_least_one.low, one.at_least_one.high, 3),
-            number(one.all.mean, 3),
-            limits(one.all.low, one.all.high, 3),
-            *spread,
-        )
+    if results := trial_results(run):
+        header, *rows = trial_table(results)
+        columns = [words(title) if title in TRIAL_WORDS else Column(title) for title in header]
+        scores = table("Trials of each scorer", columns, rows)
+        yield Section("Trials", tuple(trial_lead(results)), (scores,), notes=tuple(trial_notes(run, results)))

@@ -5,11 +5,11 @@ Texts are raw here. Each renderer escapes them for its format and makes invisibl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evalstone._core.display import digits_for, limits, listed, number
+from evalstone._core.display import digits_for, limits, number
 
 if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
@@ -327,19 +327,3 @@ def tone_of(goodness: float | None) -> Tone:
     if goodness is None:
         return "dim"
     return "bad" if goodness < 1 / 3 else "good" if goodness > 2 / 3 else "unsure"
-
-
-def by_text(titled: Iterable[tuple[str, str]], of: int, everyone: str, separator: str = ", ") -> list[str]:
-    """The distinct texts, each after its titles, or after `everyone` if it applies to all of several titles."""
-    titles_of: dict[str, list[str]] = {}
-    for title, text in titled:
-        titles_of.setdefault(text, []).append(title)
-    return [
-        f"{everyone if of > 1 and len(titles) == of else separator.join(titles)}: {text}"
-        for text, titles in titles_of.items()
-    ]
-
-
-def tests_used(tests: Mapping[str, Iterable[str]]) -> str:
-    """The tests, each with its scorers if there are several tests."""
-    return "; ".join(f"{test} ({listed(titles)})" if len(tests) > 1 else test for test, titles in tests.items())

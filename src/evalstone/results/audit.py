@@ -168,6 +168,8 @@ class Audit:
     """Why the audit stopped early; "" if it is complete."""
     cost: float | None = 0.0
     """US dollars paid; None if a price is unknown."""
+    keeps_reasoning: bool | None = None
+    """Whether the reasoning in front of outputs was scored; None if no output has any."""
 
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.

@@ -127,7 +127,10 @@ class Calibration:
     labels: str = ""
     """The name of the labels' file, or "in memory"."""
     labels_id: str = ""
-    """A hash of the labels' location and columns. Calibrations with different labels are stored side by side."""
+    """A hash of the labels' location and columns, and of whether reasoning was kept. Calibrations with different ones
+    are stored side by side."""
+    keeps_reasoning: bool | None = None
+    """Whether the reasoning in front of outputs was scored; None if no output has any."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:

@@ -19,7 +19,7 @@ from evalstone.results.entries import comparable
 from evalstone.results.missing_scores import Missing
 from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
 from evalstone.types import USER_METADATA, Sample, metadata_at
@@ -28,12 +28,21 @@ CASE_FIELDS = ("input", "reference", "instructions")
 TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
-def pair_runs(
-    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
-) -> tuple[list[PairedScores], tuple[str, ...]]:
-    """The paired scores of each scorer that both runs have, and notes on other differences between the runs.
+class Differences(NamedTuple):
+    """How two runs differ, apart from their scores."""
 
-    missing: which samples without a score in one of the runs are kept (`PairedScores.open`).
+    warnings: tuple[str, ...] = ()
+    """What makes their comparison doubtful, such as mismatches that are allowed."""
+    notes: tuple[str, ...] = ()
+    """What is as it should be, such as other outputs."""
+
+
+def pair_runs(
+    a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore", by_trial: bool = False
+) -> tuple[list[PairedScores], Differences]:
+    """The paired scores of each scorer that both runs have, and other differences between the runs.
+
+    missing, by_trial: as for `paired_scores`.
 
     Raises:
         ConfigError: the runs have no scorer or no scored sample in common, it is not clear which samples belong
@@ -42,33 +51,46 @@ def pair_runs(
     """
     scorers = _common_scorers(a, b)
     pairing = pair_samples(a, b)
-    pairs = [pair for ours, theirs in scorers if (pair := paired_scores(a, b, ours, theirs, pairing, missing)).known]
+    every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
+    pairs = [pair for pair in every if pair.units]
     if not pairs:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(
             f"no sample was scored in both runs. Samples are paired by {by}. {id_hint(a, b)}. To compare the means of "
             f"different samples, use compare with {term('unpaired', True)}"
         )
-    mismatches, notes = _differences(a, b, scorers)
-    notes += _stopped_notes(
+    mismatches, found = _differences(a, b, scorers)
+    warnings = _stopped_notes(
         a,
         b,
         "the difference is biased away from the threshold; its test and limits bet on the scores in the order in which "
         "they were drawn, which is valid at any stopping time",
     )
-    notes += pairing.notes
+    found = Differences((*found.warnings, *warnings, *pairing.notes), found.notes)
     if a.version != b.version:
-        _case_differences(a, b, pairing, _case_metadata(a, b, scorers), mismatches, notes)
-    hint = "" if pairing.partners is None or allow_mismatch else id_hint(a, b)
-    return pairs, _allowed(mismatches, notes, allow_mismatch, hint)
+        cases, tested = _case_differences(a, b, pairing, _case_metadata(a, b, scorers))
+        mismatches, found = [*mismatches, *cases], found._replace(notes=(*found.notes, *tested))
+    hint = "" if pairing.partners is None else id_hint(a, b)
+    return pairs, _allowed(mismatches, found, allow_mismatch, hint)
 
 
-def pairing_with_baseline(baseline: Run, planned: Run) -> Pairing:
+class PairedBaseline(NamedTuple):
+    """How the samples and scorers of a run that hasn't begun are paired with those of its baseline."""
+
+    pairing: Pairing
+    signatures: Mapping[str, str]
+    """The signature of each scorer in the run, by its signature in the baseline. They differ only if allowed."""
+    notes: tuple[str, ...]
+    """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
+
+
+def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool = False) -> PairedBaseline:
     """The pairing of a run that hasn't begun with its baseline. The run may have fewer samples.
 
     Raises:
-        ConfigError: it is not clear which samples belong together (`pair_samples`), the baseline lacks a scorer or a
-            sample of the run, or their judges, scorer signatures or cases differ.
+        ConfigError: it is not clear which samples belong together (`pair_samples`), or the baseline lacks a scorer of
+            the run. Unless `allow_mismatch`: it lacks a sample of the run, or their judges, scorer signatures or cases
+            differ.
     """
     scorers = _common_scorers(baseline, planned)
     if lacking := [planned.titles[info.signature] for info in planned.scorers if info not in dict(scorers).values()]:
@@ -77,18 +99,18 @@ def pairing_with_baseline(baseline: Run, planned: Run) -> Pairing:
     mismatches, _ = _differences(baseline, planned, scorers)
     if baseline.version != planned.version:
         entries = _case_metadata(baseline, planned, scorers)
-        _case_differences(baseline, planned, pairing, entries, mismatches, [], whole=False)
-    if mismatches:
-        hint = "" if pairing.partners is None else id_hint(baseline, planned)
-        problem = f"the baseline (first) and this run (second) are not comparable: {'; '.join(mismatches)}"
-        raise ConfigError(". ".join(filter(None, (problem, hint))))
-    return pairing
+        mismatches += _case_differences(baseline, planned, pairing, entries, whole=False)[0]
+    hint = "" if pairing.partners is None else id_hint(baseline, planned)
+    these = "the baseline (first) and this run (second)"
+    found = _allowed(mismatches, Differences(pairing.notes), allow_mismatch, hint, these)
+    signatures = {before.signature: now.signature for before, now in scorers}
+    return PairedBaseline(pairing, signatures, found.warnings)
 
 
 def unpaired_runs(
     a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
-) -> tuple[list[UnpairedScores], tuple[str, ...]]:
-    """The scores of each scorer that both runs have, and notes on other differences between the runs.
+) -> tuple[list[UnpairedScores], Differences]:
+    """The scores of each scorer that both runs have, and other differences between the runs.
 
     missing: which samples without a score are kept.
 
@@ -100,12 +122,15 @@ def unpaired_runs(
     pairs = [pair for ours, theirs in scorers if (pair := unpaired_scores(a, b, ours, theirs, missing)).units]
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
-    mismatches, notes = _differences(a, b, scorers)
-    notes += _stopped_notes(a, b, "its mean is biased away from the threshold, and intervals under-cover")
+    mismatches, found = _differences(a, b, scorers)
+    warnings = [
+        *found.warnings,
+        *_stopped_notes(a, b, "its mean is biased away from the threshold, and intervals under-cover"),
+    ]
     if common := len(_in_both(a, b, pairs)):
         paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
-        notes.append(f"{count(common, 'sample')} in both runs: {paired}")
-    return pairs, _allowed(mismatches, notes, allow_mismatch)
+        warnings.append(f"{count(common, 'sample')} in both runs: {paired}")
+    return pairs, _allowed(mismatches, found._replace(warnings=tuple(warnings)), allow_mismatch)
 
 
 def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
@@ -134,14 +159,16 @@ def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
     return {name for of in pairs for name in of.scores[0].values.keys() & pairing.scores(of.scores[1]).values.keys()}
 
 
-def _allowed(mismatches: Sequence[str], notes: Sequence[str], allow_mismatch: bool, hint: str = "") -> tuple[str, ...]:
-    """All differences, as notes. Raises ConfigError for mismatches that are not allowed, with a hint at what to do."""
+def _allowed(
+    mismatches: Sequence[str], found: Differences, allow_mismatch: bool, hint: str = "", these: str = "these runs"
+) -> Differences:
+    """All differences, with mismatches as warnings. Raises ConfigError for mismatches that are not allowed, with a hint
+    at what to do."""
     if mismatches and not allow_mismatch:
         anyway = f"To compare them anyway, use {option}" if (option := term("allow_mismatch", True)) else ""
-        raise ConfigError(
-            ". ".join(filter(None, (f"these runs are not comparable: {'; '.join(mismatches)}", hint, anyway)))
-        )
-    return (*mismatches, *notes)
+        problem = f"{these} are not comparable: {'; '.join(mismatches)}"
+        raise ConfigError(". ".join(filter(None, (problem, hint, anyway))))
+    return found._replace(warnings=(*mismatches, *found.warnings))
 
 
 def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
@@ -165,9 +192,10 @@ def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerIn
     return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
-def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], list[str]]:
-    """The mismatches that make the runs incomparable, and notes on harmless differences."""
+def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], Differences]:
+    """The mismatches that make the runs incomparable, and the other differences."""
     mismatches: list[str] = []
+    warnings: list[str] = []
     notes: list[str] = []
     pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
     different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
@@ -177,22 +205,21 @@ def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]
             mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
-    for kept, left_out in ((a, b), (b, a)):
-        if KEPT_REASONING in kept.warnings and LEFT_OUT_REASONING in left_out.warnings:
-            mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
+    if {a.keeps_reasoning, b.keeps_reasoning} == {True, False}:
+        mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
     if a.id == b.id:
-        notes.append("they are the same run")
+        warnings.append("they are the same run")
     if max(a.trials, b.trials) > 1:
         trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
         notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
     for run, name in ((a, "first"), (b, "second")):
         if run.stop_reason and run.drawn is None:
-            notes.append(f"the {name} run stopped early ({run.stop_reason})")
+            warnings.append(f"the {name} run stopped early ({run.stop_reason})")
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
     if single:
         notes.append(f"only in one of the runs: {', '.join(sorted(single))}")
-    return mismatches, notes
+    return mismatches, Differences(tuple(warnings), tuple(notes))
 
 
 def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[str, ...]:
@@ -207,19 +234,17 @@ def _case_differences(
     b: Run,
     pairing: Pairing,
     entries: Sequence[str],
-    mismatches: list[str],
-    notes: list[str],
     *,
     whole: bool = True,
-) -> None:
-    """Append how the datasets differ: in their cases (mismatches), or only in what is under test (notes).
+) -> tuple[list[str], list[str]]:
+    """How the datasets differ: in their cases (mismatches), and in what is under test (notes).
 
     entries: those of the metadata that belong to the case.
     whole: whether a sample only in the first run is a mismatch.
     """
     if a.dataset is None or b.dataset is None:
-        mismatches.append(f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available")
-        return
+        return [f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available"], []
+    mismatches: list[str] = []
     by_trial = a.trials == b.trials
     ours = _hashes(a.dataset, entries, by_trial=by_trial)
     theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
@@ -241,8 +266,9 @@ def _case_differences(
         ]
         without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
         mismatches.append(f"the samples differ: {', '.join(sides)}{without_ids}")
-    if tested := sum(ours[name].tested != theirs[name].tested for name in common):
-        notes.append(f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation")
+    tested = sum(ours[name].tested != theirs[name].tested for name in common)
+    different = f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation"
+    return mismatches, [different] if tested else []
 
 
 def _only_in_one(place: str, samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> str:

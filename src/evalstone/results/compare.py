@@ -26,7 +26,7 @@ from evalstone.results.scores import group_labels, scores_by_sample, weight_colu
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
-from evalstone.stats.intervals import MIN_SAMPLES, check_number, check_reach, exceeds
+from evalstone.stats.intervals import MIN_SAMPLES, Ends, check_number, check_reach, exceeds
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 
 if TYPE_CHECKING:
@@ -77,6 +77,8 @@ class ScorerComparison(OfScorer):
     """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
     """The number of samples with a score in only one of the runs that are left out."""
+    without: tuple[int, int] = (0, 0)
+    """The number of samples that count although a score, or that of a trial, is missing in a, and in b."""
     field: str = ""
     """The field of the slice; "" for all samples."""
     key: str = ""
@@ -121,6 +123,7 @@ class ScorerComparison(OfScorer):
             "adjusted_equivalence": self.adjusted_equivalence,
             "detectable": self.detectable,
             "unpaired": self.unpaired,
+            "without": list(self.without),
             **to_jsonable(self.result),
             "improvement": self.improvement,
             "changes": to_jsonable(self.changes),
@@ -137,6 +140,8 @@ class Comparison:
     """One comparison for each run and scorer, over all samples."""
     slices: tuple[ScorerComparison, ...]
     """The same for each slice with at least five samples (groups)."""
+    warnings: tuple[str, ...]
+    """What makes the comparison doubtful, such as mismatches that are allowed."""
     notes: tuple[str, ...]
     """Other differences between the runs, and how many slices are left out."""
     correction: Correction
@@ -162,9 +167,17 @@ class Comparison:
     @property
     def correction_text(self) -> str:
         """How the p-values are corrected, such as "corrected for 5 comparisons (Holm)"."""
+        return self._corrected_for(self.scorers)
+
+    @property
+    def slice_correction_text(self) -> str:
+        """How the p-values of slices are corrected."""
+        return self._corrected_for(self.slices)
+
+    def _corrected_for(self, lines: Sequence[ScorerComparison]) -> str:
         if self.correction == "none":
             return "not corrected for multiple comparisons"
-        return f"corrected for {count(len(self.scorers), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
+        return f"corrected for {count(len(lines), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
 
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.runs)}: {count(len(self.scorers), 'comparison')}>"
@@ -180,6 +193,7 @@ class Comparison:
         return {
             "format": COMPARISON_FORMAT,
             "runs": {letter: {**run.metadata(), "scorers": None} for letter, run in self.runs.items()},
+            "warnings": list(self.warnings),
             "notes": list(self.notes),
             "correction": self.correction,
             "confidence": self.confidence,
@@ -212,7 +226,7 @@ def compare(
         others: more runs to compare with the baseline.
         slice_by: metadata fields, or functions of a sample. Their slices are compared as well.
         unpaired: compare the means of runs over different samples, assuming that the samples are independent.
-        allow_mismatch: compare runs whose judges, scorer signatures or cases differ. The differences become notes.
+        allow_mismatch: compare runs whose judges, scorer signatures or cases differ. The differences become warnings.
         correction: the correction for multiple comparisons. "holm" controls the family-wise error rate, "fdr_bh" the
             false discovery rate, and "none" doesn't correct.
         confidence: the confidence level of intervals and verdicts.
@@ -230,22 +244,16 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
         DataError: a sample changes by more than `max_change`.
     """
+    runs = letters_of((a, b, *others))
+    stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
         raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
-    stopped = any(run.drawn is not None for run in (a, b, *others))
-    if labels and stopped:
-        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
-    if labels and any(run.trials > 1 for run in (a, b, *others)):
-        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
-    if unpaired and labels:
-        raise ConfigError(
-            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
-        )
+    if labels:
+        _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):
         name = MARGIN if max_change is None else LARGEST_CHANGE
         raise ConfigError(f"{term(name, ...)} is for paired samples: leave it out, or {term('unpaired', True)}")
-    runs = letters_of((a, b, *others))
     settings = _Settings(a, missing, confidence, max_change, margin)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -255,13 +263,15 @@ def compare(
     pairings: dict[str, Pairing] = {"A": Pairing()}
     by_run: dict[tuple[str, str], PairedScores] = {}
     small: dict[str, set[str]] = {}
+    warnings: dict[str, None] = {}
     notes: dict[str, None] = {}
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
             pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
-        notes.update(dict.fromkeys(f"A and {letter}: {text}" for text in differences))
+        for texts, of in ((warnings, differences.warnings), (notes, differences.notes)):
+            texts.update(dict.fromkeys(f"A and {letter}: {text}" for text in of))
         for pair in pairs:
             if isinstance(pair, PairedScores):
                 pairings[letter] = pair.pairing
@@ -294,12 +304,25 @@ def compare(
             for line in _corrected(lines, correction)
         ),
         slices=_corrected(sliced, correction),
+        warnings=tuple(warnings),
         notes=tuple(notes),
         correction=correction,
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
         all_runs=_compare_all(runs, pairings, lines, settings) if ranked else {},
     )
+
+
+def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None:
+    """Raise ConfigError unless human labels can correct the differences of these runs."""
+    if stopped:
+        raise ConfigError("human labels can't correct the difference of a run that its own gate stopped")
+    if any(run.trials > 1 for run in runs):
+        raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
+    if unpaired:
+        raise ConfigError(
+            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
+        )
 
 
 class _Settings:
@@ -309,7 +332,8 @@ class _Settings:
         self.missing: Missing = missing
         self.confidence = confidence
         self._by_setting = {
-            name: _by_scorer(run, name, value) for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
+            name: setting_by_scorer(run, name, value)
+            for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
         }
 
     def of(self, info: ScorerInfo) -> dict[str, float | None]:
@@ -317,7 +341,7 @@ class _Settings:
         return {name: of_scorers.get(info.signature) for name, of_scorers in self._by_setting.items()}
 
 
-def _by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
+def setting_by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
     """A setting by the scorers' signatures. Raises ConfigError for values outside the scale."""
     if value is None:
         return {}
@@ -337,44 +361,35 @@ def _compare_scorer(
     from evalstone.stats.comparison import biggest_changes, compare_pairs  # noqa: PLC0415 - numpy
     from evalstone.stats.unpaired import compare_unpaired  # noqa: PLC0415 - numpy
 
-    info, confidence = pair.info, settings.confidence
+    info, confidence, columns = pair.info, settings.confidence, pair.columns
+    options: dict[str, Any] = {
+        "scale": info.scale,
+        "confidence": confidence,
+        "lower_is_better": info.lower_is_better,
+    }
     if isinstance(pair, UnpairedScores):
-        unpaired = compare_unpaired(
-            **pair.columns, scale=info.scale, confidence=confidence, lower_is_better=info.lower_is_better
-        )
+        unpaired = compare_unpaired(**columns, **options)
         if unpaired is not None:
-            yield ScorerComparison(pair.title, info, "A", letter, pair.info_b, unpaired, unpaired.p_value, confidence)
+            yield ScorerComparison(
+                pair.title,
+                info,
+                "A",
+                letter,
+                pair.info_b,
+                unpaired,
+                unpaired.p_value,
+                confidence,
+                without=_without(*columns["ends"]),
+            )
         return
-    used = settings.of(info)
-    _check_changes(pair.title, pair.known, used[LARGEST_CHANGE])
-    open_pairs = pair.open
-    columns: tuple[Sequence[Any], ...] = (
-        [*pair.a, *open_pairs.a],
-        [*pair.b, *open_pairs.b],
-        [*((x, x) for x in pair.a), *open_pairs.ends_a],
-        [*((x, x) for x in pair.b), *open_pairs.ends_b],
-    )
-    if (places := pair.places) is not None:
-        order = sorted(range(len(columns[0])), key=[places[name] for name in pair.all_samples].__getitem__)
-        columns = tuple([column[place] for place in order] for column in columns)
-    result = compare_pairs(
-        columns[0],
-        columns[1],
-        scale=info.scale,
-        confidence=confidence,
-        groups=pair.groups and (*pair.groups, *(open_pairs.groups or ())),
-        weights=pair.weights and (*pair.weights, *(open_pairs.weights or ())),
-        lower_is_better=info.lower_is_better,
-        ends=(columns[2], columns[3]),
-        max_change=used[LARGEST_CHANGE],
-        margin=used[MARGIN],
-        stopped=places is not None,
-    )
+    used, known = settings.of(info), pair.known
+    rows = known.rows
+    check_changes(pair.title, rows, used[LARGEST_CHANGE])
+    result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
-        names, before, after = zip(*pair.known, strict=True)
         changes = tuple(
-            Change(names[index], before[index], after[index], pair.pairing.in_second(names[index]))
-            for index in biggest_changes(before, after, MAX_CHANGES)
+            Change(*rows[place], pair.pairing.in_second(rows[place][0]))
+            for place in biggest_changes(known.a, known.b, MAX_CHANGES)
         )
         yield ScorerComparison(
             pair.title,
@@ -386,12 +401,19 @@ def _compare_scorer(
             result.p_value,
             confidence,
             pair.unpaired,
+            _without(*columns["ends"]),
             changes=changes,
             adjusted_equivalence=None if result.equivalence is None else result.equivalence.p_value,
         )
 
 
-def _check_changes(
+def _without(a: Sequence[Ends], b: Sequence[Ends]) -> tuple[int, int]:
+    """The number of open scores in each of two runs."""
+    in_a, in_b = (sum(low != high for low, high in ends) for ends in (a, b))
+    return in_a, in_b
+
+
+def check_changes(
     title: str, changes: Iterable[tuple[str, float, float]], most: float | None, *, times: int = 1
 ) -> None:
     """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
@@ -421,7 +443,7 @@ def _with_detectable(
     tests: the number of comparisons that p-values are corrected for; without a correction, 1.
     """
     pair = pairs.get((line.b, line.info.signature))
-    if pair is None or pair.weights is not None or pair.places is not None or line.verdict != "inconclusive":
+    if pair is None or pair.weights is not None or pair.stopped or line.verdict != "inconclusive":
         return line
     from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
     from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
@@ -429,11 +451,12 @@ def _with_detectable(
     result = line.result
     if not isinstance(result, Paired) or result.missing:
         return line
+    known = pair.known
     pilot = Pilot.of(
-        [after - before for before, after in zip(pair.a, pair.b, strict=True)],
+        [after - before for before, after in zip(known.a, known.b, strict=True)],
         scale=result.max_change or line.info.scale,
         pass_fail=result.mcnemar is not None,
-        groups=pair.groups,
+        groups=known.groups,
     )
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
@@ -464,7 +487,7 @@ def _corrected_difference(
 ) -> CorrectedDifference:
     from evalstone.stats.ppi import ppi_difference  # noqa: PLC0415 - numpy
 
-    arguments = labeled_pairs(pair, labels, same)
+    arguments = labeled_pairs(pair.known, pair.pairing, labels, same)
     result = ppi_difference(**arguments, scale=pair.info.scale, confidence=confidence)
     if result is None:
         raise ConfigError(f"{pair.title}: no sample was scored in both runs")
@@ -523,7 +546,7 @@ def _compare_all(
         for one, other in itertools.combinations([*columns][1:], 2):
             both = zip(common, columns[one], columns[other], strict=True)
             known = [(name, x, y) for name, x, y in both if x is not None and y is not None]
-            _check_changes(title, known, largest_change, times=2)
+            check_changes(title, known, largest_change, times=2)
         groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
         result = compare_many(
             columns,
@@ -533,6 +556,7 @@ def _compare_all(
             weights=weight_column(common, scores["A"].weight_of),
             lower_is_better=info.lower_is_better,
             ends={letter: [of.ends_of(sample) for sample in common] for letter, of in scores.items()},
+            undefined={letter: [sample in of.undefined for sample in common] for letter, of in scores.items()},
             max_change=largest_change,
         )
         if result is not None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import (
     aligned,
+    by_text,
     count,
     digits_for,
     limits,
@@ -15,15 +16,19 @@ from evalstone._core.display import (
     p_value,
     sentence,
     signed,
+    tests_used,
     visible,
 )
 from evalstone._core.terms import term
+from evalstone.results.human_labels import judged_only
 from evalstone.results.run import sample_notes
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ComparisonVerdict, ScorerComparison
+    from evalstone.results.human_labels import CorrectedDifference
     from evalstone.results.run import OfScorer
     from evalstone.stats.comparison import Comparison as PairedComparison
+    from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.unpaired import UnpairedComparison
 
 VERDICTS: Mapping[ComparisonVerdict, str] = {
@@ -39,17 +44,15 @@ def comparison_text(comparison: Comparison) -> str:
     lines = [
         f"{letter}: {comparison.names.get(letter) or run.id}: {run.title}" for letter, run in comparison.runs.items()
     ]
+    lines += map(sentence, comparison.warnings)
     for name in [*comparison.runs][1:]:
         lines += ["", *aligned(list(_rows(comparison, name)), words=("scorer", "slice", "verdict"), drop_empty=True)]
-    corrected = f"p is {comparison.correction_text}"
-    paired = any(_paired(line.result) is not None for line in comparison.scorers)
-    how = "Differences are paired by sample" if paired or not comparison.scorers else "Runs are compared as independent"
-    notes = [sentence(note) for note in comparison.notes]
-    for line in comparison.scorers:
-        title = line.title if len(comparison.runs) == 2 else f"{line.title}, {line.a} and {line.b}"
-        notes += [f"{title}: {text}" for text in about_samples(line)]
-    notes += ranks_text(comparison)
-    return visible("\n".join([*lines, "", f"{how}: each run minus A; {corrected}.", *notes]))
+        if people := [line for line in comparison.corrected if line.b == name]:
+            header = people_header(people)
+            words = "scorer", "labeled", "verdict"
+            lines += ["", *aligned([header, *map(people_cells, people)], words=words)]
+    notes = [*comparison_notes(comparison), *([slices_text(comparison)] if comparison.slices else [])]
+    return visible("\n".join([*lines, "", *notes]))
 
 
 def _rows(comparison: Comparison, name: str) -> Iterator[Sequence[str]]:
@@ -60,6 +63,92 @@ def _rows(comparison: Comparison, name: str) -> Iterator[Sequence[str]]:
             where = f"{line.field}={line.key}" if line.field else ""
             p, verdict = p_value(line.adjusted_p_value), VERDICTS[line.verdict]
             yield line.title, where, sizes(line.result), *difference(line, line.result), p, wins(line), verdict
+
+
+def people_header(lines: Sequence[CorrectedDifference]) -> tuple[str, ...]:
+    """The columns of `people_cells`."""
+    return "scorer", "judge only", "corrected", f"{100 * lines[0].confidence:g}% CI", "p", "labeled", "verdict"
+
+
+def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
+    """The difference according to human labels, next to that of the judge's scores."""
+    result, digits = line.result, digits_for(line.info.scale)
+    raw, estimate = result.raw, result.estimate
+    return (
+        line.title,
+        "-" if raw is None else signed(raw.mean, digits),
+        "-" if estimate is None else signed(estimate.mean, digits),
+        "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True),
+        "-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value),
+        f"{result.labeled:,} of {result.n:,}",
+        VERDICTS[line.verdict] if estimate is not None else "too few labels",
+    )
+
+
+def comparison_notes(comparison: Comparison) -> Iterator[str]:
+    """How p-values are computed, what else differs between the runs, and what is missing or small."""
+    paired = [(line, result) for line in comparison.scorers if (result := _paired(line.result)) is not None]
+    changed = [line for line, result in paired if result.ties < result.n]
+    tests: dict[str, dict[str, None]] = {}
+    for line in changed or comparison.scorers:
+        tests.setdefault(line.result.test.name, {})[line.title] = None
+    p = f"{tests_used(tests)}; {comparison.correction_text}"
+    if paired or not comparison.scorers:
+        yield f"Differences are paired by sample: each run minus A. p: {p}."
+    else:
+        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
+    yield from map(sentence, comparison.notes)
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs. They must be a random selection; equal outputs need none."
+        )
+        yield from (
+            f"{_titled(comparison, line)}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    labeled = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in labeled for line in judged):
+        weighted = any(line.result.difference.effective is not None for line in judged)
+        correct = f"; {term('labels', ...)} corrects them" if paired and not weighted else ""
+        yield f"This compares the judge's means, not what people would say{correct}."
+    yield from ranks_text(comparison)
+    if any(result.difference.effective is not None for _, result in paired):
+        yield "Means are weighted; wins, ties and losses are counts."
+    about = ((_titled(comparison, line), text) for line in comparison.scorers for text in about_samples(line))
+    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
+
+
+def slices_text(comparison: Comparison) -> str:
+    """How the p-values and intervals of slices are to be read."""
+    return (
+        f"Slices: p is {comparison.slice_correction_text}. Each interval is that of its slice alone: of many slices, "
+        "some intervals miss the true difference."
+    )
+
+
+def _titled(comparison: Comparison, line: ScorerComparison | CorrectedDifference) -> str:
+    """The scorer, and the runs if there are more than two."""
+    return line.title if len(comparison.runs) == 2 else f"{line.title}, {line.a} and {line.b}"
+
+
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """Whether labels are missing, and how much more labels would help."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
+
+
+def more_labels(result: PPIEstimate, scale: float) -> str:
+    """How much twice as many labels would narrow the interval; "" if it is unknown, or all samples are labeled."""
+    if result.doubled is None or result.estimate is None:
+        return ""
+    low, high, digits = result.estimate.low or 0.0, result.estimate.high or 0.0, digits_for(scale)
+    now, then = number((high - low) / 2, digits), number(result.doubled, digits)
+    return f"about {count(result.labeled, 'more label')} would narrow ± {now} to ± {then}"
 
 
 def sizes(result: PairedComparison | UnpairedComparison) -> str:
@@ -82,7 +171,8 @@ def about_samples(line: ScorerComparison) -> Iterator[str]:
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
     if line.result.missing:
-        open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are"
+        where = listed(f"{number:,} in {name}" for name, number in zip((line.a, line.b), line.without, strict=True))
+        open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are ({where})"
         leaving = f"{term('missing', 'ignore')} leaves them out, as if they were missing at random"
         yield f"p and the interval hold whatever {open_changes}; {leaving}."
     paired = _paired(line.result)
@@ -100,10 +190,12 @@ def _about_declared(line: ScorerComparison, result: PairedComparison) -> Iterato
     if result.max_change is not None:
         yield f"p and the interval hold if no sample's score can change by more than {result.max_change:g}."
     if line.adjusted_equivalence is not None and result.margin is not None:
-        shown = "equivalent: the means" if line.verdict == "equivalent" else "not shown to"
+        equivalent = line.verdict == "equivalent"
+        within = f"the means {'differ by less than' if equivalent else 'may differ by'} {result.margin:g}"
+        shown = f"equivalent: {within}" if equivalent else f"not shown to be equivalent: {within} or more"
         p = p_value(line.adjusted_equivalence)
         tests = f"p {p if p.startswith('<') else f'= {p}'}, two one-sided tests"
-        yield f"{shown} differ by less than {result.margin:g} ({tests})."
+        yield f"{shown} ({tests})."
 
 
 def ranks_text(comparison: Comparison) -> Iterator[str]:

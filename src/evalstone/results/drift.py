@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import aligned, count, p_value, visible
+from evalstone._core.display import aligned, by_text, count, p_value, percent, tests_used, visible
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.results.comparable_runs import pair_runs
@@ -18,7 +18,7 @@ from evalstone.results.comparison_text import difference, left_out
 from evalstone.results.entries import comparable
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
-from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.run import OfScorer, Run, result_for, sample_notes
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -67,17 +67,21 @@ class DriftResult:
     def __repr__(self) -> str:
         return f"<DriftResult of {self.before.id} and {self.now.id}: {count(len(self.scorers), 'scorer')}>"
 
+    @property
+    def confidence(self) -> float:
+        """The confidence level of intervals and verdicts."""
+        return next((one.drift.comparison.difference.confidence for one in self.scorers), 0.95)
+
     def __str__(self) -> str:
         """The table of scorers, with the mean before and now, the change, its interval, and the verdict."""
         rows: list[tuple[str, ...]] = []
         for line in self.scorers:
             result, p = line.drift.comparison, p_value(line.drift.adjusted_p_value)
-            rows.append((line.title, f"{result.n:,}", *difference(line, result), p, line.drift.verdict))
-        confidence = next((line.drift.comparison.difference.confidence for line in self.scorers), 0.95)
-        header = "scorer", "n", "before", "now", "change", f"{100 * confidence:g}% CI", "p", "drift"
+            changed = percent(line.drift.changed.mean)
+            rows.append((line.title, f"{result.n:,}", *difference(line, result), p, changed, line.drift.verdict))
+        header = "scorer", "n", "before", "now", "change", f"{100 * self.confidence:g}% CI", "p", "changed", "drift"
         runs = f"before: {self.before.title}", f"now: {self.now.title}"
-        notes = [f"{one.title}: {left_out(one.unpaired, 'anchor')}" for one in self.scorers if one.unpaired]
-        lines = [*runs, "", *aligned([header, *rows], words=("scorer", "drift")), *([""] if notes else []), *notes]
+        lines = [*runs, "", *aligned([header, *rows], words=("scorer", "drift")), "", *drift_notes(self)]
         return visible("\n".join(lines))
 
     def to_dict(self) -> dict[str, Any]:
@@ -88,6 +92,35 @@ class DriftResult:
             "now": self.now.id,
             "scorers": to_jsonable(self.scorers),
         }
+
+
+def drift_notes(result: DriftResult) -> Iterator[str]:
+    """The tests, what the verdicts mean, and which anchors are left out or clustered."""
+    scorers, confidence = result.scorers, result.confidence
+    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in scorers)
+    adjusted = f", Holm-adjusted over {len(scorers)} scorers" if len(scorers) > 1 else ""
+    weighted = any(one.drift.comparison.difference.effective is not None for one in scorers)
+    tests: dict[str, list[str]] = {}
+    for one in scorers:
+        test = one.drift.test.name
+        if one.drift.comparison.difference.effective is not None:
+            test = "test of the weighted mean change"
+        elif test.startswith("Wilcoxon"):
+            test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
+        tests.setdefault(test, []).append(one.title)
+    yield (
+        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
+        f"Stable: the interval of the mean change is within ±{' or '.join(tolerances)}. Inconclusive: too few "
+        f"anchors to tell. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
+    )
+    about = ((one.title, text) for one in scorers for text in _about_anchors(one))
+    yield from by_text(about, len(scorers), "All scorers")
+
+
+def _about_anchors(one: ScorerDrift) -> Iterator[str]:
+    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
+    if one.unpaired:
+        yield left_out(one.unpaired, "anchor")
 
 
 def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
@@ -113,9 +146,10 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     pairs: list[PairedScores] = []
     drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
+        known = pair.known
         result = drift(
-            pair.a, pair.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance, groups=pair.groups,
-            weights=pair.weights,
+            known.a, known.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance, groups=known.groups,
+            weights=known.weights,
         )  # fmt: skip
         if result is not None:
             pairs.append(pair)

@@ -113,7 +113,8 @@ MAX_REQUESTS = Ending(
 )
 JUDGE_REFUSED = Ending(
     name="judge_refused",
-    cause="the judge's endpoint refuses the key or the model (HTTP 401; 403 or 404 for all questions), or redirects",
+    cause="the judge's endpoint refuses the key or the model (HTTP 401; 403 or 404 for all questions), wants "
+    "to be paid first (HTTP 402, or in words), or redirects",
     code=ExitCode.FAILURES,
     broken_off=True,
     kept=_FINISHED,
@@ -129,8 +130,8 @@ JUDGE_UNAVAILABLE = Ending(
 )
 TARGET_UNAVAILABLE = Ending(
     name="target_unavailable",
-    cause="the target refuses the first call (HTTP 401, 403, 404 or a redirect), fails on each of the first 10 samples "
-    "or can't be reached 10 times in a row",
+    cause="the target refuses the first call (HTTP 401, 403, 404 or a redirect; a model also for lack of credit), "
+    "fails on each of the first 10 samples or can't be reached 10 times in a row",
     code=ExitCode.FAILURES,
     broken_off=True,
     kept=_FINISHED,

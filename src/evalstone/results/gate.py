@@ -8,7 +8,7 @@ score counts as the worst in a test for a pass and as the best in a test for a f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -17,13 +17,15 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.comparable_runs import pair_runs, same_outputs
+from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
+from evalstone.results.gate_text import OF_BASELINE
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.missing_scores import Missing, check_missing, counts, pair_counts, undefined
+from evalstone.results.missing_scores import Missing, check_missing, counts, undefined
+from evalstone.results.paired_scores import KnownPairs
 from evalstone.results.run import Run
 from evalstone.results.scores import (
-    check_same_weights,
     group_labels,
     group_of,
     scores_by_sample,
@@ -112,6 +114,7 @@ def gate(
     alpha: float | None = 0.05,
     look: int = 1,
     missing: Missing = "worst",
+    max_change: BySetting = None,
     allow_mismatch: bool = False,
     labels: Mapping[str, Labels] | None = None,
     baseline_labels: Mapping[str, Labels] | None = None,
@@ -125,7 +128,7 @@ def gate(
     Args:
         run: the run.
         criteria: at least one criterion.
-        baseline: the run that `max_regression` is measured against.
+        baseline: the run that `max_regression` and `max_difference` are measured against.
         alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together. None compares
             the estimates with the thresholds, without a test. A check is then inconclusive only if missing scores could
             decide it, or all scores are missing. The result describes these samples only: a mean just above a threshold
@@ -135,6 +138,8 @@ def gate(
             the best in tests for a fail. "failed" does so for failures and missing answers of the judge, and leaves out
             samples with an undefined score. "ignore" leaves out all of them. For regressions, samples with an undefined
             score in both runs are always left out.
+        max_change: the largest possible change of a sample's score from the baseline, for all scorers that are compared
+            with it or by scorer, as for `compare`. Declare it before you look at the scores.
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
         labels: human scores of some of the run's samples by scorer and sample ID (`load_labels`). For these scorers,
             means and pass rates are corrected for the judge's errors before testing (`corrected`).
@@ -142,7 +147,8 @@ def gate(
 
     Raises:
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
-            fit its scorer, or alpha, look or missing is out of range.
+            fit its scorer, or alpha, look, missing or max_change is out of range.
+        DataError: a sample changes by more than `max_change`.
     """
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
@@ -162,14 +168,16 @@ def gate(
         )
     if not criteria.scorers:
         raise ConfigError(
-            "a gate needs a check: a minimum, a maximum, a maximum regression, a pass rate or a required scorer "
+            "a gate needs a check: a minimum, a maximum, a maximum regression or difference, a pass rate or a required "
+            "scorer "
             f"({', '.join(filter(None, map(term, (*CHECKS, 'require'))))})"
         )
     for check in CHECKS:
         values_by_scorer(getattr(criteria, check), lambda name: run[name].info, term(check))
+    largest = _largest_changes(run, criteria, max_change)
     notes = dict.fromkeys(_missing_scores(run, criteria, missing))
-    if criteria.max_regression and baseline is not None and baseline.ending.broken_off:
-        notes[f"the baseline was broken off ({baseline.stop_reason}), so that it shows no regression"] = None
+    if criteria.of_baseline and baseline is not None and baseline.ending.broken_off:
+        notes[f"the baseline was broken off ({baseline.stop_reason}), so that it shows no difference"] = None
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
     notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)))
@@ -178,17 +186,37 @@ def gate(
         which = "it" if len(unused) == 1 else "them"
         notes[f"the labels of {listed(unused)} are not used: no check of {which} was set"] = None
     checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
-    if criteria.max_regression:
+    if criteria.of_baseline:
         if baseline is None:
-            raise ConfigError(f"a maximum regression needs a run to measure it against: set {term('baseline', ...)}")
-        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours))
+            what = "regression" if criteria.max_regression else "difference"
+            raise ConfigError(f"a maximum {what} needs a run to measure it against: set {term('baseline', ...)}")
+        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours), largest)
     elif baseline is not None:
-        notes[f"the baseline is not used: no maximum regression ({term('max_regression')}) was set"] = None
+        checks_of = f"{term('max_regression')} or {term('max_difference')}"
+        notes[f"the baseline is not used: no maximum regression or difference ({checks_of}) was set"] = None
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
+
+
+def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
+    """The declared largest changes by the scorers' signatures.
+
+    Raises:
+        ConfigError: one is outside the scale, or of a scorer that isn't compared with a baseline.
+    """
+    compared = dict.fromkeys(run[name].info.signature for name in criteria.of_baseline)
+    if compared and not (max_change is None or isinstance(max_change, Mapping)):
+        max_change = dict.fromkeys((run.titles[signature] for signature in compared), max_change)
+    largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
+    for signature in largest:
+        if signature not in compared:
+            of = f"{term(LARGEST_CHANGE)} of {run.titles[signature]}"
+            checks = f"{term('max_regression')} or {term('max_difference')}"
+            raise ConfigError(f"{of} is for the difference from a baseline: set {checks}")
+    return largest
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
@@ -200,7 +228,7 @@ def _in_samples(decision: Decision, trials: int) -> Decision:
 def _undecided(decision: Decision, run: Run, baseline: Run | None) -> Decision:
     """The decision, inconclusive if its run or its baseline was broken off: which samples are scored then depends on
     what happened."""
-    runs = {"run": run, "baseline": baseline if decision.kind == "max_regression" else None}
+    runs = {"run": run, "baseline": baseline if decision.kind in OF_BASELINE else None}
     broken = next((name for name, one in runs.items() if one is not None and one.ending.broken_off), None)
     if broken is None:
         return decision
@@ -269,49 +297,52 @@ def _regression_checks(
     allow_mismatch: bool,
     notes: dict[str, None],
     labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
+    largest: Mapping[str, float],
 ) -> Iterator[Criterion]:
-    from evalstone.stats.gates import MaxRegression  # noqa: PLC0415 - numpy
+    from evalstone.stats.gates import MaxDifference, MaxRegression  # noqa: PLC0415 - numpy
 
-    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch)
-    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in differences))
     if run.trials != baseline.trials:
         raise ConfigError(
-            f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a regression "
-            "test needs the same number of trials in both"
+            f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a "
+            "comparison needs the same number of trials in both"
         )
+    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch, missing=missing, by_trial=True)
+    texts = (*differences.warnings, *differences.notes)
+    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in texts))
     by_scorer = {pair.info_b: pair for pair in pairs}
-    for name, margin in criteria.max_regression.items():
+    limits = (
+        ("regression", MaxRegression, criteria.max_regression),
+        ("difference", MaxDifference, criteria.max_difference),
+    )
+    for what, kind, name, margin in ((what, kind, *item) for what, kind, of in limits for item in of.items()):
         info = run[name].info
         pair = by_scorer.get(info)
         if pair is None:
-            raise ConfigError(f"maximum regression of {name}: no sample has a score in both runs")
+            raise ConfigError(f"maximum {what} of {name}: no sample has a score in both runs")
         ours, theirs = pair.pairing.renamed(_by_sample(run, info)), _by_sample(baseline, pair.info)
-        samples = [sample for sample in (theirs if run.drawn is None else ours) if sample in ours and sample in theirs]
-        if unpaired := len(ours) + len(theirs) - 2 * len(samples):
-            notes[f"{name}: the regression leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
-        samples = [sample for sample in samples if pair_counts(ours[sample], theirs[sample], missing)]
-        before, after = ([of[sample].value for sample in samples] for of in (theirs, ours))
-        groups = group_labels(samples, {**pair.pairing.renamed(group_of(ours.values())), **group_of(theirs.values())})
-        weights = pair.pairing.renamed(weight_of(ours.values()))
-        check_same_weights(samples, weight_of(theirs.values()), weights)
-        criterion = MaxRegression(
+        notes.update(dict.fromkeys(_missing_note(name, theirs.values(), run.trials, missing, " of the baseline")))
+        if unpaired := len(ours.keys() ^ theirs.keys()):
+            notes[f"{name}: the {what} leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
+        if (change := largest.get(info.signature)) is not None:
+            check_changes(name, pair.known.rows, change)
+            notes[f"{name}: the difference is tested as if no sample's score can change by more than {change:g}"] = None
+        criterion = kind(
             name,
-            after,
-            before,
+            pair.b,
+            pair.a,
             margin,
             info.scale,
             info.lower_is_better,
-            groups,
-            weight_column(samples, weights),
-            stopped=run.drawn is not None or baseline.drawn is not None,
+            pair.groups,
+            pair.weights,
+            stopped=pair.stopped,
+            max_change=change,
         )
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):
-            filled = [[0.0 if value is None else value for value in values] for values in (before, after)]
-            paired = replace(
-                pair, samples=tuple(samples), a=filled[0], b=filled[1], groups=groups, weights=criterion.weights
-            )
-            columns = labeled_pairs(paired, both, same_outputs(baseline, run, pair.pairing))
+            first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
+            paired = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
+            columns = labeled_pairs(paired, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
             criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 
@@ -409,11 +440,11 @@ def _uncorrected(
         tests = f"the {what} is of the judge's mean" if len(plain) == 1 else f"the {what}s are of the judge's means"
         correct = "" if weighted else _hint(term("labels", ...), "corrects that")
         yield f"{listed(plain)}: {tests}, not of what people would say{correct}"
-    pairs = [name for name in criteria.max_regression if name in judged]
+    pairs = [name for name in criteria.of_baseline if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
         both = " and ".join(filter(None, (term("labels", ...), term("baseline_labels", ...))))
         correct = "" if weighted else _hint(both, "correct it")
-        yield f"{listed(plain)}: the regression is the judge's, not what people would say{correct}"
+        yield f"{listed(plain)}: the difference from the baseline is the judge's, not what people would say{correct}"
 
 
 def _hint(settings: str, what: str) -> str:
@@ -436,23 +467,28 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
     elif run.stop_reason:
         yield f"the run stopped early ({run.stop_reason}); samples that it didn't reach are not tested"
     for name in criteria.tested:
-        records = [record for record in _by_sample(run, run[name].info).values() if record.value is None]
-        if not records:
-            continue
-        counted = sum(counts(record, missing) for record in records)
-        without = sum(map(undefined, records))
-        samples, verb = (
-            count(len(records), "sample" if run.trials == 1 else "answer") + " without a score",
-            "counts" if counted == 1 else "count",
-        )
-        worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
-        if missing == "ignore":
-            yield f"{name}: {samples} left out, as if the others stood for them; {term('missing', 'worst')} counts them"
-        elif missing == "failed" and without:
-            counting = f"{term('missing', 'worst')} counts them as well"
-            left_out = f"{without:,} for which it is undefined left out; {counting}"
-            yield f"{name}: of {samples}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
-        else:
-            option, which = ("failed", "those for which it is undefined") if without else ("ignore", "them")
-            leaving = f"{term('missing', option)} leaves {f'out {which}' if without else f'{which} out'}"
-            yield f"{name}: {samples} {worst}; {leaving}"
+        yield from _missing_note(name, _by_sample(run, run[name].info).values(), run.trials, missing)
+
+
+def _missing_note(name: str, records: Iterable[Record], trials: int, missing: Missing, of: str = "") -> Iterator[str]:
+    """A note on a scorer's records without a score, if there are some. of: whose they are, if not the run's."""
+    records = [record for record in records if record.value is None]
+    if not records:
+        return
+    counted = sum(counts(record, missing) for record in records)
+    without = sum(map(undefined, records))
+    samples, verb = (
+        f"{count(len(records), 'sample' if trials == 1 else 'answer')}{of} without a score",
+        "counts" if counted == 1 else "count",
+    )
+    worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
+    if missing == "ignore":
+        yield f"{name}: {samples} left out, as if the others stood for them; {term('missing', 'worst')} counts them"
+    elif missing == "failed" and without:
+        counting = f"{term('missing', 'worst')} counts them as well"
+        left_out = f"{without:,} for which it is undefined left out; {counting}"
+        yield f"{name}: of {samples}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
+    else:
+        option, which = ("failed", "those for which it is undefined") if without else ("ignore", "them")
+        leaving = f"{term('missing', option)} leaves {f'out {which}' if without else f'{which} out'}"
+        yield f"{name}: {samples} {worst}; {leaving}"

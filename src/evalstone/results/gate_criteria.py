@@ -10,7 +10,7 @@ from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.stats.intervals import check_number
 
-CHECKS = ("minimum", "maximum", "max_regression", "pass_rate")
+CHECKS = ("minimum", "maximum", "max_regression", "max_difference", "pass_rate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +28,9 @@ class GateCriteria:
     max_regression: Mapping[str, float] = field(default_factory=dict[str, float])
     """Scorer to the largest acceptable regression: how much worse than the baseline the mean may be, over the same
     samples (non-inferiority)."""
+    max_difference: Mapping[str, float] = field(default_factory=dict[str, float])
+    """Scorer to the largest acceptable difference from the baseline's mean in either direction, over the same samples
+    (equivalence)."""
     pass_rate: Mapping[str, tuple[float, float]] = field(default_factory=dict[str, "tuple[float, float]"])
     """Scorer to (score, share): at least this share of the samples must reach the score. If lower is better, they must
     not exceed it."""
@@ -63,7 +66,12 @@ class GateCriteria:
     @property
     def tested(self) -> tuple[str, ...]:
         """The scorers with a statistical test: those with any criterion other than `require`."""
-        return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.max_regression, *self.pass_rate)))
+        return tuple(dict.fromkeys((*self.minimum, *self.maximum, *self.of_baseline, *self.pass_rate)))
+
+    @property
+    def of_baseline(self) -> tuple[str, ...]:
+        """The scorers that are compared with a baseline."""
+        return tuple(dict.fromkeys((*self.max_regression, *self.max_difference)))
 
     @property
     def scorers(self) -> tuple[str, ...]:

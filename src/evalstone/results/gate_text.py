@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
@@ -24,6 +24,8 @@ UNTESTED = (
 )
 
 
+OF_BASELINE = ("max_regression", "max_difference")
+"""The kinds of checks of the difference from a baseline."""
 MISSES = ("check", "sample", "score", "reason")
 
 
@@ -45,15 +47,47 @@ def gate_text(gate: Gate) -> str:
     ]
     if misses:
         lines += ["", *aligned([MISSES, *misses], words=("check", "sample", "reason"))]
-    untested = gate.alpha is None and any(decision.kind != "require" for decision in gate.decisions)
-    notes = [*gate_notes(gate), *([UNTESTED] if untested else [])]
+    notes = gate_notes(gate)
     return visible("\n".join([*lines, *([""] if notes else []), *notes]))
 
 
 def gate_notes(gate: Gate) -> list[str]:
-    """The gate's notes as sentences. A scorer's name at the start is not capitalized."""
+    """The gate's notes, cautions and error rates as sentences. A scorer's name at the start is not capitalized."""
     scorers = tuple(line.info.name for line in gate.run.summary)
-    return [f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes]
+    decisions = gate.decisions
+    labels = (
+        "With labels, the estimate is of the score that people would give (prediction-powered inference). The labeled "
+        "samples must be a random selection."
+    )
+    return [
+        *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
+        *([labels] if any(decision.labeled is not None for decision in decisions) else []),
+        *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
+        *_cautions(decisions),
+        *_control(gate),
+    ]
+
+
+def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+    """The distinct cautions, each with its checks. That there is no score, the verdicts say."""
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution not in ("", NO_VALUES)):
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
+
+
+def _control(gate: Gate) -> Iterator[str]:
+    """The error rates that hold, or a note that nothing was tested."""
+    tested = [decision for decision in gate.decisions if decision.kind != "require"]
+    checks = "checks" if len(tested) == len(gate.decisions) else "tests"
+    if tested and gate.alpha is not None and gate.look_alpha is not None:
+        yield (
+            f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all {checks} and all looks together, "
+            f"the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail "
+            "(one-sided tests, corrected by Holm). Each limit is that of its test."
+        )
+    elif tested:
+        yield UNTESTED
+    if len(tested) < len(gate.decisions):
+        yield "Best score in all samples is not a statistical test: it describes only these samples."
 
 
 def limits_name(decisions: Sequence[Decision]) -> str:
@@ -64,7 +98,7 @@ def limits_name(decisions: Sequence[Decision]) -> str:
 
 def check_name(decision: Decision) -> str:
     """The name of a check."""
-    return f"{decision.name}, difference from baseline" if decision.kind == "max_regression" else decision.name
+    return f"{decision.name}, difference from baseline" if decision.kind in OF_BASELINE else decision.name
 
 
 def check_cells(decision: Decision) -> tuple[str, str, str, str]:
@@ -75,7 +109,7 @@ def check_cells(decision: Decision) -> tuple[str, str, str, str]:
     if decision.kind == "require":
         met = "-" if decision.estimate is None else f"{round(decision.estimate * decision.n):,} of {decision.n:,}"
         return met, "-", required(decision), f"{decision.n:,}"
-    show = {"max_regression": signed, "pass_rate": percent}.get(decision.kind, number)
+    show = {**dict.fromkeys(OF_BASELINE, signed), "pass_rate": percent}.get(decision.kind, number)
     estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
     certain = decision.p_pass is None and not decision.missing
     between = "-" if low is None or high is None or certain else f"{low} to {high}"
@@ -93,6 +127,8 @@ def required(decision: Decision) -> str:
     if decision.kind == "require":
         return "best score in all samples"
     side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
+    if decision.kind == "max_difference":
+        return f"within ±{number(threshold)}"
     if decision.kind == "max_regression":
         return f"{side} {signed(threshold)}"
     return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
@@ -106,7 +142,7 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     if decision.undecidable:
         return f"{mark}; {decision.undecidable}"
     if decision.p_pass is None:
-        missing = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
+        missing = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
         return missing if decision.missing else f"{mark}; no sample has a score"
     if decision.caution == NO_VALUES:
         return f"{mark}; no sample has a score"
@@ -122,7 +158,7 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
     needed = None if decision.labeled is not None else decision.more_samples
     more = None if needed is None else f"about {count(needed, 'more sample')}"
     if decision.missing:
-        without = f"{mark}; {count(decision.missing, 'sample')} without a score may decide it"
+        without = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
         return without if more is None else f"{without}, or {more}{later}"
     if more is None:
         return f"{mark}; the estimate is too close to the threshold to decide"

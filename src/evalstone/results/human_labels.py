@@ -25,7 +25,8 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.types import Sample, reaches
 
 if TYPE_CHECKING:
-    from evalstone.results.paired_scores import PairedScores
+    from evalstone.results.paired_scores import KnownPairs
+    from evalstone.results.pairing import Pairing
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
@@ -198,14 +199,17 @@ def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]
     return {"judged": judged, "human": human, "strata": strata, "groups": scores.groups}
 
 
-def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Collection[str]) -> dict[str, Any]:
+def labeled_pairs(
+    pairs: KnownPairs, pairing: Pairing, labels: tuple[Labels, Labels], same: Collection[str]
+) -> dict[str, Any]:
     """A scorer's values in two runs with labels, strata and groups: arguments of `ppi_difference`.
 
     Labeled samples were chosen at random within the strata of the run that they were chosen for. If each run has labels
     of its own, the strata are the pairs of both runs' strata.
 
     Args:
-        pair: the values.
+        pairs: the values.
+        pairing: which sample of the second run is which sample of the first.
         labels: the labels of the first run's outputs, and those of the second's, each by the sample's ID in that run.
         same: the ids in the first run of the samples whose outputs are the same in both runs.
 
@@ -214,17 +218,17 @@ def labeled_pairs(pair: PairedScores, labels: tuple[Labels, Labels], same: Colle
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
-    if pair.weights is not None:
-        refuse_weights(zip(pair.samples, pair.weights, strict=True), CORRECTION)
-    is_same = [name in same for name in pair.samples]
-    human = tuple([of.get(name) for name in pair.samples] for of in (labels[0], pair.pairing.renamed(labels[1])))
-    strata: Sequence[Hashable] = score_strata(pair.a)
+    if pairs.weights is not None:
+        refuse_weights(zip(pairs.samples, pairs.weights, strict=True), CORRECTION)
+    is_same = [name in same for name in pairs.samples]
+    human = tuple([of.get(name) for name in pairs.samples] for of in (labels[0], pairing.renamed(labels[1])))
+    strata: Sequence[Hashable] = score_strata(pairs.a)
     changed = [both for both, equal in zip(zip(*human, strict=True), is_same, strict=True) if not equal]
     if any(before is not None and after is None for before, after in changed):
-        second = score_strata(pair.b)
+        second = score_strata(pairs.b)
         second_only = any(before is None and after is not None for before, after in changed)
         strata = tuple(zip(strata, second, strict=True)) if second_only else second
-    return {"judged": (pair.a, pair.b), "human": human, "same": is_same, "strata": strata, "groups": pair.groups}
+    return {"judged": (pairs.a, pairs.b), "human": human, "same": is_same, "strata": strata, "groups": pairs.groups}
 
 
 def _refuse_weights(scores: Scores) -> None:

@@ -277,7 +277,7 @@ def _raw_rows(source: Any) -> Iterable[tuple[str, Any]]:
         if path == Path("-"):
             return standard_input()
         file = find(path)
-        return _by_id(file.rows()) if file.kind == ".json" else file.rows()
+        return _by_id(file.rows(by_id=True)) if file.kind == ".json" else file.rows()
     if is_table(source):
         return table_rows(source)
     if isinstance(source, Mapping):

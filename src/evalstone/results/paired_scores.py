@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, cast
 
 from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
@@ -18,18 +18,22 @@ from evalstone.stats.intervals import Ends
 
 
 @dataclass(frozen=True)
-class OpenPairs:
-    """The samples of two runs whose change is open, because a score is missing: in one run, in both, or in a trial."""
+class KnownPairs:
+    """The samples with a score in both runs; with trials, in at least one trial of each run."""
 
-    samples: Sequence[str] = ()
-    a: Sequence[float | None] = ()
-    """The values in the first run; None without a score in any trial."""
-    b: Sequence[float | None] = ()
-    ends_a: Sequence[Ends] = ()
-    """The lowest and the highest possible values in the first run."""
-    ends_b: Sequence[Ends] = ()
-    groups: Sequence[str] | None = None
-    weights: Sequence[float] | None = None
+    samples: Sequence[str]
+    """Their ids in the first run."""
+    a: Sequence[float]
+    """The values in the first run."""
+    b: Sequence[float]
+    """The values in the second run."""
+    groups: Sequence[str] | None
+    weights: Sequence[float] | None
+
+    @property
+    def rows(self) -> Sequence[tuple[str, float, float]]:
+        """The id and both values of each sample."""
+        return list(zip(self.samples, self.a, self.b, strict=True))
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,15 @@ class PairedScores(OfScorer):
     info_b: ScorerInfo
     """The scorer in the second run."""
     samples: Sequence[str]
-    """The ids of the samples with a score in both runs."""
-    a: Sequence[float]
-    """The values in the first run."""
-    b: Sequence[float]
+    """The ids of the samples with a score in both runs, and of those whose missing scores count in tests."""
+    a: Sequence[float | None]
+    """The values in the first run; None without a score in any trial."""
+    b: Sequence[float | None]
     """The values in the second run."""
+    ends_a: Mapping[str, Ends]
+    """By sample, the lowest and the highest possible value in the first run, if a score is missing, as of a trial."""
+    ends_b: Mapping[str, Ends]
+    """The same for the second run."""
     groups: Sequence[str] | None
     """The samples' groups. The first run's if both runs have one; None if neither has any."""
     weights: Sequence[float] | None
@@ -52,97 +60,101 @@ class PairedScores(OfScorer):
     """The number of samples with a score in only one of the runs that are left out."""
     pairing: Pairing
     """Which sample of the second run is which sample of the first."""
-    open: OpenPairs
-    """The samples whose change is open but counts in tests."""
-    places: Mapping[str, int] | None = None
-    """If a gate stopped one of the runs, the place of each sample in the order in which they were drawn."""
-
-    @property
-    def all_samples(self) -> Sequence[str]:
-        """The samples with a score in both runs, then those whose change is open."""
-        return [*self.samples, *self.open.samples]
+    stopped: bool
+    """Whether a gate stopped one of the runs. The samples are then in the order in which they were drawn."""
 
     @functools.cached_property
-    def known(self) -> Sequence[tuple[str, float, float]]:
-        """The samples with a score in both runs and their values; with trials, with one in at least one trial."""
-        open_pairs = zip(self.open.samples, self.open.a, self.open.b, strict=True)
-        partly = [(name, a, b) for name, a, b in open_pairs if a is not None and b is not None]
-        return [*zip(self.samples, self.a, self.b, strict=True), *partly]
+    def known(self) -> KnownPairs:
+        """The samples with a score in both runs."""
+        places = [place for place, pair in enumerate(zip(self.a, self.b, strict=True)) if None not in pair]
+        known = self._only(places)
+        a, b = (cast("Sequence[float]", values) for values in (known.a, known.b))
+        return KnownPairs(known.samples, a, b, known.groups, known.weights)
 
     @property
-    def known_groups(self) -> Sequence[str] | None:
-        """The groups of the samples in `known`; None if no sample has one."""
-        if self.groups is None:
-            return None
-        group_of = dict(zip(self.all_samples, (*self.groups, *(self.open.groups or ())), strict=True))
-        return [group_of[name] for name, _, _ in self.known]
+    def missing(self) -> int:
+        """The number of samples of which a score is missing: in one run, in both, or in a trial."""
+        return sum(name in self.ends_a or name in self.ends_b for name in self.samples)
 
     @property
     def units(self) -> int:
         """The number of independent units: samples with a score in both runs, or their groups."""
-        groups = self.known_groups
-        return len(self.known) if groups is None else len(set(groups))
+        known = self.known
+        return len(known.samples if known.groups is None else set(known.groups))
+
+    @property
+    def columns(self) -> dict[str, Any]:
+        """The arguments of `compare_pairs`."""
+        return {
+            "a": self.a,
+            "b": self.b,
+            "ends": tuple(
+                [ends.get(name, (value, value)) for name, value in zip(self.samples, values, strict=True)]
+                for ends, values in ((self.ends_a, self.a), (self.ends_b, self.b))
+            ),
+            "groups": self.groups,
+            "weights": self.weights,
+            "stopped": self.stopped,
+        }
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""
-        both = self, self.open
-        members: dict[str, tuple[list[int], list[int]]] = {}
-        for part, of in enumerate(both):
-            for index, sample in enumerate(of.samples):
-                members.setdefault(keys.get(sample, ABSENT), ([], []))[part].append(index)
-        for key, indexes in sorted(members.items(), key=lambda item: slice_order(item[0])):
-            columns, open_columns = (
-                {
-                    column: values and [values[index] for index in chosen]
-                    for column in ("samples", "a", "b", "ends_a", "ends_b", "groups", "weights")
-                    if (values := getattr(of, column, ())) != ()
-                }
-                for of, chosen in zip(both, indexes, strict=True)
-            )
-            yield key, replace(self, **columns, open=replace(self.open, **open_columns), unpaired=0)
+        members: dict[str, list[int]] = {}
+        for place, sample in enumerate(self.samples):
+            members.setdefault(keys.get(sample, ABSENT), []).append(place)
+        for key in sorted(members, key=slice_order):
+            yield key, replace(self._only(members[key]), unpaired=0)
+
+    def _only(self, places: Sequence[int]) -> PairedScores:
+        """The scores of the samples at these places."""
+        columns: dict[str, Any] = {
+            name: [values[place] for place in places]
+            for name in ("samples", "a", "b", "groups", "weights")
+            if (values := getattr(self, name)) is not None
+        }
+        return replace(self, **columns)
 
 
 def paired_scores(
-    a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: Pairing, missing: Missing
+    a: Run,
+    b: Run,
+    ours: ScorerInfo,
+    theirs: ScorerInfo,
+    pairing: Pairing,
+    missing: Missing,
+    *,
+    by_trial: bool = False,
 ) -> PairedScores:
-    """A scorer's values in two runs. missing: which samples without a score in one of the runs are kept."""
+    """A scorer's values in two runs.
+
+    missing: which samples without a score in one of the runs are kept. by_trial: whether trials are paired one by one;
+    otherwise, a sample has the mean of its trials.
+    """
     first, second = scores_by_sample(a, ours.signature, missing), scores_by_sample(b, theirs.signature, missing)
-    if max(a.trials, b.trials) > 1:
+    if max(a.trials, b.trials) > 1 and not by_trial:
         first, second = first.by_sample, second.by_sample
     second = pairing.scores(second)
     in_both = [name for name in first.sample_of if name in second.sample_of]
     if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
-        in_both = [name for name in in_both if name in order]
-    is_open = {name for name in in_both if name in first.ends or name in second.ends}
-    samples = tuple(name for name in in_both if name not in is_open)
-    counted = tuple(name for name in in_both if name in is_open - (first.undefined & second.undefined))
-    check_same_weights((*samples, *counted), first.weight_of, second.weight_of)
-    groups = group_labels((*samples, *counted), {**second.group_of, **first.group_of})
-    weights = weight_column((*samples, *counted), first.weight_of)
-    n = len(samples)
-
+        in_both = sorted(order.keys() & in_both, key=order.__getitem__)
+    undefined = first.undefined & second.undefined
+    samples = tuple(name for name in in_both if name not in undefined)
+    check_same_weights(samples, first.weight_of, second.weight_of)
+    one_score = [name for name in samples if (name in first.values) != (name in second.values)]
     return PairedScores(
         title=a.titles[ours.signature],
         info=ours,
         info_b=theirs,
         samples=samples,
-        a=array("d", (first.values[name] for name in samples)),
-        b=array("d", (second.values[name] for name in samples)),
-        groups=groups and groups[:n],
-        weights=weights and weights[:n],
-        unpaired=len(first.values.keys() ^ second.values.keys())
-        - sum((name in first.values) != (name in second.values) for name in counted),
+        a=[first.values.get(name) for name in samples],
+        b=[second.values.get(name) for name in samples],
+        ends_a=first.ends,
+        ends_b=second.ends,
+        groups=group_labels(samples, {**second.group_of, **first.group_of}),
+        weights=weight_column(samples, first.weight_of),
+        unpaired=len(first.values.keys() ^ second.values.keys()) - len(one_score),
         pairing=pairing,
-        open=OpenPairs(
-            samples=counted,
-            a=[first.values.get(name) for name in counted],
-            b=[second.values.get(name) for name in counted],
-            ends_a=[first.ends_of(name) for name in counted],
-            ends_b=[second.ends_of(name) for name in counted],
-            groups=groups and groups[n:],
-            weights=weights and weights[n:],
-        ),
-        places=order,
+        stopped=order is not None,
     )
 
 

@@ -173,10 +173,10 @@ def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
     from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
 
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]:
-        differences = [after - before for _, before, after in pair.known]
-        pass_fail = {value for _, *both in pair.known for value in both} <= {0.0, pair.info.scale}
-        missing = len(pair.open.samples)
-        yield _Pilot(pair.title, pair.info, differences, pair.known_groups, True, pass_fail, missing)
+        known = pair.known
+        differences = [after - before for before, after in zip(known.a, known.b, strict=True)]
+        pass_fail = {*known.a, *known.b} <= {0.0, pair.info.scale}
+        yield _Pilot(pair.title, pair.info, differences, known.groups, True, pass_fail, pair.missing)
 
 
 def detectable_note(run: Run) -> str:

@@ -19,6 +19,7 @@ from evalstone._core.display import (
     signed,
     visible,
 )
+from evalstone._core.terms import term
 from evalstone.results.agreement_slices import agreement_by_slice
 from evalstone.results.summary import scorer_titles
 
@@ -148,19 +149,46 @@ def affected(effect: Effect, scorer: AuditedScorer) -> str:
 
 def power_text(analysis: PowerAnalysis) -> str:
     """How many samples each scorer needs."""
-    header = ("scorer", "samples needed", "80% range", "pilot samples", "minimum detectable difference")
-    rows = [
-        (
-            one.title,
-            f"{one.plan.needed:,}",
-            f"{one.plan.needed_low:,} to {one.plan.needed_high:,}",
-            f"{one.plan.n:,}",
-            number(one.plan.detectable),
-        )
-        for one in analysis
-    ]
-    notes = [f"{one.title}: {one.plan.caution}." for one in analysis if one.plan.caution]
+    header, *rows = power_table(analysis)
     lead = f"To detect a true difference of {analysis.difference:g} with a power of {percent(analysis.power)}"
-    return visible(
-        "\n".join([lead, "", *aligned([header, *rows], words=("scorer",)), *([""] if notes else []), *notes])
-    )
+    return visible("\n".join([lead, "", *aligned([header, *rows], words=("scorer",)), "", *power_notes(analysis)]))
+
+
+def power_table(analysis: PowerAnalysis) -> list[tuple[str, ...]]:
+    """The header, and the plan of each scorer."""
+    return [
+        ("scorer", "samples needed", "80% range", "pilot samples", "std. deviation", "minimum detectable difference"),
+        *(
+            (
+                one.title,
+                f"{one.plan.needed:,}",
+                f"{one.plan.needed_low:,} to {one.plan.needed_high:,}",
+                f"{one.plan.n:,}",
+                number(one.plan.deviation),
+                number(one.plan.detectable),
+            )
+            for one in analysis
+        ),
+    ]
+
+
+def power_notes(analysis: PowerAnalysis) -> Iterator[str]:
+    """What the plan assumes, what it is for, and why to doubt it."""
+    if analysis.baseline is not None:
+        yield "Both runs score the same samples; the deviation is that of the differences between the two pilot runs."
+    else:
+        yield (
+            "Both runs score the same samples. Their scores are assumed to be uncorrelated, which usually gives far "
+            f"too many samples; add {term('baseline', ...)} with a second pilot run."
+        )
+    yield "80% range: contains the number that is actually needed in at least 80% of pilots."
+    tests: dict[str, list[str]] = {}
+    for one in analysis:
+        tests.setdefault(one.plan.test, []).append(one.title)
+    for test, titles in tests.items():
+        yield f"Planned for the {test}: {', '.join(titles)}."
+    for one in analysis:
+        if one.plan.groups is not None:
+            yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
+        if one.plan.caution:
+            yield f"{one.title}: {one.plan.caution}."

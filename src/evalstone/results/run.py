@@ -136,6 +136,11 @@ class Run:
             object.__setattr__(self, "ending", STOPPED)
 
     @property
+    def keeps_reasoning(self) -> bool | None:
+        """Whether the reasoning in front of outputs was scored; None if no output begins with any."""
+        return True if KEPT_REASONING in self.warnings else False if LEFT_OUT_REASONING in self.warnings else None
+
+    @property
     def trials(self) -> int:
         """How often the target answered each sample; 1 without a target."""
         return 1 if self.target is None else self.target.trials
@@ -441,12 +446,11 @@ class Run:
             yield sentence(CAUTION)
         yield from warning_notes(self)
         for line in self.summary:
-            if line.doubt:
-                yield f"{self.titles[line.info.signature]}: {line.doubt}"
-            if line.interval is not None and line.interval.effective is not None:
-                yield f"{self.titles[line.info.signature]}: {weighted_note(line.interval.effective, line.scored)}"
+            title = self.titles[line.info.signature]
+            for text in (*filter(None, (line.doubt,)), *score_notes(line, self.trials)):
+                yield f"{title}: {text}"
             for reason, times in line.reasons:
-                yield f"{self.titles[line.info.signature]}: {times:,} × {safe(reason)}"
+                yield f"{title}: {times:,} × {safe(reason)}"
         if self.corrections:
             yield self.corrections
         if self.target is not None and self.target.note:
@@ -456,9 +460,25 @@ class Run:
     def _rows(self) -> list[tuple[str, ...]]:
         return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
 
+    def _of_trials(self) -> tuple[list[tuple[str, ...]], list[str]]:
+        """The table of several trials, and what it says; empty for one trial."""
+        from evalstone.results.trial_text import (  # noqa: PLC0415 - few runs have several
+            trial_lead,
+            trial_notes,
+            trial_results,
+            trial_table,
+        )
+
+        if not (results := trial_results(self)):
+            return [], []
+        return trial_table(results), [*trial_lead(results), *trial_notes(self, results)]
+
     def __str__(self) -> str:
-        lines = aligned([HEADER, *self._rows()], words=("scorer",))
-        return visible("\n".join((self.title, "", *lines, "", *self._notes())))
+        lines = [self.title, "", *aligned([HEADER, *self._rows()], words=("scorer",))]
+        trials, notes = self._of_trials()
+        if trials:
+            lines += ["", *aligned(trials, words=("scorer",), drop_empty=True)]
+        return visible("\n".join((*lines, "", *notes, *self._notes())))
 
     def _repr_html_(self) -> str:
         """The summary table for notebooks."""
@@ -466,9 +486,14 @@ class Run:
         def row(tag: str, cells: Iterable[str]) -> str:
             return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in map(visible, cells)) + "</tr>"
 
-        body = "".join(row("td", cells) for cells in self._rows())
-        table = f"<table><thead>{row('th', HEADER)}</thead><tbody>{body}</tbody></table>"
-        return f"<p>{html.escape(visible(self.title))}</p>{table}<p>{'<br>'.join(map(html.escape, self._notes()))}</p>"
+        def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+            body = "".join(row("td", cells) for cells in rows)
+            return f"<table><thead>{row('th', header)}</thead><tbody>{body}</tbody></table>"
+
+        trials, notes = self._of_trials()
+        tables = table(HEADER, self._rows()) + (table(trials[0], trials[1:]) if trials else "")
+        shown = "<br>".join(map(html.escape, (*notes, *self._notes())))
+        return f"<p>{html.escape(visible(self.title))}</p>{tables}<p>{shown}</p>"
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
@@ -494,12 +519,15 @@ def _reasoning_notes(run: Run) -> Iterator[str]:
     """How many outputs begin with a model's reasoning, and whether it is scored."""
     for warning, scored in ((LEFT_OUT_REASONING, False), (KEPT_REASONING, True)):
         if times := run.warnings.get(warning):
-            hint = term("keep_reasoning", True)
-            how = f"is not scored ({hint} scores it)" if hint else "is not scored"
-            yield (
-                f"{count(times, 'output begins', 'outputs begin')} with a model's reasoning, such as <think>…</think>; "
-                f"it {'is scored as a part of the answer' if scored else how}."
-            )
+            yield reasoning_note(count(times, "output begins", "outputs begin"), scored=scored)
+
+
+def reasoning_note(outputs: str, *, scored: bool) -> str:
+    """That outputs begin with a model's reasoning, and whether it is scored. outputs: the beginning of the sentence."""
+    hint = term("keep_reasoning", True)
+    left_out = f"is not scored ({hint} scores it)" if hint else "is not scored"
+    how = "is scored as a part of the answer" if scored else left_out
+    return f"{outputs} with a model's reasoning, such as <think>…</think>; it {how}."
 
 
 def _citation_note(run: Run) -> Iterator[str]:
@@ -509,6 +537,21 @@ def _citation_note(run: Run) -> Iterator[str]:
             f"In {count(times, 'result')}, the judge cites a passage that has no word in common with a claim, although "
             "another passage has: see `citations` in the judge calls of the records. No verdict was changed."
         )
+
+
+def score_notes(line: ScorerSummary, trials: int) -> Iterator[str]:
+    """What the mean would be with the missing scores, clusters and weights, and why to doubt the interval."""
+    if line.bounds is not None:
+        missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
+        low, high = (number(bound, digits) for bound in line.bounds)
+        noun = "sample" if trials == 1 else "trial"
+        yield (
+            f"{missing:,} of {count(line.scored + missing, noun)} {'has' if missing == 1 else 'have'} no score; "
+            f"with {'it' if missing == 1 else 'them'}, the mean would be between {low} and {high}"
+        )
+    if line.interval is not None:
+        yield from sample_notes(line.interval, trials)
+        yield from filter(None, (line.interval.caution,))
 
 
 def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:

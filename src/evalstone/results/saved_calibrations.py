@@ -77,7 +77,9 @@ def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | Non
     return file
 
 
-def calibrations_for(judge: str, scorer: str, ledger: str | Path) -> tuple[Calibration, ...]:
+def calibrations_for(
+    judge: str, scorer: str, ledger: str | Path, keeps_reasoning: bool | None = None
+) -> tuple[Calibration, ...]:
     """The stored calibrations of a judge with a scorer, one for each set of labels, the best first.
 
     Usable ones come before unusable ones, then flawless ones before flawed ones, then later ones before earlier ones.
@@ -86,19 +88,24 @@ def calibrations_for(judge: str, scorer: str, ledger: str | Path) -> tuple[Calib
         judge: the judge's identity.
         scorer: the scorer's signature.
         ledger: a ledger's path or URL, or a folder of calibrations.
+        keeps_reasoning: whether the scores are of outputs with the reasoning in front of them; None if they have none.
+            Calibrations of the other kind of scores are left out.
 
     Raises:
         DataError: a file cannot be read as a calibration.
     """
     prefix = _file_name(judge, scorer, "").rpartition("-")[0]
     stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.scorer) == (judge, scorer)]
+    stored = [one for one in stored if {one.keeps_reasoning, keeps_reasoning} != {True, False}]
     stored.sort(key=lambda one: one.created, reverse=True)
     return tuple(sorted(stored, key=lambda one: (bool(one.unusable), bool(one.flaw))))
 
 
-def calibration_for(judge: str, scorer: str, ledger: str | Path) -> Calibration | None:
+def calibration_for(
+    judge: str, scorer: str, ledger: str | Path, keeps_reasoning: bool | None = None
+) -> Calibration | None:
     """The best stored calibration of a judge with a scorer, or None. Arguments and errors as for `calibrations_for`."""
-    return next(iter(calibrations_for(judge, scorer, ledger)), None)
+    return next(iter(calibrations_for(judge, scorer, ledger, keeps_reasoning)), None)
 
 
 def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration, ...]]:
@@ -108,7 +115,10 @@ def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration
         DataError: a file cannot be read as a calibration.
     """
     judged = [line.info.signature for line in run.summary if line.judges]
-    return {signature: calibrations_for(run.judge_of(signature), signature, ledger) for signature in judged}
+    return {
+        signature: calibrations_for(run.judge_of(signature), signature, ledger, run.keeps_reasoning)
+        for signature in judged
+    }
 
 
 def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:

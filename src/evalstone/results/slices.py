@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone._core.terms import term
@@ -53,6 +54,15 @@ class ScorerSlices(OfScorer):
     first. p-values are corrected (Holm) over all scorers and slices of the report."""
     weighted: bool = False
     """Whether samples have unequal weights, so that means are weighted."""
+
+    def __repr__(self) -> str:
+        return f"<ScorerSlices of {self.title}: {count(len(self.means), 'slice')}>"
+
+    def __str__(self) -> str:
+        """The table of slices that `evalstone report --slice-by` shows."""
+        from evalstone.results.slice_text import slices_of_run_text  # noqa: PLC0415 - only printing needs it
+
+        return slices_of_run_text(self)
 
 
 def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:

@@ -29,13 +29,22 @@ class Baseline:
         plan: The plan of the new run.
         scorers: The scorers that are compared.
         missing: How samples without a score count, as in `results.gate.gate`.
+        allow_mismatch: Accept a run whose judge, scorers or cases differ.
 
     Raises:
         ConfigError: The runs are not comparable, the baseline was stopped by its own gate, broken off or has several
             trials of each sample, or its samples are clustered or weighted.
     """
 
-    def __init__(self, run: Run, plan: Plan, scorers: Mapping[str, ScorerInfo], missing: Missing) -> None:
+    def __init__(
+        self,
+        run: Run,
+        plan: Plan,
+        scorers: Mapping[str, ScorerInfo],
+        missing: Missing,
+        *,
+        allow_mismatch: bool = False,
+    ) -> None:
         instead = "finish it (rerun its command without --gate)"
         if run.kind != "evaluation":
             raise ConfigError(f"the baseline {run.id} is part of a judge's {run.kind}, not an evaluation of outputs")
@@ -49,18 +58,19 @@ class Baseline:
                 "same number in both"
             )
         self._missing: Missing = missing
-        self._pairing = pairing_with_baseline(run, _planned(run, plan, scorers))
-        self.notes = self._pairing.notes
-        """What the samples are paired by, if not by ID."""
+        paired = pairing_with_baseline(run, _planned(run, plan, scorers), allow_mismatch=allow_mismatch)
+        self._pairing = paired.pairing
+        self.notes = paired.notes
+        """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
         self._records: dict[str, dict[str, Record]] = {signature: {} for signature in scorers}
         for record in run.records:
-            if record.scorer in self._records:
+            if (ours := paired.signatures.get(record.scorer)) is not None:
                 if record.group is not None:
                     raise ConfigError(
                         f"sample {record.sample!r} of the baseline is in group {record.group!r}: clustered samples "
                         "cannot be gated one by one; gate the finished run instead"
                     )
-                self._records[record.scorer][record.key] = record
+                self._records[ours][record.key] = record
         weights = ((record.key, record.weight) for of in self._records.values() for record in of.values())
         refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")
         self.unpaired = 0

@@ -52,6 +52,7 @@ class RunGate:
         alpha: The probability of a wrong pass, and of a wrong fail, over all criteria and all later gates on the run.
             This gate is the first look and uses `alpha_at_look(alpha, 1)`.
         missing: How samples without a score count, as in `results.gate.gate`.
+        allow_mismatch: Accept a baseline whose judge, scorers or cases differ.
 
     Raises:
         ConfigError: A threshold, a margin, a largest change, alpha or `missing` is invalid, samples are clustered or
@@ -69,6 +70,7 @@ class RunGate:
         max_change: Mapping[str, float] | None = None,
         alpha: float = 0.05,
         missing: Missing = "worst",
+        allow_mismatch: bool = False,
     ) -> None:
         check_missing(missing)
         margins, largest = max_regression or {}, max_change or {}
@@ -114,7 +116,7 @@ class RunGate:
             if baseline is None:
                 raise ConfigError("a maximum regression needs a run to measure it against: a baseline")
             compared = {info.signature: info for info in infos if info.signature in margins}
-            self.baseline = Baseline(baseline, plan, compared, missing)
+            self.baseline = Baseline(baseline, plan, compared, missing, allow_mismatch=allow_mismatch)
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]
         self._next = dict.fromkeys(self._watched, 0)

@@ -185,17 +185,17 @@ def compare_pairs(
     whole = all(np.all(np.isin(x, (0.0, scale))) for x in (before, after, *map(np.abs, either_end)))
     passes = whole and groups is None and weights is None and reach == scale and not stopped
     changed = mcnemar(wins, losses) if passes else None
-    sides = (
-        _Stopped(either_end, reach, confidence)
+    inference = (
+        _StoppedMeanDifference(either_end, reach, confidence)
         if stopped
-        else _Sides(either_end, reach, confidence, groups, weights, passes)
+        else _MeanDifference(either_end, reach, confidence, groups, weights, passes)
     )
     return Comparison(
         n=n,
         mean_a=weighted_average(own_weights, before.tolist()),
         mean_b=weighted_average(own_weights, after.tolist()),
-        difference=sides.interval(weighted_average(own_weights, d.tolist()), n, groups and _some(groups, known)),
-        test=sides.test,
+        difference=inference.interval(weighted_average(own_weights, d.tolist()), n, groups and _some(groups, known)),
+        test=inference.test,
         wins=wins,
         ties=n - wins - losses,
         losses=losses,
@@ -203,8 +203,8 @@ def compare_pairs(
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(_some(groups, known))),
         caution=_caution(d, changed),
-        missing=sides.missing,
-        equivalence=None if margin is None else sides.equivalence(margin),
+        missing=inference.missing,
+        equivalence=None if margin is None else inference.equivalence(margin),
         max_change=max_change,
         margin=margin,
     )
@@ -212,6 +212,10 @@ def compare_pairs(
 
 def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
     return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
+
+
+def _chosen(values: Sequence[T], chosen: Sequence[bool]) -> list[T]:
+    return list(itertools.compress(values, chosen))
 
 
 def _check_changes(d: Floats, known: Mask, reach: float) -> None:
@@ -239,7 +243,7 @@ def _lowest_and_highest(
     return lowest, highest
 
 
-class _Sides:
+class _MeanDifference:
     """Inference about the mean difference, with missing differences at their lowest and at their highest."""
 
     def __init__(
@@ -302,8 +306,8 @@ class _Sides:
         return PairedTest("two one-sided tests of the mean difference", p)
 
 
-class _Stopped:
-    """The same for pairs whose number depends on their scores, in the order in which they were drawn."""
+class _StoppedMeanDifference:
+    """`_MeanDifference` for pairs whose number depends on their scores, in the order in which they were drawn."""
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence
@@ -435,6 +439,7 @@ def compare_many(
     weights: Sequence[float] | None = None,
     lower_is_better: bool = False,
     ends: Mapping[str, Sequence[Ends]] | None = None,
+    undefined: Mapping[str, Sequence[bool]] | None = None,
     max_change: float | None = None,
     correction: Correction = "holm",
 ) -> ManyComparison | None:
@@ -443,6 +448,8 @@ def compare_many(
     Args:
         runs: Scores by run, of the same samples in the same order; two runs or more. None is a missing one.
         ends: By run, the lowest and the highest possible values, as for `compare_pairs`.
+        undefined: By run, whether a score is undefined, not missing. A sample is left out of the comparison of two runs
+            in which its score is undefined.
         max_change: The largest possible difference of a sample between the first run and another, in (0, scale]. Two
             other runs may differ by twice as much.
         correction: How to adjust the p-values of the pairs for multiple testing.
@@ -469,16 +476,19 @@ def compare_many(
     pairs: list[tuple[str, str, Comparison]] = []
     first = next(iter(runs))
     for a, b in itertools.combinations(runs, 2):
+        counted = [True] * known.size
+        if undefined is not None:
+            counted = [not (x and y) for x, y in zip(undefined[a], undefined[b], strict=True)]
         reach = max_change if max_change is None or a == first else min(2 * max_change, scale)
         pair = compare_pairs(
-            runs[a],
-            runs[b],
+            _chosen(runs[a], counted),
+            _chosen(runs[b], counted),
             scale=scale,
             confidence=confidence,
-            groups=groups,
-            weights=weights,
+            groups=groups and _chosen(groups, counted),
+            weights=weights and _chosen(weights, counted),
             lower_is_better=lower_is_better,
-            ends=(ends[a], ends[b]) if ends else None,
+            ends=(_chosen(ends[a], counted), _chosen(ends[b], counted)) if ends else None,
             max_change=reach,
         )
         if pair is not None:

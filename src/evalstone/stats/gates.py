@@ -14,19 +14,19 @@ simulated error rates.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
 
 from evalstone._core.display import count
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
 from evalstone.stats.comparison import differences
-from evalstone.stats.intervals import check_number, check_weights
+from evalstone.stats.intervals import check_number, check_reach, check_weights, exceeds
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
@@ -40,11 +40,9 @@ from evalstone.stats.weighted_mean import WeightedMean, effective_number
 from evalstone.types import reaches
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "pass_rate", "require"]
+Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
 POWER = 0.8
-SIMULATED: Mapping[int, float] = {8: 0.035, 30: 0.049, 100: 0.048, 300: 0.049}
-"""By number of samples, the largest rate of wrong passes at alpha = 0.05 over all populations of `bench/coverage.py`
-(gates) whose true mean is at the threshold. The worst cases are pass rates, for which it is computed exactly."""
+SIDES: tuple[Side, Side] = (1, -1)
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
 
@@ -101,9 +99,19 @@ class MaxRegression:
     """The strata within which samples were chosen for labeling at random."""
     same: Sequence[bool] | None = None
     """With human scores: whether both outputs are the same, by sample."""
+    max_change: float | None = None
+    """The largest possible |values - baseline| of a sample, in (0, scale]; None: the scale."""
 
 
-Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | PassRate
+class MaxDifference(MaxRegression):
+    """Equivalence: the mean differs from the baseline's by at most the margin, in either direction.
+
+    It passes if two one-sided tests reject a difference beyond each end, and fails if one of them, at half the error
+    rate, shows a difference beyond its end. Source: Schuirmann 1987.
+    """
+
+
+Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | MaxDifference | PassRate
 
 
 @dataclass(frozen=True)
@@ -128,10 +136,11 @@ class Decision:
     kind: Kind
     verdict: Verdict
     estimate: float | None
-    """The mean or pass rate; for max_regression, the mean difference from the baseline; for require, the share of
-    samples with the best score. None without values."""
+    """The mean or pass rate; for max_regression and max_difference, the mean difference from the baseline; for require,
+    the share of samples with the best score. None without values."""
     threshold: float
-    """What the estimate is compared with; for max_regression, -margin (margin if lower is better)."""
+    """What the estimate is compared with; for max_regression, -margin (margin if lower is better); for max_difference,
+    the margin, which the estimate must not exceed on either side."""
     low: float | None
     """The one-sided lower confidence limit at the error rate that Holm's method allots to this criterion. If the
     estimate must be at least the threshold, the criterion passes if low >= threshold; otherwise it fails if
@@ -190,8 +199,9 @@ def decide(
         One decision per criterion.
 
     Raises:
-        ConfigError: A threshold or margin is outside its range, or alpha is outside (0, 0.5).
-        DataError: Values are not finite numbers in [0, scale], or sequences of one criterion differ in length.
+        ConfigError: A threshold, a margin or a largest change is outside its range, or alpha is outside (0, 0.5).
+        DataError: Values are not finite numbers in [0, scale], a sample changes by more than the largest change, or
+            sequences of one criterion differ in length.
     """
     tests = [_test(criterion) for criterion in criteria]
     if alpha is None:
@@ -223,14 +233,6 @@ def alpha_at_look(alpha: float, look: int) -> float:
     """
     # Divided last, since 0.8 * 0.05 is 0.04000000000000001.
     return 4 * alpha / 5 if look == 1 else alpha / (5 * 2 ** (look - 1))
-
-
-def simulated_error(n: int) -> float:
-    """The largest simulated rate of wrong passes of one check at alpha = 0.05, with about n samples."""
-    sizes = sorted(SIMULATED)
-    around = {max((size for size in sizes if size <= n), default=sizes[0])}
-    around.add(min((size for size in sizes if size >= n), default=sizes[-1]))
-    return max(SIMULATED[size] for size in around)
 
 
 def overall(decisions: Sequence[Decision]) -> Verdict:
@@ -266,7 +268,8 @@ class Evidence:
 
 @dataclass(frozen=True)
 class _Test:
-    """A validated criterion. upward: it is met above the threshold. certain: no value can miss it."""
+    """A validated criterion. upward: it is met above the threshold. certain: no value can miss it. two_sided: it is
+    met between -threshold and the threshold."""
 
     name: str
     kind: Kind
@@ -275,11 +278,17 @@ class _Test:
     upward: bool
     certain: bool
     caution: str = ""
+    two_sided: bool = False
 
     def p_values(self) -> tuple[float, float]:
         """The p-values of "not met" and of "met"."""
         if self.evidence is None:
             return 1.0, 1.0
+        if self.two_sided:
+            margin, p_value = self.threshold, self.evidence.p_value
+            p_pass = max(p_value(-margin, 1), p_value(margin, -1))
+            p_fail = min(1.0, 2 * min(p_value(-margin, -1), p_value(margin, 1)))
+            return 0.0 if self.certain else p_pass, p_fail
         side: Side = 1 if self.upward else -1
         p_pass, p_fail = (self.evidence.p_value(self.threshold, s) for s in (side, -side))
         return 0.0 if self.certain else p_pass, p_fail
@@ -292,23 +301,31 @@ def _test(criterion: Criterion) -> _Test:
     if criterion.stopped and (groups is not None or criterion.weights is not None):
         raise ConfigError(f"{name}: values of a stopped run can't have groups or weights")
     if isinstance(criterion, MaxRegression):
-        check_number(f"{name}: the maximum regression", criterion.margin)
+        limit = f"{name}: the maximum {'difference' if isinstance(criterion, MaxDifference) else 'regression'}"
+        check_number(limit, criterion.margin)
         before_human, after_human = criterion.human or (None, None)
         same_length(
             values=criterion.values, baseline=criterion.baseline, same=criterion.same, human=after_human,
             human_baseline=before_human,
         )  # fmt: skip
         if not 0 <= criterion.margin <= scale:
-            raise ConfigError(f"{name}: the maximum regression must be in [0, {scale:g}], not {criterion.margin}")
+            raise ConfigError(f"{limit} must be in [0, {scale:g}], not {criterion.margin}")
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
-        lowest, highest = differences(before[1], after[0]), differences(before[0], after[1])
-        upward = not criterion.lower_is_better
-        threshold = -criterion.margin if upward else criterion.margin
-        test = _Test(name, "max_regression", threshold, None, upward, criterion.margin == scale)
+        check_reach(f"{name}: max_change", criterion.max_change, scale)
+        reach = scale if criterion.max_change is None else criterion.max_change
+        if criterion.margin >= reach != scale:
+            raise ConfigError(f"{limit} must be below max_change, {reach:g}")
+        lowest, highest = (
+            np.clip(_within(name, d, before, after, reach), -reach, reach)
+            for d in (differences(before[1], after[0]), differences(before[0], after[1]))
+        )
+        test = _difference_test(criterion)
         if criterion.human is not None:
+            if criterion.max_change is not None:
+                raise ConfigError(f"{name}: max_change is of the judge's scores, which human labels correct")
             return _corrected(test, criterion, [x is not None and y is not None for x, y in _pairs(criterion)])
-        return replace(test, evidence=_evidence(lowest, highest, -scale, scale, criterion))
+        return replace(test, evidence=_evidence(lowest, highest, -reach, reach, criterion))
     check_number(f"{name}: the threshold", criterion.threshold)
     same_length(values=criterion.values, human=criterion.human)
     if not 0 <= criterion.threshold <= scale:
@@ -321,6 +338,24 @@ def _test(criterion: Criterion) -> _Test:
     if criterion.human is not None:
         return _corrected(test, criterion, [value is not None for value in criterion.values])
     return replace(test, evidence=_evidence(*ends, 0.0, scale, criterion))
+
+
+def _difference_test(criterion: MaxRegression) -> _Test:
+    certain = criterion.margin == criterion.scale
+    if isinstance(criterion, MaxDifference):
+        return _Test(criterion.name, "max_difference", criterion.margin, None, False, certain, two_sided=True)
+    upward = not criterion.lower_is_better
+    threshold = -criterion.margin if upward else criterion.margin
+    return _Test(criterion.name, "max_regression", threshold, None, upward, certain)
+
+
+def _within(name: str, d: Floats, before: tuple[Floats, Floats], after: tuple[Floats, Floats], reach: float) -> Floats:
+    """The differences. Raises DataError if one of two known values is larger than the largest possible one."""
+    known = (before[0] == before[1]) & (after[0] == after[1])
+    for place in np.flatnonzero(known).tolist():
+        if exceeds(float(d[place]), reach):
+            raise DataError(f"{name}: max_change is {reach:g}, but sample {place} changes by {abs(d[place]):g}")
+    return d
 
 
 def _pairs(criterion: MaxRegression) -> list[tuple[float | None, float | None]]:
@@ -438,6 +473,10 @@ def _compared(test: _Test, scale: float) -> Decision:
     if test.evidence is None:
         return _decision(test, "inconclusive")
     ends = test.evidence.lowest.mean, test.evidence.highest.mean
+    if test.two_sided:
+        inside = [reaches(abs(end), test.threshold, scale, lower_is_better=True) for end in ends]
+        beyond = not any(inside) and ends[0] * ends[1] > 0
+        return _decision(test, "pass" if all(inside) else "fail" if beyond else "inconclusive", limits=ends)
     met = [reaches(end, test.threshold, scale, lower_is_better=not test.upward) for end in ends]
     return _decision(test, "pass" if all(met) else "inconclusive" if any(met) else "fail", limits=ends)
 
@@ -449,6 +488,8 @@ def _tested(
     low = high = more = labels = None
     if evidence is not None:
         for_low, for_high = alphas if test.upward else alphas[::-1]
+        if test.two_sided:
+            for_low = for_high = alphas[1] / 2 if verdict == "fail" else alphas[0]
         low, high = evidence.limit(for_low, 1), evidence.limit(for_high, -1)
         at = (alphas[0] * later, alphas[1] * later)
         if verdict == "inconclusive":
@@ -489,13 +530,24 @@ def _decision(
 
 def _more_samples(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
     """The further samples needed to show on which side of the threshold the mean is, at the current missing rate."""
-    side: Side = 1 if evidence.scored.mean > test.threshold else -1
-    known = evidence.lowest if side == 1 else evidence.highest
-    if not isinstance(known, BoundedMean):
-        return None
-    alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
-    more = more_units(known, test.threshold, side, alpha, power=POWER)
-    return None if more is None else max(1, math.ceil(more * (evidence.n + evidence.missing) / known.units))
+
+    def more(threshold: float, side: Side, alpha: float, power: float = POWER) -> int | None:
+        known = evidence.lowest if side == 1 else evidence.highest
+        if not isinstance(known, BoundedMean):
+            return None
+        units = more_units(known, threshold, side, alpha, power=power)
+        return None if units is None else max(1, math.ceil(units * (evidence.n + evidence.missing) / known.units))
+
+    mean, margin = evidence.scored.mean, test.threshold
+    if test.two_sided and abs(mean) <= margin:
+        # Each of the two tests may miss half as often.
+        above, below = (more(side * -margin, side, alphas[0], (1 + POWER) / 2) for side in SIDES)
+        return None if above is None or below is None else max(above, below)
+    if test.two_sided:
+        outward: Side = 1 if mean > 0 else -1
+        return more(outward * margin, outward, alphas[1] / 2)
+    side: Side = 1 if mean > test.threshold else -1
+    return more(test.threshold, side, alphas[0] if (side == 1) == test.upward else alphas[1])
 
 
 def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -> int | None:
@@ -503,9 +555,13 @@ def _more_labels(test: _Test, evidence: Evidence, alphas: tuple[float, float]) -
     scored, labeled = evidence.scored, evidence.labeled
     if labeled is None or evidence.missing or not isinstance(scored, CorrectedMean):
         return None
-    gap = abs(scored.mean - test.threshold)
-    side: Side = 1 if scored.mean > test.threshold else -1
-    alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
+    threshold = math.copysign(test.threshold, scored.mean) if test.two_sided else test.threshold
+    gap = abs(scored.mean - threshold)
+    side: Side = 1 if scored.mean > threshold else -1
+    if test.two_sided:
+        alpha = alphas[0] if abs(scored.mean) <= test.threshold else alphas[1] / 2
+    else:
+        alpha = alphas[0] if (side == 1) == test.upward else alphas[1]
     factor = 1 + NORMAL.inv_cdf(POWER) / -NORMAL.inv_cdf(alpha)
 
     def decides(labels: int) -> bool:

@@ -370,10 +370,10 @@ def plan_sample_size(
     caution = ""
     if difference > pilot.most:
         needed = high  # few changes say little about how many there will be
-    if difference > pilot.most:
         caution = (
             f"in the pilot, {percent(pilot.most / pilot.scale)} of the samples changed, which can't add up to a "
-            f"difference of {difference:g}: the plan allows for as many further changes as that needs"
+            f"difference of {difference:g}: the plan is the upper end of the range, with as many further changes as "
+            "that needs"
         )
     elif pilot.deviation == 0:
         caution = "the pilot's values don't vary: plan for the upper end of the range"

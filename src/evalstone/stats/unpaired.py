@@ -95,8 +95,8 @@ def compare_unpaired(
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    first = _Side.of("a", a, ends[0], groups[0], weights[0], scale=scale)
-    second = _Side.of("b", b, ends[1], groups[1], weights[1], scale=scale)
+    first = _RunMean.of("a", a, ends[0], groups[0], weights[0], scale=scale)
+    second = _RunMean.of("b", b, ends[1], groups[1], weights[1], scale=scale)
     if first is None or second is None:
         return None
     d, alpha = second.known.mean - first.known.mean, (1 - confidence) / 2
@@ -128,8 +128,8 @@ def compare_unpaired(
 
 
 @dataclass(frozen=True)
-class _Side:
-    """One run's scores."""
+class _RunMean:
+    """The mean of one run."""
 
     n: int
     """The number of scores."""
@@ -154,7 +154,7 @@ class _Side:
         weights: Sequence[float] | None,
         *,
         scale: float,
-    ) -> _Side | None:
+    ) -> _RunMean | None:
         """None without a score."""
         same_length(**{name: values, "groups": groups, "weights": weights, "ends": ends})
         check_weights(weights)

@@ -19,10 +19,12 @@ from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import conversation_in
+from evalstone.agents.formats.values import plain
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
 from evalstone.agents.messages import answer_text, answer_usage, system_prompt, usage_of
 from evalstone.agents.reasoning import answered_messages
-from evalstone.agents.transcripts import read_transcript
+from evalstone.agents.traces import spans_of
+from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, TargetError, unknown
@@ -47,18 +49,21 @@ class Answer:
 
     Raises:
         ConfigError: A field has the wrong type, or the state or the trace is not JSON data.
+        TargetError: There is neither an output nor a message, and the spans in `trace` are of a run that failed.
     """
 
     output: str | None = None
-    """The answer; by default, the assistant's last message after the last user message."""
+    """The answer; by default, the assistant's last message after the last user message, else that of the spans in
+    `trace`."""
     messages: Sequence[Message | Mapping[str, Any]] = ()
-    """The conversation with its tool calls: Message values, or messages of a known format."""
+    """The conversation with its tool calls: Message values, or messages of a known format. By default, those of the
+    spans in `trace`."""
     context: Sequence[str] | None = None
     """The retrieved passages, in order of retrieval; by default those in the messages, if they are of a format that has
-    some."""
+    some, else those of the spans in `trace`."""
     trajectory: Trajectory | None = None
-    """The steps that the agent or workflow took; plain data is accepted too. By default, those of the spans in `trace`,
-    if it has some of a known kind."""
+    """The steps that the agent or workflow took; plain data is accepted too. By default, those of the spans in
+    `trace`."""
     state: Any = None
     """The final state, for scorers of the outcome: JSON data."""
     instructions: str | None = None
@@ -66,13 +71,13 @@ class Answer:
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Any other data for scorers, added to the sample's: JSON data. It can't have `group`, `weight` and `target`."""
     usage: Usage = NO_USAGE
-    """Tokens, if known; by default those of the messages after the user's last one, if they have counts."""
+    """Tokens, if known; by default those of the messages after the user's last one, if they have counts, else those of
+    the spans in `trace`."""
     cost: float | None = None
-    """US dollars; None if unknown."""
+    """US dollars; by default that of the spans in `trace`; None if unknown."""
     trace: Any = None
-    """Anything to keep with the answer, such as its spans or the id of its trace: JSON data. Only steps are read from
-    spans. To score the messages and the passages in them too, return the spans alone, or pass the `messages` and
-    `context` of `read_transcript(spans)`."""
+    """Anything to keep with the answer, such as its spans or the id of its trace: JSON data, or objects of
+    OpenTelemetry's SDK. Spans of one request fill the fields that aren't given, as `read_transcript` reads them."""
     turns: Sequence[Sample] = ()
     """The turns of a conversation that the target held on its own, with their answers."""
 
@@ -103,7 +108,18 @@ class Answer:
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
-        self._read_steps()
+        if self.usage == NO_USAGE:
+            object.__setattr__(self, "usage", answer_usage(cast("Sequence[Message]", self.messages)))
+        if self.output is None:
+            object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
+        if isinstance(self.trace, Trajectory):
+            raise ConfigError("trace is a Trajectory; pass it as trajectory")
+        if self.trace is not None:
+            object.__setattr__(self, "trace", plain(self.trace))
+            self._read_trace()
+        if self.trajectory is not None:
+            steps = Trajectory.read(cast(object, self.trajectory))
+            object.__setattr__(self, "trajectory", Trajectory.read(_json("trajectory", steps)))
         self._check_metadata()
         for name in ("state", "trace", "metadata"):
             if getattr(self, name) is not None:
@@ -111,28 +127,15 @@ class Answer:
         if self.turns != ():
             sample = Sample(id="-", turns=self.turns)  # without an id, it would hash the whole conversation
             object.__setattr__(self, "turns", sample.turns)
-        if self.usage == NO_USAGE:
-            object.__setattr__(self, "usage", answer_usage(cast("Sequence[Message]", self.messages)))
-        if self.output is None:
-            object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
 
-    def _read_steps(self) -> None:
-        """Read the trajectory, or the spans of the trace."""
-        if isinstance(self.trace, Trajectory):
-            raise ConfigError("trace is a Trajectory; pass it as trajectory")
-        steps = self.trajectory
-        if steps is None and self.trace is not None:
-            from evalstone.agents.traces import trajectory_in  # noqa: PLC0415
-
-            try:
-                steps = trajectory_in(self.trace)
-                if steps is None and (spans := spans_in(self.trace)) is not None:
-                    steps = extract_trajectory_from_trace(spans)
-            except DataError as error:
-                raise ConfigError(f"the spans of the trace can't be read: {error}") from None
-        if steps is not None:
-            read = Trajectory.read(cast(object, steps))
-            object.__setattr__(self, "trajectory", Trajectory.read(_json("trajectory", read)))
+    def _read_trace(self) -> None:
+        """Fill the fields that were not given with what the spans of the trace say."""
+        said, failure = _said_in(self.trace)
+        if failure and self.output is None and not self.messages:
+            raise TargetError(failure)
+        for name, value in said.items():
+            if getattr(self, name) == getattr(_EMPTY, name):
+                object.__setattr__(self, name, value)
 
     def _check_metadata(self) -> None:
         metadata = cast(object, self.metadata)
@@ -292,14 +295,34 @@ def answer_of(value: object, by: str = "the target") -> Answer:
         raise DataError(f"{by} returned what is no answer: {_expected(entries) or 'output must be text'}")
     if transcript.error:
         raise TargetError(transcript.error)
-    return Answer(
-        output=transcript.output,
-        messages=transcript.messages,
-        context=transcript.context,
-        trajectory=transcript.trajectory,
-        usage=NO_USAGE if transcript.usage == usage_of(transcript.messages) else transcript.usage,
-        cost=transcript.cost,
-    )
+    return Answer(**_fields_of(transcript))
+
+
+def _fields_of(transcript: Transcript) -> dict[str, Any]:
+    """The fields of an answer that a transcript has."""
+    counted = transcript.usage == usage_of(transcript.messages)
+    return {
+        "output": transcript.output,
+        "messages": transcript.messages,
+        "context": transcript.context,
+        "trajectory": transcript.trajectory,
+        "usage": answer_usage(transcript.messages) if counted else transcript.usage,
+        "cost": transcript.cost,
+    }
+
+
+def _said_in(trace: object) -> tuple[dict[str, Any], str]:
+    """The fields of an answer that the spans in a trace have, and why the run failed; none for another trace, and for
+    spans of several requests."""
+    if (spans := spans_of(trace)) is not None:
+        with suppress(DataError, ConfigError, RecursionError):
+            transcript = read_transcript(spans)
+            return _fields_of(transcript), transcript.error
+    try:
+        rows = spans_in(trace)
+        return {} if rows is None else {"trajectory": extract_trajectory_from_trace(rows)}, ""
+    except DataError as error:
+        raise ConfigError(f"the spans of the trace can't be read: {error}") from None
 
 
 def _expected(entries: Mapping[str, Any]) -> str:

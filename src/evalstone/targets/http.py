@@ -35,6 +35,7 @@ from evalstone.models.catalog import PROVIDERS, url_parts
 from evalstone.models.limits import NO_LIMITS, shared
 from evalstone.models.model import HEADERS, PRICES
 from evalstone.models.prices import cost_of
+from evalstone.models.provider import CreditRefused
 from evalstone.models.refusals import refusal_in
 from evalstone.models.replies import (
     as_list,
@@ -239,6 +240,8 @@ class HTTPTarget(Target):
             return await endpoint.request(Call("POST", path, data, headers=observer().headers()))
         except RequestTimeout as error:
             raise TargetError(str(error)) from None
+        except CreditRefused as error:  # a service may say so about a sample, such as an order
+            raise TargetError(error.problem) from None
 
     def _read(self, content: bytes) -> Answer:
         """The answer in a reply. Raises TargetError if there is none."""

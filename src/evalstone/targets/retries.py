@@ -17,6 +17,7 @@ from evalstone.errors import (
     TargetUnreachable,
 )
 from evalstone.models.limits import Backoff, TransientError
+from evalstone.models.provider import CreditRefused
 
 T = TypeVar("T")
 CHECK = "check the address, and the key or the headers"
@@ -28,7 +29,7 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
 
     Raises:
         TargetUnreachable: There was no answer after all retries.
-        TargetRefused: The credentials, the address or the name of the model are wrong.
+        TargetRefused: The credentials, the address or the name of the model are wrong, or the account has no credit.
         TargetError: The request was rejected permanently, or the reply can't be read.
     """
     backoff, paid = Backoff(total_timeout), 0
@@ -51,5 +52,7 @@ async def with_retries(request: Callable[[], Awaitable[T]], *, total_timeout: fl
             # The cost of a request that timed out is unknown; other requests were not sent.
             unreachable = isinstance(error, ProviderTimeout) and error.cost is not None
             raise (TargetUnreachable if unreachable else TargetError)(str(error)) from None
+        except CreditRefused as error:
+            raise TargetRefused(str(error)) from None
         except (ConfigError, JudgeRefused) as error:
             raise TargetRefused(error.problem).advised(CHECK) from None

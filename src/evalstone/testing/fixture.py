@@ -25,6 +25,7 @@ from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
 from evalstone.report.samples import goodness, with_texts
+from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.gate_text import check_cells, check_name, required
@@ -242,6 +243,7 @@ class Evalstone:
         alpha: float | None = 0.05,
         look: int = 1,
         missing: Missing = "worst",
+        max_change: BySetting = None,
         allow_mismatch: bool = False,
         labels: Mapping[str, Labels] | None = None,
         baseline_labels: Mapping[str, Labels] | None = None,
@@ -252,7 +254,8 @@ class Evalstone:
         Args:
             run: The run.
             criteria: What it must meet.
-            baseline, alpha, look, missing, allow_mismatch, labels, baseline_labels: Those of `evalstone.gate`.
+            baseline, alpha, look, missing, max_change, allow_mismatch, labels, baseline_labels: Those of
+                `evalstone.gate`.
             inconclusive: What a test does whose samples don't decide it: "fail", "pass" or "skip". One in which a
                 scorer has no score, or scores failed and `missing` doesn't ignore them, fails.
 
@@ -275,6 +278,7 @@ class Evalstone:
                 alpha=alpha,
                 look=look,
                 missing=missing,
+                max_change=max_change,
                 allow_mismatch=allow_mismatch,
                 labels=labels,
                 baseline_labels=baseline_labels,

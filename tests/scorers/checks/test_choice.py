@@ -62,6 +62,8 @@ from tests.fakes import outcome_of, score_of
         "Die Antwort ist B.",
         "A: wrong. B: right. So B.",
         "Therefore, it must be (B).",
+        "Answer: A\nWait, actually B.",
+        "The answer is A. Or rather, B.",
         "A) Paris\nB) Rome\n\nB",
         "(A) 5 (B) 6\nB",
         "(B) Paris, not (C) Rome",

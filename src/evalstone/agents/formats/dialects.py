@@ -14,6 +14,7 @@ from evalstone.agents.formats.mastra_rows import RESUMED
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS, Content, text_of
+from evalstone.agents.formats.pydantic_ai import is_waiting
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
@@ -169,7 +170,9 @@ def event_message(record: Record) -> Entries | None:
     # Semantic Kernel logs the JSON of a message as text.
     texts = (record.attributes.get(key) for key in ("body", "gen_ai.event.content"))
     body = {**{key: value for text in texts for key, value in entries_of(parsed(text)).items()}, **record.attributes}
-    if record.name.endswith(".choice"):
+    if is_interrupted(body):
+        message = {"role": "assistant", "content": ""}
+    elif record.name.endswith(".choice"):
         said: Any = parsed(body.get("message"))
         # A text may be an answer that is JSON itself.
         is_message = not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls", "refusal"))
@@ -187,6 +190,11 @@ def event_message(record: Record) -> Entries | None:
     if record.kind == "event" and _are_parts(parts):
         message["content"] = parts
     return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
+
+
+def is_interrupted(message: Entries) -> bool:
+    """Whether this is no answer of a Strands agent, but what it waits for: its interrupts, as text."""
+    return message.get("finish_reason") == "interrupt"
 
 
 def _are_parts(value: Any) -> bool:
@@ -269,7 +277,7 @@ def answered(attributes: Entries) -> str | None:
     """The answer of an agent or a chain as it says it; None if it says none, one that was redacted, or an object with
     more than a text. The answer of a workflow of Mastra's is its result, which may be any JSON."""
     if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
-        return attributes["final_result"]
+        return None if is_waiting(parsed(attributes["final_result"])) else attributes["final_result"]
     value: Any = parsed(attributes.get(ANSWER))
     if value is not None and answers_for_others(attributes):
         return text_of(value)

@@ -43,7 +43,7 @@ class KnownMessages:
         send these again."""
         if not message.tool_calls or not all(call.id for call in message.tool_calls):
             return None
-        places = self._places.get(_call_key(message, message.tool_calls[0]), [])
+        places = self._places.get(_without_text(message, message.tool_calls[0]), [])
         place = next(_from(places, bisect_left(places, start)), None)
         return place if place is not None and _same_but_for_text(messages[place], message) else None
 
@@ -82,11 +82,11 @@ def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
         return [base]
     if not call.id:
         return [(*base, "name", call.name), (*base, "without", call.name)]
-    return [(*base, "name", call.name), (*base, "id", call.id), _call_key(message, call)]
+    return [(*base, "name", call.name), (*base, "id", call.id), _without_text(message, call)]
 
 
-def _call_key(message: Message, call: ToolCall) -> Hashable:
-    """What a message is found by whatever its text is."""
+def _without_text(message: Message, call: ToolCall) -> Hashable:
+    """What a message is found by, whatever its text is."""
     return message.role, "call", call.id
 
 

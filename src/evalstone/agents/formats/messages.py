@@ -151,7 +151,8 @@ class Conversation:
         """Attach a tool's message to the call that it answers; one with more than text as it is."""
         call_id = next((item[key] for key in ("tool_call_id", "toolCallId") if isinstance(item.get(key), str)), "")
         name = item.get("name") if not call_id and isinstance(item.get("name"), str) else ""
-        result: Any = item.get("content") if content.attachments else text
+        returned = item.get("content")
+        result: Any = returned if content.attachments or returned == [] else text  # an empty list has no text
         failed = says_failed(by_normal_name(item))
         return self.attach(ToolResult(call_id, result, failed, name or ""), notes=content.notes)
 
@@ -293,7 +294,8 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, str | int | N
                 yield number, ".instructions", {"role": "system", "content": instructions}
             try:
                 for step, message in pydantic_ai.messages(entries):
-                    yield number, step, message
+                    for _, piece in [(0, message)] if isinstance(message, Message) else _in_steps(message):
+                        yield number, step, piece
             except DataError as error:
                 raise MessageError(error, number, f"{where}[{number - 1}]", "") from None
         else:
@@ -306,7 +308,8 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
 
     Each with the number of its first part in the whole message.
 
-    Mastra repeats the last text beside the parts; what was said before it is a message of its own.
+    Mastra repeats the last text beside the parts; what was said before it is a message of its own. For pydantic-ai,
+    what was said before the last call of a provider's own tool is no part of the answer.
     """
     content = item.get("content")
     in_content = isinstance(content, dict)
@@ -322,6 +325,9 @@ def _in_steps(item: Entries) -> list[tuple[int, Entries]]:
     last_start = max((at for at in starts if at <= texts[-1]), default=0) if texts else 0
     if said and any(last_start <= at for at in texts[:-1]) and part_text(entries_of(parts[texts[-1]])) == said:
         starts.add(texts[-1])
+    own_calls = [at for at, part in enumerate(parts) if entries_of(part).get("builtin") is True]
+    if own_calls and any(at < own_calls[-1] for at in texts) and any(at > own_calls[-1] for at in texts):
+        starts.add(own_calls[-1] + 1)
     edges = [0, *sorted(starts - {0, len(parts)}), len(parts)]
     spans = [(start, end) for start, end in pairwise(edges) if set(types[start:end]) != {"step-start"}]
     if len(spans) < 2:

@@ -75,12 +75,12 @@ _ATTACHMENTS: Mapping[str, str] = {
 UNKNOWN_PART = "a part of an unknown type"
 _IGNORED = frozenset(
     (
-        *("stepstart", "stepfinish", "redactedthinking", "custom", "toolapprovalrequest", "mcplisttools"),
+        *("stepstart", "stepfinish", "custom", "toolapprovalrequest", "mcplisttools"),
         *("additionaltools", "configurationupdate", "compactiontrigger", "tooladdition", "toolremoval"),
     )
 )
-_INVISIBLE = frozenset(("source", "sourceurl", "sourcedocument", "cachepoint", "cachecontrol"))
-"""Parts that may stand between two pieces of a text."""
+_INVISIBLE = frozenset(("source", "sourceurl", "sourcedocument", "cachepoint", "cachecontrol", "redactedthinking"))
+"""Parts that may stand between two pieces of a text, as reasoning may."""
 BLOCKS = frozenset(
     (
         *("tooluse", "toolresult", "image", "document", "video", "audio", "reasoningcontent", "cachepoint"),
@@ -455,7 +455,8 @@ class Content:
         kind, text = normal(name), part_text(item)
         if kind in _THOUGHTS or (item.get("thought") is True and text):
             self._read_thought(item)
-        elif kind in _ATTACHMENTS:
+            return
+        if kind in _ATTACHMENTS:
             self._read_attachment(kind, item)
         elif kind in _OWN_CALLS:
             self._read_own_call(kind, item)

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
-from evalstone.agents.formats.values import Entries, PlacedError, entries_of
+from evalstone.agents.formats.parts import Content
+from evalstone.agents.formats.values import Entries, PlacedError, entries_of, objects_in
 from evalstone.types.messages import Message
 
 _BOOKKEEPING = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-digest")
@@ -40,7 +41,8 @@ def is_message(item: Mapping[str, Any]) -> bool:
 def messages(item: Entries) -> Iterator[tuple[str, Entries | Message]]:
     """The messages in a request or a response, as OpenAI would write them, with their places in it.
 
-    Feedback on an answer that the library or a validator refused is a tool's message without a call.
+    Feedback on an answer that the library or a validator refused is a tool's message without a call, and so is what
+    comes after the result of a tool in one request.
 
     Raises PlacedError for a part that is no object or has no kind.
     """
@@ -49,9 +51,13 @@ def messages(item: Entries) -> Iterator[tuple[str, Entries | Message]]:
         read = [_response_part(part, f".parts[{at}]") for at, part in enumerate(parts)]
         yield "", {"role": "assistant", "parts": read, "usage": item.get("usage")}
         return
+    returned = False
     for at, part in enumerate(parts):
         place = f".parts[{at}]"
         message = _request_part(_object(part, place), place)
+        if isinstance(message, dict) and message["role"] == "user" and returned:
+            message = _beside_result(message)
+        returned = returned or part["part_kind"] == "tool-return"
         if message is not None:
             yield place, message
 
@@ -60,6 +66,14 @@ def _object(part: Any, place: str) -> Entries:
     if not isinstance(part, dict):
         raise PlacedError(f"a part must be an object, not {excerpt(part)}", place)
     return cast("Entries", part)
+
+
+def is_waiting(output: Any) -> bool:
+    """Whether this is no answer, but the calls that a run waits for: that they are approved, or made elsewhere."""
+    entries = entries_of(output)
+    lists = [entries.get(name) for name in ("calls", "approvals")]
+    calls = [call for each in lists if isinstance(each, list) for call in objects_in(each)]
+    return all(isinstance(each, list) for each in lists) and any(c.get("part_kind") == "tool-call" for c in calls)
 
 
 def feedback_in(text: str) -> Message | None:
@@ -73,6 +87,15 @@ def _feedback(content: Any) -> Message:
     """What the library says of an answer that it refuses. No user asked it, no instruction has it, and no call has it
     as its result."""
     return Message(role="tool", content=content if isinstance(content, str) else json.dumps(content))
+
+
+def _beside_result(message: Entries) -> Message:
+    """What a tool has the model told in the user's name beside its result, as `ToolReturn` does with its content."""
+    content = Content(role="user")
+    content.read_message(message)
+    return Message(
+        role="tool", content=content.text, attachments=tuple(content.attachments), notes=tuple(content.notes)
+    )
 
 
 def _request_part(part: Entries, place: str) -> Entries | Message | None:
@@ -108,9 +131,9 @@ def _response_part(value: Any, place: str) -> Entries:
     if kind in ("thinking", "compaction"):
         return {"type": "thinking", "thinking": part.get("content")}
     if kind in ("tool-call", "builtin-tool-call"):
-        return {"type": "tool_call", **part}
+        return {"type": "tool_call", "builtin": kind == "builtin-tool-call", **part}
     if kind == "builtin-tool-return":
-        return _result(part)
+        return {"builtin": True, **_result(part)}
     if kind == "file":
         return {"type": "file", "media_type": entries_of(part.get("content")).get("media_type")}
     if kind == "speech":

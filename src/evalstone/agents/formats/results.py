@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import BLOCKS, passages_in
+from evalstone.agents.formats.pydantic_ai import is_waiting
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -17,6 +18,7 @@ from evalstone.agents.formats.values import (
     entries_of,
     normal,
     objects_in,
+    plain,
     read_cost,
     read_usage,
 )
@@ -295,7 +297,9 @@ def of_pydantic_ai_run(value: Any, data: Any) -> Reading:
     cost = getattr(usage, "cost", None)
     conversation = read_conversation(data, "all_messages()")
     spent = None if cost is None else read_cost(float(cost))
-    return Reading(conversation, read_usage(counts), spent, getattr(value, "output", None))
+    output = getattr(value, "output", None)
+    waits = is_waiting(plain(output))
+    return Reading(conversation, read_usage(counts), spent, None if waits else output)
 
 
 def of_strands_run(value: Any, data: Any) -> Reading:

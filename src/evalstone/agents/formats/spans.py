@@ -21,6 +21,7 @@ from evalstone.agents.formats.dialects import (
     answered,
     asked,
     event_message,
+    is_interrupted,
     is_repeated,
     kind_of,
     translated,
@@ -155,6 +156,8 @@ class SpanReader:
     call, as both accounts have it."""
     asked: str | None = None
     answered: str | None = None
+    beside: frozenset[str] = frozenset()
+    """What tools have the model told in the user's name, which no user asked."""
     closed: int | None = None
     """Where tool calls go that are in no message, if the answer was read before them."""
     retrieved: bool = False
@@ -248,7 +251,12 @@ class SpanReader:
             value: Any = parsed(attributes[key])
             if not isinstance(value, list):
                 raise PlacedError(f"must be a list of messages, not {excerpt(value)}", f".attributes[{key!r}]")
-            read_conversation(cast("list[Any]", value), f".attributes[{key!r}]", conversation)
+            items = [
+                {"role": "assistant", "content": ""} if is_interrupted(entries_of(each)) else each
+                for each in cast("list[Any]", value)
+            ]
+            read_conversation(items, f".attributes[{key!r}]", conversation)
+            self._give_to_tools(conversation)
             given = True
         # An answer alone continues the messages of the span above it, as those of a generation's steps do.
         start = 0 if asks else max(self._asked_until, self._ends.get(record.parent, 0))
@@ -289,6 +297,14 @@ class SpanReader:
         self.retrieved = self.retrieved or nothing
         if main and kind != "TOOL":
             self.asked, self.answered = asked(attributes), answered(attributes)
+
+    def _give_to_tools(self, conversation: Conversation) -> None:
+        """Make what tools have the model told, after a call of theirs, messages of a tool."""
+        called = False
+        for at, message in enumerate(conversation.messages):
+            if called and message.role == "user" and message.content in self.beside:
+                conversation.messages[at] = replace(message, role="tool")
+            called = message.role == "tool" or bool(message.tool_calls)
 
     def _count(self, attributes: Entries, operation: Any) -> None:
         usage = read_usage(

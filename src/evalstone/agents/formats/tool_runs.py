@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from evalstone.agents.formats.parts import arguments_of, error_text, plain_result
-from evalstone.agents.formats.values import Entries, json_text, parsed
+from evalstone.agents.formats.values import Entries, entries_of, json_text, parsed
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
 from evalstone.types.accounts import is_redacted
+
+_STATUS = ("gen_ai.tool.status", "tool.status")
+"""Where Strands says that a tool has ended. One that waits for an answer to its interrupt has not."""
 
 
 def tool_run(attributes: Entries, error: str | None) -> ToolCall:
@@ -30,11 +33,22 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
     arguments = arguments_of(parsed(attributes.get("gen_ai.tool.call.arguments")))
     failed = error is not None or says_failed or attributes.get("error.type") is not None
     said: Any = (error or "error") if result is None else result
+    system = attributes.get("gen_ai.provider.name", attributes.get("gen_ai.system"))
+    waits = system == "strands-agents" and attributes.keys().isdisjoint(_STATUS)
     return ToolCall(
         name=name,
         arguments={} if is_redacted(arguments.get("raw")) else arguments,
         result=result,
         id=str(attributes.get("gen_ai.tool.call.id") or ""),
-        state="error" if failed else "result",
+        state="error" if failed else "call" if waits and result is None else "result",
         error=error_text(said) if failed else None,
     )
+
+
+def said_beside(attributes: Entries) -> str | None:
+    """The text that a tool of pydantic-ai has the model told in the user's name, beside its result; None if it has
+    none."""
+    returned = entries_of(parsed(attributes.get("gen_ai.tool.call.result")))
+    content: Any = returned.get("content") if returned.get("kind") == "tool-return" else None
+    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    return "\n".join(text for text in items if isinstance(text, str)) or None

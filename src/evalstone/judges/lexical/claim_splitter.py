@@ -32,7 +32,8 @@ _UNKNOWN = re.compile(
     rf"available|found|discussed|covered|addressed) (?:in|by|within) {_WHICH}(?:{_SOURCE}|information)"
     r"|\b(?:unable|impossible|not possible|not able) to (?:provide|answer|determine|give|say|tell|confirm)\b"
     r"|\bcan(?:not|'t| not) (?:be |provide |give )?(?:an? )?(?:\w+ )?(?:answer|determine|tell\b|say\b|confirm)"
-    r"|\bi (?:do not|don't|cannot|can't) (?:know|have|find)\b)",
+    r"|\bi (?:do not|don't|cannot|can't) (?:know|have|find)\b"
+    r"|\bi(?:'m| am) (?:not (?:\w+ly |too |so |quite )?(?:sure|certain|aware)|unsure|uncertain)\b(?! but\b))",
     re.IGNORECASE,
 )
 _TALK = re.compile(

@@ -26,15 +26,19 @@ _WITHOUT_APOSTROPHE = frozenset(
     {"dont", "doesnt", "didnt", "isnt", "arent", "wasnt", "werent", "wont", "cant", "couldnt", "shouldnt", "wouldnt"}
     | {"hasnt", "havent", "hadnt"}
 )
-# German, French, Spanish and Portuguese, Italian, Dutch, Hindi, Arabic. An English word among them, such as "sin",
-# hardly ever is all that two sentences differ in.
+# German, French, Spanish and Portuguese, Italian, Dutch, Swedish, Danish and Norwegian, Polish, Turkish, Russian and
+# Ukrainian, Hindi, Arabic, Korean. An English word among them, such as "sin", hardly ever is all that two sentences
+# differ in.
 _FOREIGN_NEGATIONS = """
 nicht kein keine keinen keinem keiner nie niemals ohne pas jamais aucun aucune sans nunca sin ningún ninguna não sem
-mai senza niet geen nooit नहीं न मत غير لا ليس ليست لم لن
+mai senza niet geen nooit inte aldrig utan ikke uten uden nigdy bez değil
+не нет нельзя никогда без ні немає नहीं न मत غير لا ليس ليست لم لن
+없습니다 않습니다 아닙니다 없다 않다 아니다 없어요 않아요
 """
 _NEGATING = NEGATIONS.union(_WEAK_NEGATIONS.split(), _WITHOUT_APOSTROPHE, _FOREIGN_NEGATIONS.split())
 _BESIDE_NEGATIONS = """
 able longer anymore ne somebody someone something anybody anyone anything everybody everyone everything
+있습니다 있다 있어요
 """
 NEGATING_STEMS = frozenset(stems_of(_NEGATING.union(_BESIDE_NEGATIONS.split())))
 """The stems of negations and of words that come and go with them. Two sentences are compared without them."""

@@ -22,7 +22,7 @@ from evalstone.models.model import LanguageModel
 from evalstone.models.openai_compatible import Call, Endpoint
 from evalstone.models.prices import at_batch_price
 from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
-from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, check_whole, window_error
+from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, check_whole, may_pass, window_error
 from evalstone.models.replies import as_list, as_object, one_line, parsed_json, shown, too_many_values
 from evalstone.types import Usage
 
@@ -44,8 +44,6 @@ CLOCK_SKEW = timedelta(hours=1)
 
 _BREAKS = "\x85\u2028\u2029"
 """Characters that some programs treat as line breaks, although JSON doesn't."""
-
-_RETRYABLE = frozenset({0, 408, 409, 425, 429})
 
 
 @dataclass(frozen=True)
@@ -211,8 +209,9 @@ class BatchApi(ABC):
         return f"{self.model.model} refused the request (HTTP {result['status']}: {message})"
 
     def may_pass(self, result: Mapping[str, Any]) -> bool:
-        """Whether the same request may have a different result next time."""
-        return result["status"] in _RETRYABLE or result["status"] >= 500 or result["status"] == 200
+        """Whether the same request may have a different result next time. Without credit, the next batch isn't
+        accepted, which ends the run."""
+        return result["status"] in (0, 200, 402) or may_pass(result["status"])
 
     def learn(self, form: ReplyForm | None, sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         """Learn from the refusal of a payload. Returns whether later requests will be different."""

@@ -163,9 +163,10 @@ class AnthropicBatches(BatchApi):
         data = as_object(body.get("usage"))
         known = all(is_count(data.get(name)) for name in ("input_tokens", "output_tokens"))
         cached = as_count(data.get("cache_read_input_tokens"))
-        uncached = as_count(data.get("input_tokens")) + as_count(data.get("cache_creation_input_tokens"))
+        written = as_count(data.get("cache_creation_input_tokens"))
+        uncached = as_count(data.get("input_tokens")) + written
         usage = Usage(uncached + cached, as_count(data.get("output_tokens")), cached, 1)
-        return usage, self.model.price(usage) if known else None
+        return usage, self.model.price(usage, written) if known else None
 
 
 def _state(data: Mapping[str, Any]) -> BatchState:

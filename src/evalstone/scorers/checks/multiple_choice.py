@@ -24,7 +24,7 @@ _OPTION = "option|choice|letter|opción|opção|opzione|alternativa|letra|lettre
 _CORRECT = "correct|correcte|correcta|correta|corretta|richtig|đúng|الصحيحة"
 _SO = (
     "so|thus|hence|therefore|it is|it's|must be|i think|i believe|i guess|i(?: woul|')d say|probably|definitely"
-    "|that leaves|leaves us with|but|sondern"
+    "|that leaves|leaves us with|but|actually|rather|instead|sondern"
 )
 _IS = "is|was|would be|should be|must be|will be|has to be|ist|lautet|est|es|é|è|serait|sería|är|to|adalah|là|هي"
 _SURELY = "therefore|thus|clearly|definitely|certainly|undoubtedly|probably|likely|most likely|indeed"

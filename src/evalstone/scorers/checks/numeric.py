@@ -83,7 +83,7 @@ def _pattern(decimal: str) -> re.Pattern[str]:
               (?:{point}(?P<part>\d++) | {other})? (?(whole)|(?(part)|(?!)))
             | (?P<vulgar>[{_VULGAR}])
         )
-        (?!{point}\d|\.\d)
+        (?!{point}\d|\.\d) (?!(?<=(?<!\d)0)[xX][\dA-Fa-f])  # 0x1F
         (?:
             [eE](?P<power>[-+−]?\d++)
             | \ ?[×x*·]\ ?10\ ?(?:\^\ ?\{{?(?P<raised>[-+−–]?\d++)\}}?|(?P<above>⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]++))

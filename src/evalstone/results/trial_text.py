@@ -1,0 +1,109 @@
+"""The trials of a run as text: how often samples pass in one of k trials, and in all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import count, digits_for, limits, listed, number
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
+    from evalstone.results.trials import Reliability
+
+FLAKIEST = 5
+"""The number of flakiest samples to name."""
+TRIAL_WORDS = ("scorer", "95% CI", "95% CI of pass^k")
+"""The columns of `trial_table` that are left-aligned."""
+
+
+def trial_results(run: Run) -> list[Reliability]:
+    """The results over several trials of each scorer; empty if there is one trial, or none has a score."""
+    if run.trials < 2 or not run.records:
+        return []
+    return [result for result in run.reliability() if result.passes]
+
+
+def trial_table(results: Sequence[Reliability]) -> list[tuple[str, ...]]:
+    """The header, and a row for each scorer and k."""
+    columns = (
+        "scorer",
+        "a trial passes at",
+        "k",
+        "pass@k",
+        "95% CI",
+        "pass^k",
+        "95% CI of pass^k",
+        "SD between samples",
+        "SD between trials",
+    )
+    columns += ("SD of the judge",) * any(map(_is_repeated, results))
+    return [columns, *(row[: len(columns)] for result in results for row in _rows(result))]
+
+
+def _is_repeated(result: Reliability) -> bool:
+    """Whether the judge's share is known, because its judgments were repeated."""
+    return result.variance is not None and "trials" in result.variance.variances
+
+
+def _rows(result: Reliability) -> Iterator[tuple[str, ...]]:
+    digits = digits_for(result.info.scale)
+    better = "at most" if result.info.lower_is_better else "at least"
+    for index, one in enumerate(result.passes):
+        spread: tuple[str, ...] = ("", "", "")
+        if index == 0 and result.variance is not None:
+            variances = result.variance.variances
+            names = ("samples", "trials", "noise") if "trials" in variances else ("samples", "noise")
+            spread = (*(number(variances[name].mean ** 0.5, digits) for name in names), "")[:3]
+        yield (
+            result.title if index == 0 else "",
+            f"{better} {number(result.threshold, digits)}" if index == 0 else "",
+            f"{one.k}",
+            number(one.at_least_one.mean, 3),
+            limits(one.at_least_one.low, one.at_least_one.high, 3),
+            number(one.all.mean, 3),
+            limits(one.all.low, one.all.high, 3),
+            *spread,
+        )
+
+
+def trial_lead(results: Sequence[Reliability]) -> Iterator[str]:
+    """How many samples passed in every trial, in none, and in some."""
+    for result in results:
+        yield (
+            f"{result.title}: {result.always:,} of {count(result.passes[0].all.n, 'sample')} passed in every trial, "
+            f"{result.never:,} in none, {len(result.flaky):,} in some"
+            + f"; {result.undecided:,} can't be told without the missing scores" * bool(result.undecided)
+            + "."
+        )
+
+
+def trial_notes(run: Run, results: Sequence[Reliability]) -> Iterator[str]:
+    """The flakiest samples, what the columns mean, and how trials without a score count."""
+    for result in results:
+        if result.flaky:
+            flakiest = (f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
+            yield f"{result.title}: flakiest: {listed(flakiest)}"
+    for result in results:
+        first, *others = result.passes
+        for one in others:
+            if one.all.n < first.all.n:
+                of = f"k = {one.k} is over {one.all.n:,} of {first.all.n:,} samples"
+                yield f"{result.title}: {of}; the rest have fewer trials"
+    known = [result for result in results if result.variance is not None]
+    repeated = any(map(_is_repeated, known))
+    judged = run.judge != "none" and not all(map(_is_repeated, known))
+    both = " where the scorer is not repeated" * repeated
+    yield (
+        "pass@k: at least one of k trials passes; pass^k: all k trials pass. A trial whose target failed counts as not "
+        "passed."
+        + f" The SD between trials includes the judge's own{both}." * judged
+        + " The SD of the judge is that of a single judgment." * repeated
+    )
+    for result in results:
+        if result.missing:
+            counted = "count as not passed, and in the upper limits as passed"
+            yield f"{result.title}: {count(result.missing, 'trial')} without a score {counted}"
+    for result in known:
+        if repeated and result.variance is not None and result.variance.caution:
+            yield f"{result.title}: {result.variance.caution}"
