@@ -415,3 +415,10 @@ def test_equivalence_takes_both_one_sided_tests() -> None:
     plain = compare_pairs(a, b)
     assert plain is not None
     assert plain.equivalence is None
+
+
+def test_the_comparison_of_a_stopped_run_says_why_it_may_leave_open_what_the_gate_decided() -> None:
+    found = compare_pairs([0.2, 0.5] * 5, [0.4, 0.4] * 5, stopped=True)
+    assert found is not None
+    assert found.p_value > 0.05
+    assert found.caution.startswith("a gate stopped one of the runs: p and the interval are two-sided and valid at any")

@@ -35,6 +35,7 @@ from evalstone.stats.intervals import (
     check_weights,
     ends_of,
     exceeds,
+    heavy,
     mean_interval,
     single,
 )
@@ -206,7 +207,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(_some(groups, known))),
-        caution=_caution(d, changed),
+        caution=_caution(d, changed) or sides.caution,
         missing=sides.missing,
         equivalence=None if margin is None else sides.equivalence(margin),
         max_change=max_change,
@@ -299,9 +300,16 @@ class _Sides:
             confidence=self.confidence,
             groups=None if groups is None else len(set(groups)),
             method=GAFFKE,
-            caution=single(len(self.ends[0])) if self.lowest.units == 1 else "",
+            caution=self.caution,
             effective=effective_number(self.options["weights"]),
         )
+
+    @property
+    def caution(self) -> str:
+        """That there is a single pair or cluster, or that few have most of the weight."""
+        if self.lowest.units == 1:
+            return single(len(self.ends[0]))
+        return heavy(self.lowest, self.options["groups"] is not None)
 
     def equivalence(self, margin: float) -> PairedTest:
         """Two one-sided tests. Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6)."""
@@ -314,6 +322,11 @@ class _Sides:
 
 class _Stopped:
     """The same for pairs whose number depends on their scores, in the order in which they were drawn."""
+
+    caution = (
+        "a gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
+        "leave open what the gate decided"
+    )
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence

@@ -103,19 +103,19 @@ def compare_unpaired(
         return None
     lowest, highest = (first.highest, second.lowest), (first.lowest, second.highest)
     missing = first.missing + second.missing
-    ends = (lowest[1].mean - lowest[0].mean, highest[1].mean - highest[0].mean)
+    at_ends = (lowest[1].mean - lowest[0].mean, highest[1].mean - highest[0].mean)
     partly = PartlyKnown(0.0)
     if missing:
         outer = (_reach(*lowest, REFERENCE), _reach(highest[1], highest[0], REFERENCE))
-        partly = PartlyKnown.of(ends[1] - ends[0], *outer)
+        partly = PartlyKnown.of(at_ends[1] - at_ends[0], *outer)
     d, alpha = second.known.mean - first.known.mean, partly.error_rate(1 - confidence)
     share = partly.share
-    low = ends[0] - _reach(*lowest, alpha, share)
-    high = ends[1] + _reach(highest[1], highest[0], alpha, share)
-    if missing and ends[0] <= 0 <= ends[1]:
+    low = at_ends[0] - _reach(*lowest, alpha, share)
+    high = at_ends[1] + _reach(highest[1], highest[0], alpha, share)
+    if missing and at_ends[0] <= 0 <= at_ends[1]:
         p_value = 1.0
     else:
-        p_value = partly.p_value(difference_p_value(*(lowest if ends[0] > 0 else highest), share=share))
+        p_value = partly.p_value(difference_p_value(*(lowest if at_ends[0] > 0 else highest), share=share))
     clusters = None if groups == (None, None) else first.units + second.units
     known = (first.effective, second.effective)
     effective = None if known == (None, None) else (known[0] or first.n) + (known[1] or second.n)
