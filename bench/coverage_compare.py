@@ -63,6 +63,46 @@ def missing_pairs(replications: int) -> None:
     equal_systems("Equal systems with missing scores", 3, replications, compare)
 
 
+def missing_at_the_ends(replications: int) -> None:
+    """Differences with scores of the second system that are missing at random: the true mean if all are 0, or all 1.
+
+    Limits at half the error rate each would cover either in more than 95%.
+    """
+    rows: list[list[str]] = []
+    draws: dict[str, Callable[[np.random.Generator, int], tuple[Floats, Floats]]] = {
+        "pass rates 0.85": lambda source, n: (
+            (source.random(n) < 0.85).astype(np.float64),
+            (source.random(n) < 0.85).astype(np.float64),
+        ),
+        "4% lost": lambda source, n: (np.ones(n), (source.random(n) < 0.96).astype(np.float64)),
+        "similarities": lambda source, n: (source.beta(5, 2, n), source.beta(6, 2, n)),
+    }
+    for name, draw in draws.items():
+        many = draw(np.random.default_rng(30), 1_000_000)
+        mean_a, mean_b = (float(values.mean()) for values in many)
+        for n in (20, 60, 200):
+            for missing in (0.01, 0.05, 0.2):
+                source = np.random.default_rng(31)
+                held: tuple[list[bool], list[bool], list[bool]] = ([], [], [])
+                narrower: list[float] = []
+                for _ in range(replications // 4):
+                    a, b = draw(source, n)
+                    known = source.random(n) >= missing
+                    found = compare_pairs(a.tolist(), optional(b, known))
+                    ends = [compare_pairs(a.tolist(), np.where(known, b, end).tolist()) for end in (0.0, 1.0)]
+                    assert found is not None
+                    limits = [one.difference for one in ends if one is not None]
+                    both = (limits[1].high or 0.0) - (limits[0].low or 0.0)
+                    narrower.append(((found.difference.high or 0.0) - (found.difference.low or 0.0)) / both)
+                    for place, of_place in zip((0.0, 0.5, 1.0), held, strict=True):
+                        truth = (1 - missing) * mean_b + missing * place - mean_a
+                        of_place.append(holds(found.difference, truth))
+                covers = [f"**{percent(of_place)}**" for of_place in held]
+                rows.append([name, f"{n}", f"{missing:g}", *covers, f"{fmean(narrower):.2f}"])
+    head = ["", "samples", "missing", "all 0: covers", "half 0: covers", "all 1: covers", "width by half the rate each"]
+    table("Missing scores that are all bad, or all good", head, rows)
+
+
 def missing_of_different_samples(replications: int) -> None:
     """Equal systems over different samples, of which the second one's bad answers lose their scores more often."""
 
@@ -198,6 +238,7 @@ def plans_beyond(replications: int) -> None:
 
 SECTIONS = (
     missing_pairs,
+    missing_at_the_ends,
     missing_of_different_samples,
     missing_trials,
     largest_changes,

@@ -91,16 +91,22 @@ def test_runs_of_equal_pass_rates_seldom_differ(rate: float) -> None:
     assert sum(rejected) <= 6  # 5 % and two standard errors
 
 
+def assert_within(found: UnpairedComparison, lowest: UnpairedComparison, highest: UnpairedComparison) -> None:
+    """Each limit is within those of the ends at half the error rate, and beyond the difference at its end."""
+    assert limits(lowest)[0] < limits(found)[0] < lowest.difference.mean
+    assert highest.difference.mean < limits(found)[1] < limits(highest)[1]
+
+
 def test_missing_scores_count_as_any_value() -> None:
-    """The limits are those with the missing scores at their worst and at their best, on the side of each."""
+    """On the side of each limit, the missing scores are at their worst or at their best."""
     a, b = [*A, None, None], [*B, None]
     found = compare_unpaired(a, b)
     assert found is not None
     lowest, highest = compared([*A, 1, 1], [*B, 0]), compared([*A, 0, 0], [*B, 1])
-    assert limits(found) == (limits(lowest)[0], limits(highest)[1])
+    assert_within(found, lowest, highest)
     assert (found.n, found.n_b, found.missing, found.difference.n) == (30, 40, 3, 70)
     assert (found.mean_a, found.mean_b, found.difference.mean) == (0.8, 0.95, pytest.approx(0.15))
-    assert found.p_value == pytest.approx(lowest.p_value)
+    assert lowest.p_value / 2 <= found.p_value < lowest.p_value
     assert compared(A, B).missing == 0
 
 
@@ -119,7 +125,8 @@ def test_worse_is_found_whatever_the_missing_scores_are() -> None:
     a, b = [1.0] * 95 + [None] * 5, [1.0] * 20 + [0.0] * 75 + [None] * 5
     found = compare_unpaired(a, b)
     assert found is not None
-    assert found.p_value == pytest.approx(compared([1.0] * 95 + [0.0] * 5, [1.0] * 25 + [0.0] * 75).p_value)
+    worst = compared([1.0] * 95 + [0.0] * 5, [1.0] * 25 + [0.0] * 75)
+    assert worst.p_value / 2 <= found.p_value < worst.p_value
     assert (limits(found)[1]) < 0
 
 
@@ -130,8 +137,8 @@ def test_missing_scores_have_groups_and_weights_and_known_ends() -> None:
     assert found is not None
     assert found.groups == 3 + 40
     by_hand = compared([*A, *([1.0] * 10)], B, groups=(groups, None), weights=([1.0] * 30 + [3.0] * 10, None))
-    assert limits(found)[0] == limits(by_hand)[0]
+    assert limits(by_hand)[0] < limits(found)[0] < by_hand.difference.mean
     ends = compare_unpaired([*A, None], B, ends=([*((x, x) for x in A), (0.4, 0.6)], None))
     assert ends is not None
-    assert limits(ends) == (limits(compared([*A, 0.6], B))[0], limits(compared([*A, 0.4], B))[1])
+    assert_within(ends, compared([*A, 0.6], B), compared([*A, 0.4], B))
     assert compare_unpaired([None, None], B) is None

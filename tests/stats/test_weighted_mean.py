@@ -261,3 +261,15 @@ def test_many_values_are_grouped_without_losing_which_of_them_are_heavy(monkeypa
     assert grouped.mean == single.mean
     for mine, theirs in zip(grouped.interval(0.95), single.interval(0.95), strict=True):
         assert mine - single.mean == pytest.approx(theirs - single.mean, rel=0.01)
+
+
+def test_a_few_groups_that_carry_half_of_the_weight_are_a_caution() -> None:
+    values, groups = [1.0, 0.0] * 40, [place if place < 20 else 20 + place // 30 for place in range(80)]
+    found = mean_interval(values, low=0, high=1, groups=groups)
+    assert found is not None
+    assert found.caution == (
+        "2 of 23 clusters carry half of the weight: no interval can allow for heavier ones that the data lack"
+    )
+    even = mean_interval(values, low=0, high=1, groups=[place // 3 for place in range(80)])
+    assert even is not None
+    assert even.caution == ""

@@ -15,6 +15,8 @@ from evalstone.results.run import OfScorer, Run
 from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
+from evalstone.stats.partly_known import PartlyKnown
+from evalstone.stats.weighted_mean import WeightedMean
 from evalstone.types import Failed, Outcome, Record, Score, reaches
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ class PassK:
     """pass@k and pass^k: means over all samples.
 
     A trial without a score counts as not passed in the mean and in the lower limit, and as passed in the upper limit:
-    the interval holds whatever the missing scores are.
+    the interval holds whatever the missing scores are (`stats.partly_known`).
     """
 
     k: int
@@ -214,18 +216,16 @@ def bounded_share(
     confidence: float,
     more: Mapping[str, Any],
 ) -> Interval | None:
-    """The mean with trials without a score as not passed; the upper limit is that with these as passed."""
-    lowest, highest = (
-        mean_interval(
-            [share(passed + best * missing, trials, k) for passed, missing, trials in samples],
-            low=0.0,
-            high=1.0,
-            confidence=confidence,
-            **more,
-        )
-        for best in (0, 1)
-    )
-    return None if lowest is None or highest is None else replace(lowest, high=highest.high)
+    """The mean with trials without a score as not passed. The limits hold whatever the missing scores are."""
+    values = [[share(passed + best * missing, trials, k) for passed, missing, trials in samples] for best in (0, 1)]
+    interval = mean_interval(values[0], low=0.0, high=1.0, confidence=confidence, **more)
+    if interval is None or values[0] == values[1]:
+        return interval
+    lowest, highest = (WeightedMean.of_units(of_end, 0.0, 1.0, **more) for of_end in values)
+    partly = PartlyKnown.between(lowest, highest)
+    alpha = partly.error_rate(1 - confidence)
+    low, high = lowest.limit(alpha, 1, share=partly.share), highest.limit(alpha, -1, share=partly.share)
+    return replace(interval, low=low, high=high)
 
 
 def sizes(trials: int) -> list[int]:

@@ -5,7 +5,8 @@ Differences are b - a, sample by sample: a is the baseline, b the candidate.
 *Missing scores.* If scores are missing, those of bad answers may be missing more often, and the pairs that are left say
 nothing about the others. The estimate is that of the pairs at hand. The test and the limits hold whatever the missing
 scores are: a pair counts with its lowest possible difference in the test that b is higher and in the lower limit, and
-with its highest possible one on the other side. Source: Manski 1990, American Economic Review 80(2).
+with its highest possible one on the other side. `partly_known` has the error rate of each side. Source: Manski 1990,
+American Economic Review 80(2).
 
 *A largest change.* The test allows for rare changes by the whole scale that no pair shows. For small samples, that
 costs most of its power. Where such changes are impossible, declare the largest possible one: `max_change`. The tests
@@ -26,6 +27,7 @@ from evalstone.stats._arrays import Floats, Mask, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import EXACT
 from evalstone.stats.intervals import (
+    GAFFKE,
     Ends,
     Interval,
     check_confidence,
@@ -33,13 +35,16 @@ from evalstone.stats.intervals import (
     check_weights,
     ends_of,
     exceeds,
+    heavy,
     mean_interval,
+    single,
 )
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import McNemar, PairedTest, mcnemar, mean_test
+from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.ratios import farthest
 from evalstone.stats.special import beta_cdf
-from evalstone.stats.weighted_mean import WeightedMean, unequal, weighted_average
+from evalstone.stats.weighted_mean import WeightedMean, effective_number, unequal, weighted_average
 
 T = TypeVar("T")
 STOPPED_TEST, SEQUENCE = "betting, valid at any stopping time", "confidence sequence"
@@ -202,7 +207,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(_some(groups, known))),
-        caution=_caution(d, changed),
+        caution=_caution(d, changed) or inference.caution,
         missing=inference.missing,
         equivalence=None if margin is None else inference.equivalence(margin),
         max_change=max_change,
@@ -262,6 +267,7 @@ class _MeanDifference:
         self.lowest, self.highest = (
             WeightedMean.of_units(d.tolist(), -reach, reach, **self.options) for d in self.ends
         )
+        self.partly = PartlyKnown.between(self.lowest, self.highest) if self.missing else PartlyKnown(0.0)
         # A missing pass/fail score is a pass or a failure too.
         self.changed = [mcnemar(int(np.sum(d > 0)), int(np.sum(d < 0))) for d in self.ends] if passes else None
 
@@ -269,33 +275,45 @@ class _MeanDifference:
     def test(self) -> PairedTest:
         """The test that the mean difference is 0, whatever the missing differences are."""
         side = 0 if self.lowest.mean > 0 or not self.missing else 1
-        test = mean_test((self.lowest, self.highest)[side])
+        test = mean_test((self.lowest, self.highest)[side], share=self.partly.share)
         if self.changed is not None:
             test = PairedTest("McNemar's test, mid-p", self.changed[side].p_value)
-        undecided = self.missing and self.lowest.mean <= 0 <= self.highest.mean
-        return replace(test, p_value=1.0) if undecided else test
+        if not self.missing:
+            return test
+        undecided = self.lowest.mean <= 0 <= self.highest.mean
+        return replace(test, p_value=1.0 if undecided else self.partly.p_value(test.p_value))
 
     def interval(self, mean: float, n: int, groups: Sequence[Hashable] | None) -> Interval:
         """The mean of the pairs at hand, with limits that hold whatever the missing differences are."""
+        level = 1 - 2 * self.partly.error_rate(1 - self.confidence)
         low, high = (
-            difference_interval(d.tolist(), scale=self.reach, confidence=self.confidence, **self.options)
-            for d in self.ends
+            Interval(end.mean, *end.interval(level, share=self.partly.share), len(self.ends[0]), level)
+            for end in (self.lowest, self.highest)
         )
         if self.changed is not None:
             low, high = (
                 _consistent(interval, changed, self.reach)
                 for interval, changed in zip((low, high), self.changed, strict=True)
             )
-        own = None if groups is None else len(set(groups))
-        # Missing pairs can pull the mean of all beyond that of the pairs at hand.
-        return replace(
-            low,
+        return Interval(
             mean=mean,
+            # Missing pairs can pull the mean of all beyond that of the pairs at hand.
             low=None if low.low is None else min(low.low, mean),
             high=None if high.high is None else max(high.high, mean),
             n=n,
-            groups=own,
+            confidence=self.confidence,
+            groups=None if groups is None else len(set(groups)),
+            method=GAFFKE,
+            caution=self.caution,
+            effective=effective_number(self.options["weights"]),
         )
+
+    @property
+    def caution(self) -> str:
+        """That there is a single pair or cluster, or that few have most of the weight."""
+        if self.lowest.units == 1:
+            return single(len(self.ends[0]))
+        return heavy(self.lowest, self.options["groups"] is not None)
 
     def equivalence(self, margin: float) -> PairedTest:
         """Two one-sided tests. Source: Schuirmann 1987, Journal of Pharmacokinetics and Biopharmaceutics 15(6)."""
@@ -308,6 +326,11 @@ class _MeanDifference:
 
 class _StoppedMeanDifference:
     """`_MeanDifference` for pairs whose number depends on their scores, in the order in which they were drawn."""
+
+    caution = (
+        "a gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
+        "leave open what the gate decided"
+    )
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence

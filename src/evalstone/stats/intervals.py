@@ -20,6 +20,7 @@ from typing import SupportsFloat, TypeAlias, cast
 
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError, DataError
+from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
 
@@ -28,6 +29,7 @@ MOVER = "Zou-Donner"
 """The method of intervals for sums and differences of estimates: squared distances to the limits are added (MOVER)."""
 SMALL_SAMPLE = 30
 FEW_CLUSTERS = 20
+MOST_HEAVY = 4
 MIN_SAMPLES = 5
 """Slices with fewer samples (clusters) than this aren't tested."""
 ROUNDING = 1e-20
@@ -122,7 +124,7 @@ def mean_interval(
     if bounded:
         evidence = WeightedMean.of_units(values, low, high, groups=groups, weights=weights)
         lower, upper = evidence.interval(confidence)
-        caution = single(n) if evidence.units == 1 else ""
+        caution = single(n) if evidence.units == 1 else heavy(evidence, groups is not None)
         effective = effective_number(weights)
         return Interval(evidence.mean, lower, upper, n, confidence, clusters, GAFFKE, caution, effective)
     if largest - smallest > MAX_SPAN:
@@ -245,6 +247,17 @@ def small(units: int, clustered: bool) -> str:
     if not clustered and units < SMALL_SAMPLE:
         return f"small sample (n = {units}): rare failures may be missing"
     return ""
+
+
+def heavy(evidence: BoundedMean, clustered: bool) -> str:
+    """The caution that at most 4 units, and at most a fifth of all, carry half of the weight, or ""."""
+    if not isinstance(evidence, WeightedMean):
+        return ""
+    few, units = evidence.heaviest_half, evidence.units
+    if few > MOST_HEAVY or 5 * few > units:
+        return ""
+    carry = f"{few:.0f} of {units:,.0f} {'clusters' if clustered else 'samples'} {'carry' if few > 1 else 'carries'}"
+    return f"{carry} half of the weight: no interval can allow for heavier ones that the data lack"
 
 
 def single(n: int) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 
 from evalstone.errors import DataError
 from evalstone.stats._arrays import Floats, Positions
-from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.special import binomial_cdf
 
 MAX_EXACT_WILCOXON = 100
@@ -45,9 +45,12 @@ class McNemar:
     """The two-sided mid-p value."""
 
 
-def mean_test(differences: BoundedMean) -> PairedTest:
-    """The test that the mean difference is 0. Its p-value agrees with `difference_interval`."""
-    return PairedTest("test of the mean difference", differences.two_sided_p(0.0), differences.mean)
+def mean_test(differences: BoundedMean, *, share: float = SHARE) -> PairedTest:
+    """The test that the mean difference is 0. Its p-value agrees with `difference_interval`.
+
+    share: That of `bounded_mean`.
+    """
+    return PairedTest("test of the mean difference", differences.two_sided_p(0.0, share=share), differences.mean)
 
 
 def wilcoxon(differences: Floats) -> PairedTest:

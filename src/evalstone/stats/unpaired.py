@@ -11,7 +11,8 @@ The p-value is the error rate at which 0 is one of the limits, so it never contr
 *Missing scores.* If scores are missing, those of bad answers may be missing more often, and the others say nothing
 about them. The estimate is that of the scores at hand. The low limit has a's missing scores at their highest and b's at
 their lowest, the high limit the reverse, and the p-value is that of the side on which the difference is. It is 1 if
-missing scores can turn the sign. (Manski 1990: bounds without assumptions about what is missing.)
+missing scores can turn the sign. `partly_known` has the error rate of each side. (Manski 1990: bounds without
+assumptions about what is missing.)
 Source: Zou and Donner 2008, Statistics in Medicine 27(10).
 """
 
@@ -24,6 +25,7 @@ from evalstone.stats._arrays import column, same_length
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.intervals import MOVER, Ends, Interval, check_confidence, check_weights, ends_of, mover
 from evalstone.stats.paired_tests import PairedTest
+from evalstone.stats.partly_known import REFERENCE, PartlyKnown
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
@@ -99,15 +101,21 @@ def compare_unpaired(
     second = _RunMean.of("b", b, ends[1], groups[1], weights[1], scale=scale)
     if first is None or second is None:
         return None
-    d, alpha = second.known.mean - first.known.mean, (1 - confidence) / 2
     lowest, highest = (first.highest, second.lowest), (first.lowest, second.highest)
-    low = lowest[1].mean - lowest[0].mean - _reach(*lowest, alpha)
-    high = highest[1].mean - highest[0].mean + _reach(highest[1], highest[0], alpha)
     missing = first.missing + second.missing
-    if missing and lowest[1].mean <= lowest[0].mean and highest[1].mean >= highest[0].mean:
+    at_ends = (lowest[1].mean - lowest[0].mean, highest[1].mean - highest[0].mean)
+    partly = PartlyKnown(0.0)
+    if missing:
+        outer = (_reach(*lowest, REFERENCE), _reach(highest[1], highest[0], REFERENCE))
+        partly = PartlyKnown.of(at_ends[1] - at_ends[0], *outer)
+    d, alpha = second.known.mean - first.known.mean, partly.error_rate(1 - confidence)
+    share = partly.share
+    low = at_ends[0] - _reach(*lowest, alpha, share)
+    high = at_ends[1] + _reach(highest[1], highest[0], alpha, share)
+    if missing and at_ends[0] <= 0 <= at_ends[1]:
         p_value = 1.0
     else:
-        p_value = difference_p_value(*(lowest if lowest[1].mean > lowest[0].mean else highest))
+        p_value = partly.p_value(difference_p_value(*(lowest if at_ends[0] > 0 else highest), share=share))
     clusters = None if groups == (None, None) else first.units + second.units
     known = (first.effective, second.effective)
     effective = None if known == (None, None) else (known[0] or first.n) + (known[1] or second.n)
@@ -191,19 +199,19 @@ class _RunMean:
         )
 
 
-def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float) -> float:
+def _reach(smaller: BoundedMean, larger: BoundedMean, alpha: float, share: float = SHARE) -> float:
     """The distance from larger - smaller, the difference of means, to its lower limit at one-sided error rate alpha."""
-    above = smaller.limit(alpha, -1, share=SHARE) - smaller.mean
-    return mover(larger.mean - larger.limit(alpha, 1, share=SHARE), above)
+    above = smaller.limit(alpha, -1, share=share) - smaller.mean
+    return mover(larger.mean - larger.limit(alpha, 1, share=share), above)
 
 
-def difference_p_value(a: BoundedMean, b: BoundedMean) -> float:
-    """The two-sided error rate at which one limit of the difference is 0."""
+def difference_p_value(a: BoundedMean, b: BoundedMean, *, share: float = SHARE) -> float:
+    """The two-sided error rate at which one limit of the difference is 0. share: That of `bounded_mean`."""
     smaller, larger = (a, b) if a.mean <= b.mean else (b, a)
     d = larger.mean - smaller.mean
 
     def lower_limit(deviate: float) -> float:
-        return d - _reach(smaller, larger, normal_tail(deviate))
+        return d - _reach(smaller, larger, normal_tail(deviate), share)
 
     start, end = lower_limit(SMALLEST_DEVIATE), lower_limit(LARGEST_DEVIATE)
     if start <= 0:

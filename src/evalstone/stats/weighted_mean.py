@@ -91,6 +91,17 @@ class WeightedMean(BoundedMean):
         return cls(low, high, mean, len(values), tuple(sorted(points)))
 
     @cached_property
+    def heaviest_half(self) -> float:
+        """The number of units that carry half of the weight, the heaviest first."""
+        half = math.fsum(w * k for _, w, k in self.points) / 2 * (1 - 1e-9)  # without rounding error at ties
+        carried = units = 0.0
+        for _, w, k in sorted(self.points, key=lambda point: -point[1]):
+            if carried + w * k >= half:
+                return units + math.ceil((half - carried) / w)
+            carried, units = carried + w * k, units + k
+        return units
+
+    @cached_property
     def _heaviest(self) -> float:
         return max(weight for _, weight, _ in self.points)
 
