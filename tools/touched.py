@@ -1,0 +1,57 @@
+"""The tests for what has changed, for `make quick`: uncommitted changes, and those of a branch since main.
+
+src/evalstone/ledger/base.py    tests/ledger
+src/evalstone/errors.py         tests/test_errors.py
+tests/run/test_budget.py        tests/run
+docs/gates.md                   tests/test_docs.py, tests/test_doc_examples.py, tests/test_doc_messages.py
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, TESTS = PurePosixPath("src/evalstone"), PurePosixPath("tests")
+OF_PAGES = ("tests/test_docs.py", "tests/test_doc_examples.py", "tests/test_doc_messages.py")
+OF_HELPERS = "tests/models"
+"""The tests for servers and stand-ins that tests of many folders use."""
+
+
+def changed_files() -> list[str]:
+    """The files with changes. Raises CalledProcessError outside of a git repository."""
+    base = _git("merge-base", "HEAD", "main", otherwise="HEAD").strip()
+    return f"{_git('diff', '--name-only', base)}{_git('ls-files', '--others', '--exclude-standard')}".splitlines()
+
+
+def _git(*arguments: str, otherwise: str = "") -> str:
+    command = ["git", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=not otherwise)
+    return otherwise if done.returncode else done.stdout
+
+
+def tests_of(files: Iterable[str]) -> list[str]:
+    """The folders and files with the tests for these files, each once."""
+    found = dict.fromkeys(test for file in files for test in _tests(PurePosixPath(file)))
+    return [test for test in found if (ROOT / test).exists()]
+
+
+def _tests(file: PurePosixPath) -> Iterator[str]:
+    if file.suffix == ".md":
+        yield from OF_PAGES
+    elif file.suffix != ".py":
+        return
+    elif file.is_relative_to(PACKAGE):
+        folder, *below = file.relative_to(PACKAGE).parts
+        yield str(TESTS / folder) if below else f"tests/test_{file.stem}.py"
+    elif file.is_relative_to(TESTS):
+        above = file.parent != TESTS
+        yield str(file.parent) if above else str(file) if file.name.startswith("test_") else OF_HELPERS
+    elif file.parts[0] == "tools":
+        yield f"tests/test_{file.stem}.py"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(" ".join(tests_of(changed_files())))
