@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, cast
 
 from evalstone._core.files import unchanged
-from evalstone._core.json import content_hash
+from evalstone._core.json import content_hash, to_jsonable
 from evalstone.errors import EvalstoneError
 from evalstone.ledger import Key, StoredAnswer
 from evalstone.models.replies import IN_PLACE
 from evalstone.targets import Answer
-from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage, trace_metadata
+from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, trace_metadata
 
 
 class Answered(NamedTuple):
@@ -55,19 +56,91 @@ def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = ""
     return Key(content_hash(content), scope, sample.trial or 1)
 
 
+class ConversationCost(NamedTuple):
+    """What a conversation cost. Its turns have rows of their own, which this run may not have paid for."""
+
+    cost: float | None
+    usage: Usage
+    user_cost: float | None
+    """Of the simulated user."""
+
+
+@dataclass(frozen=True)
+class TargetReply:
+    """What a call to the target, or a conversation with it, gave: an answer, or a failure. A row of the ledger has it
+    as JSON."""
+
+    answer: Answer | None = None
+    failed: Failed | None = None
+    skipped: str | None = None
+    """Why the answer can't be scored."""
+    conversation: ConversationCost | None = None
+    """None for a call."""
+    trace: Mapping[str, str] | None = None
+    """The trace of the call, if it was traced."""
+    unanswered: bool = False
+    """Whether it is not stored, so that a resumed run calls the target again."""
+
+    def to_json(self) -> str:
+        """The reply as a row has it."""
+        line: dict[str, Any] = {}
+        if self.answer is not None:
+            line["answer"] = self.answer.to_dict()
+        if self.failed is not None:
+            line["failed"] = to_jsonable(self.failed)
+        if self.skipped is not None:
+            line["skipped"] = self.skipped
+        if self.conversation is not None:
+            line |= to_jsonable(self.conversation._asdict())
+        if self.trace is not None:
+            line["trace"] = dict(self.trace)
+        return json.dumps(line)
+
+    @classmethod
+    def from_json(cls, text: str) -> TargetReply:
+        """The reply in a row. Raises ValueError, KeyError, TypeError, AttributeError or EvalstoneError if it can't be
+        read."""
+        line = json.loads(text, object_hook=unchanged if len(text) > IN_PLACE else None)
+        failed = line.get("failed")
+        return cls(
+            answer=None if failed is not None else Answer.from_dict(line["answer"]),
+            failed=None if failed is None else Failed(**failed),
+            skipped=line.get("skipped"),
+            conversation=ConversationCost(line["cost"], Usage(**line["usage"]), line["user_cost"])
+            if "user_cost" in line
+            else None,
+            trace=line.get("trace"),
+        )
+
+    def answered(self, sample: Sample, stored: StoredAnswer) -> Answered:
+        """The outcome for a sample. stored: the row of the reply. Raises DataError if the answer contradicts the
+        sample."""
+        sample = _answered_in(sample, self.trace)
+        paid = self.conversation or ConversationCost(stored.cost, stored.usage, 0.0)
+        if self.answer is None:
+            return Answered(sample, self.failed, *paid)
+        filled = self.answer.fill(sample, seconds=stored.seconds)
+        return Answered(filled, None if self.skipped is None else Skipped(self.skipped), *paid)
+
+
+_HALVES = re.compile("[\ud800-\udfff]")
+
+
+def as_stored(answer: Answer) -> Answer:
+    """The answer as it is read from a row, so that a resumed run scores the same: the values in tool calls are JSON
+    data, and the two halves of a character that Python keeps apart are one character."""
+    messages = cast("Sequence[Message]", answer.messages)
+    texts = (answer.output, answer.instructions, *(answer.context or ()), *(message.content for message in messages))
+    halves = any(text is not None and not text.isascii() and _HALVES.search(text) for text in texts)
+    if not halves and not answer.turns and not any(message.tool_calls for message in messages):
+        return answer
+    return Answer.from_dict(json.loads(TargetReply(answer).to_json())["answer"])
+
+
 def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
     """The outcome in a row of the ledger; None if it can't be read, so that the target is called again."""
     try:
-        line = json.loads(stored.reply, object_hook=unchanged if len(stored.reply) > IN_PLACE else None)
-        sample = _answered_in(sample, line.get("trace"))
-        paid: dict[str, Any] = {"cost": stored.cost, "usage": stored.usage}
-        if "user_cost" in line:  # a conversation has its cost beside the answer: its turns have rows of their own
-            paid = {"cost": line["cost"], "usage": Usage(**line["usage"]), "user_cost": line["user_cost"]}
-        if (problem := line.get("failed")) is not None:
-            return Answered(sample, Failed(**problem), **paid)
-        filled = Answer.from_dict(line["answer"]).fill(sample, seconds=stored.seconds)
-        skipped = line.get("skipped")
-        return Answered(filled, None if skipped is None else Skipped(skipped), **paid)
+        return TargetReply.from_json(stored.reply).answered(sample, stored)
     except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
         return None
 

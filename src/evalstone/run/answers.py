@@ -10,12 +10,12 @@ import time
 from array import array
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone._core.display import count
 from evalstone._core.files import spare_files
-from evalstone._core.json import to_jsonable
 from evalstone._core.observe import observer
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import (
@@ -31,7 +31,15 @@ from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.base import TARGET, chunks, target_scope
 from evalstone.models.replies import read_aside
 from evalstone.results.spilling import SpillingList
-from evalstone.run.answer_rows import Answered, EarlierCost, answer_key, read_answer
+from evalstone.run.answer_rows import (
+    Answered,
+    ConversationCost,
+    EarlierCost,
+    TargetReply,
+    answer_key,
+    as_stored,
+    read_answer,
+)
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.circuit_breaker import CircuitBreaker
 from evalstone.run.conversations import (
@@ -65,6 +73,8 @@ class TargetResult(NamedTuple):
     """The row; None if the outcome isn't stored, so that a resumed run tries again."""
     restored: bool
     """Whether the outcome was read from the ledger."""
+    unanswered: bool = False
+    """Whether the call gave no answer, so that a resumed run makes it again."""
 
 
 class _StartOver(Exception):
@@ -264,16 +274,10 @@ class Answers:
                 return result
             if begun and self.target.keeps_threads:
                 raise _StartOver
-            stored = await self._priced(key, sample, call, thread, spent)
+            return await self._priced(key, sample, call, thread, spent)
         finally:
             if self._ledger is not None and not fresh:
                 self._ledger.release(*key)
-        return await self._read(sample, stored)
-
-    async def _read(self, sample: Sample, stored: StoredAnswer) -> TargetResult:
-        answered = await _read_aside(sample, stored)
-        assert answered is not None  # noqa: S101 - it was just written
-        return TargetResult(answered, stored, restored=False)
 
     async def _converse(self, sample: Sample) -> TargetResult:
         """The outcome of a conversation, from the ledger or turn by turn."""
@@ -292,15 +296,14 @@ class Answers:
 
     async def _conducted(self, key: Key, conversation: Conversation, *, fresh: bool = False) -> TargetResult:
         """Conduct a conversation and store it. fresh: whether to ignore the turns in the ledger."""
-        line: dict[str, Any] = {}
         observed = observer().target_call(self.target, conversation.sample, conversation=True)
         try:
             with observed:
-                line |= await self._conversation_row(conversation, fresh)
-                if "answer" in line:
+                reply = await self._conversation_reply(conversation, fresh)
+                if reply.answer is not None:
                     observed.result(Answer())  # the turns have observations of their own
-            if "answer" in line and (left := await conversation.problem()) is not None:
-                line["skipped"] = left.reason
+            if reply.answer is not None and (left := await conversation.problem()) is not None:
+                reply = replace(reply, skipped=left.reason)
         except UserProblem as error:
             cost = conversation.paid, conversation.usage, conversation.count_user()
             return TargetResult(Answered(conversation.sample, error.outcome, *cost), None, restored=False)
@@ -308,22 +311,18 @@ class Answers:
             raise error.error from None
         finally:
             await conversation.close()
-        line |= {
-            "cost": conversation.paid,
-            "usage": to_jsonable(conversation.usage),
-            "user_cost": conversation.count_user(),
-        }
-        if observed.trace is not None:
-            line["trace"] = dict(observed.trace)
-        stored = self._row(key, line, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
-        if self._ledger is not None and "unanswered" not in line:
+        paid = ConversationCost(conversation.paid, conversation.usage, conversation.count_user())
+        reply = replace(reply, conversation=paid, trace=observed.trace)
+        text = await _in_place_or_aside(reply.answer is not None and _is_large(reply.answer), reply.to_json)
+        stored = self._row(key, text, usage=NO_USAGE, cost=0.0, seconds=conversation.seconds)
+        if self._ledger is not None and not reply.unanswered:
             await self._ledger.keep_answer(stored)
-        return await self._read(conversation.sample, stored)
+        return TargetResult(reply.answered(conversation.sample, stored), stored, restored=False)
 
-    async def _conversation_row(self, conversation: Conversation, fresh: bool) -> dict[str, Any]:
-        """Set up, conduct the turns, and clean up; the answer or failure as a row has it."""
+    async def _conversation_reply(self, conversation: Conversation, fresh: bool) -> TargetReply:
+        """Set up, conduct the turns, and clean up."""
         target, loop = self.target, asyncio.get_running_loop()
-        failure: dict[str, Any] | None = None
+        failure: TargetReply | None = None
         ended: BaseException | None = None
         clock = asyncio.timeout(target.timeout)  # for setup and cleanup; each turn has its own timeout
         try:
@@ -339,7 +338,7 @@ class Answers:
                     clock.reschedule(loop.time() + target.timeout)
             if conversation.restored and prepared.state is not None:
                 raise _StartOver  # the state belongs to the new setup, which has seen no turn
-            return {"answer": conversation.answer(prepared.state).to_dict()}
+            return TargetReply(as_stored(conversation.answer(prepared.state)))
         except (RunAborted, StorageError, UserProblem, UserEndsRun, _StartOver):
             raise
         except Exception as error:  # noqa: BLE001 - setup and cleanup are user code
@@ -356,8 +355,8 @@ class Answers:
                 raise
             return self._failure(error)
 
-    async def _turns(self, conversation: Conversation, prepared: Prepared, fresh: bool) -> dict[str, Any] | None:
-        """Conduct the turns. If one fails, the failure as a row has it."""
+    async def _turns(self, conversation: Conversation, prepared: Prepared, fresh: bool) -> TargetReply | None:
+        """Conduct the turns. Returns the failure of the first one that fails."""
         target, thread = self.target, secrets.token_hex(8)
         while (turn := await conversation.next_turn()) is not None:
             key = conversation.key(conversation.asked(conversation.sample, turn), target.inputs, self._scope)
@@ -370,21 +369,20 @@ class Answers:
             conversation.restored, fresh = result.restored, fresh or (target.keeps_threads and not result.restored)
             conversation.count(result.stored, paid=self._paid(result))
             if isinstance(problem := result.answered.problem, Failed):
-                unanswered = json.loads(result.stored.reply).get("unanswered") if result.stored else None
-                return self._failed_turn(problem, conversation) | ({"unanswered": True} if unanswered else {})
+                return replace(self._failed_turn(problem, conversation), unanswered=result.unanswered)
             try:
                 conversation.add(turn, result.answered.sample)
             except TargetError as error:
                 return self._failed_turn(Failed(str(error)), conversation)
         return None
 
-    def _failed_turn(self, problem: Failed, conversation: Conversation) -> dict[str, Any]:
+    def _failed_turn(self, problem: Failed, conversation: Conversation) -> TargetReply:
         text = f"{TARGET_FAILED}turn {len(conversation.turns) + 1}: {problem.error.removeprefix(TARGET_FAILED)}"
-        return {"failed": to_jsonable(replace(problem, error=text))}
+        return TargetReply(failed=replace(problem, error=text))
 
     async def _priced(
         self, key: Key, sample: Sample, call: Call, thread: str, spent: EarlierCost | None = None
-    ) -> StoredAnswer:
+    ) -> TargetResult:
         """Call the target. Under a budget, the first call runs alone: its cost is what later calls reserve."""
         if self._budget is not None and self.highest_cost is None:
             async with self._first:
@@ -394,7 +392,7 @@ class Answers:
 
     async def _call(
         self, key: Key, sample: Sample, call: Call, thread: str, spent: EarlierCost | None = None
-    ) -> StoredAnswer:
+    ) -> TargetResult:
         """Call the target and store its answer."""
         target, ledger = self.target, self._ledger
         # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
@@ -407,6 +405,7 @@ class Answers:
             self._breaker.check()
             reserved = 0.0 if self._budget is None else self._budget.reserve_amount(self.highest_cost or 0.0)
             paid: float | None = 0.0
+            text = ""
             usage, started, clock = NO_USAGE, time.perf_counter(), asyncio.timeout(target.timeout)
             observed = observer().target_call(target, sample)
             try:
@@ -416,8 +415,11 @@ class Answers:
                     answer = await _in_place_or_aside(_is_large(returned), Answer.of, returned)
                     paid, usage = answer.cost, answer.usage
                     observed.result(answer)
-                    data = await _in_place_or_aside(_is_large(answer), _as_stored, answer, sample)
-                line: dict[str, Any] = {"answer": data}
+                    large = _is_large(answer)
+                    answer = await _in_place_or_aside(large, as_stored, answer)
+                    await _in_place_or_aside(large, partial(answer.fill, seconds=0.0), sample)  # it may contradict it
+                reply = TargetReply(answer, trace=observed.trace)
+                text = await _in_place_or_aside(large, reply.to_json)
                 self._breaker.answered()
             except (RunAborted, StorageError):
                 raise
@@ -427,41 +429,41 @@ class Answers:
                 if isinstance(error, NoAnswer):
                     paid, usage = error.answer.cost or 0.0, error.answer.usage
                 timed_out = isinstance(error, TimeoutError) and clock.expired()
-                line = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
+                reply = self._failure(TargetError(f"no answer within {target.timeout:g} s") if timed_out else error)
             except asyncio.CancelledError as error:
                 if sync.is_being_cancelled():
                     raise
-                line = self._failure(error)  # raised by what the target awaited
+                reply = self._failure(error)  # raised by what the target awaited
             finally:
                 self._session.spending.pay(paid or 0.0)
                 if self._budget is not None:
                     self._budget.settle(reserved, paid or 0.0)
-            self._learn_price(paid, "failed" in line)
-            if observed.trace is not None:
-                line["trace"] = dict(observed.trace)
-            stored = self._row(key, line, usage=usage, cost=paid, seconds=time.perf_counter() - started)
-            if ledger is not None and "unanswered" in line:
+            self._learn_price(paid, reply.answer is None)
+            if reply.answer is None:
+                reply = replace(reply, trace=observed.trace)
+                text = reply.to_json()
+            stored = self._row(key, text, usage=usage, cost=paid, seconds=time.perf_counter() - started)
+            if ledger is not None and reply.unanswered:
                 await ledger.keep_payments()
             elif ledger is not None:
                 await ledger.keep_answer(stored if spent is None else spent.added_to(stored))
-        return stored
+        return TargetResult(reply.answered(sample, stored), stored, restored=False, unanswered=reply.unanswered)
 
-    def _failure(self, error: Exception | asyncio.CancelledError) -> dict[str, Any]:
-        """A failure as a row has it."""
+    def _failure(self, error: Exception | asyncio.CancelledError) -> TargetReply:
         ours = isinstance(error, TargetError | ConfigError)
         outcome = Failed(f"{TARGET_FAILED}{error}") if ours else failed(error, TARGET_FAILED)
         if isinstance(error, Exception):
             self._breaker.failed(error)
-        return {"failed": to_jsonable(outcome), "unanswered": True}
+        return TargetReply(failed=outcome, unanswered=True)
 
-    def _row(self, key: Key, line: dict[str, Any], *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
+    def _row(self, key: Key, reply: str, *, usage: Usage, cost: float | None, seconds: float) -> StoredAnswer:
         """The row of a call or a conversation."""
         return StoredAnswer(
             question=key.question,
             judge=key.judge,
             repeat_index=key.repeat_index,
             kind=TARGET,
-            reply=json.dumps(line),
+            reply=reply,
             usage=usage,
             cost=cost,
             seconds=seconds,
@@ -480,7 +482,7 @@ class Answers:
 
     def _add(self, place: int, result: TargetResult) -> Answered:
         """Add the outcome of a sample and trial to the summary."""
-        answered, stored, _ = result
+        answered, stored = result.answered, result.stored
         self.samples.put(place, answered.sample)
         paid = self._paid(result)
         self._cached += not paid
@@ -515,12 +517,6 @@ def _is_large(returned: object) -> bool:
     return any(
         isinstance(value, list | tuple) and len(cast("Sequence[Any]", value)) > MANY_MESSAGES for value in values
     )
-
-
-def _as_stored(answer: Answer, sample: Sample) -> dict[str, Any]:
-    """The answer as JSON data. Raises DataError if it contradicts the sample."""
-    answer.fill(sample, seconds=0.0)
-    return answer.to_dict()
 
 
 async def _in_place_or_aside(large: bool, function: Callable[..., T], *args: Any) -> T:
