@@ -242,5 +242,5 @@ def test_a_redirect_names_the_server_only(location: str, target: str) -> None:
     message = str(redirect_error("host", 301, "https://host.example:8000/v1/chat", location))
     assert (
         message
-        == f"host redirects to {target} (HTTP 301), and redirects are not followed: set base_url to the final URL"
+        == f"host redirects to {target} (HTTP 301), and redirects are not followed; set base_url to the final URL"
     )

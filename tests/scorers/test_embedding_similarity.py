@@ -114,7 +114,7 @@ def test_a_model_embeds_both_texts_in_one_request_and_is_asked_once(tmp_path: Pa
         assert len(server.requests) == 2
         assert {"model": "embed", "input": ["a", "b"], "dimensions": 2} in server.requests
         assert sum(record.cost or 0 for record in run) == pytest.approx(20e-6)
-        assert run["embedding_similarity"].judges == (f"embeddings(vllm/embed({server.url}), dimensions=2)",)
+        assert run["embedding_similarity"].judges == (f"embeddings(vllm/embed({server.url}, dimensions=2))",)
         again = evaluate(SAMPLES, scorer, ledger=tmp_path / "ledger.db")
         assert len(server.requests) == 2
         assert [record.value for record in again] == [record.value for record in run]
@@ -219,8 +219,9 @@ def test_an_embedding_model_answers_no_question():
         (3, "embedder must be a model such as openai/text-embedding-3-small, .* not int"),
         (LexicalJudge(), "embedder must be a model such as"),
         (ModelJudge("openai/gpt-5.1"), "embedder must be a model such as"),
-        ({"modle": "openai/x"}, "modle"),
-        ({"model": "openai/x", "temperature": 1.0}, "openai/x: an embedding model doesn't support temperature"),
+        ({"modle": "openai/x"}, "embedder: unknown setting 'modle'; "),
+        ({"dimensions": 3}, "embedder must be a table with a model, such as openai/text-embedding-3-small, not"),
+        ({"model": "openai/x", "temperature": 1.0}, "embedder: unknown setting 'temperature'"),
         ({"model": "openai/x", "dimensions": 0}, "dimensions must be"),
     ],
 )

@@ -88,7 +88,7 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
 
         names = [field.name for field in dataclasses.fields(ModelJudge) if field.init and field.name != "model"]
         names.remove("limits")
-        return ModelJudge(name, **_settings(name, settings, names))
+        return ModelJudge(name, **settings_of(name, settings, names))
     if name in COMPOSITES:
         raise ConfigError(f"{name} needs its members, as in {name}(lexical, openai/gpt-5.1)")
     from evalstone.judges.lexical import LexicalJudge  # noqa: PLC0415
@@ -112,10 +112,10 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
     module, name = location.split(".")
     composite = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
-    return composite(*judges, **_settings(kind, settings, names))
+    return composite(*judges, **settings_of(kind, settings, names))
 
 
-def _settings(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+def settings_of(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
     """The settings as keyword arguments, with the limits combined into one `Limits`."""
     arguments: dict[str, Any] = {}
     limits: dict[str, int] = {}

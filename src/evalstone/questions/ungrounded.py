@@ -21,7 +21,7 @@ class UngroundedItems(ReplyError):
 
     def __init__(self, problems: Sequence[str], advice: str, kept: tuple[Any, ...] | None = None) -> None:
         shown = [*problems[:MOST_EXPLAINED], *(problem.partition(":")[0] for problem in problems[MOST_EXPLAINED:])]
-        super().__init__(f"{'; '.join(shown)}; {advice}")
+        super().__init__("; ".join(shown))
         self.problems, self.advice, self.kept = tuple(problems), advice, kept
 
     @classmethod

@@ -43,9 +43,13 @@ def test_a_word_for_abstaining_can_be_named_where_a_file_has_no_none() -> None:
     assert isinstance(outcome_of(scorer, SAMPLE, said("unclear")), Skipped)
 
 
-@pytest.mark.parametrize("reply", [{"reason": "r", "verdict": "nice"}, {"verdict": 1}, {"reason": "r"}, "polite"])
+@pytest.mark.parametrize("reply", [{"reason": "r", "verdict": "nice"}, {"verdict": 1}, {"reason": "r"}, "nice"])
 def test_a_reply_that_is_no_choice_fails(reply: Any) -> None:
     assert isinstance(outcome_of(TONE, SAMPLE, [reply]), Failed)
+
+
+def test_a_reply_of_one_choice_alone_is_that_choice() -> None:
+    assert outcome_of(TONE, SAMPLE, ["polite"]) == outcome_of(TONE, SAMPLE, [{"reason": "", "verdict": "polite"}])
 
 
 def test_the_schema_has_the_reason_first_and_the_choices() -> None:

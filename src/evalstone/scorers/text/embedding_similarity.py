@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, fields
 from typing import Any, ClassVar, Protocol, cast
 
 from evalstone._core import sync
+from evalstone._core.display import excerpt
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel
+from evalstone.judges.parse import settings_of
 from evalstone.models.vectors import as_vectors, cosine
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.embeddings import CompareEmbeddings, Cosine
@@ -95,7 +97,11 @@ class EmbeddingSimilarity(TextSource):
 
 
 def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:
-    try:
-        return EmbeddingModel(**table)
-    except TypeError as error:
-        raise ConfigError(f"embedding_similarity: embedder: {error}") from None
+    settings = {str(name): value for name, value in table.items()}
+    names = [each.name for each in fields(EmbeddingModel) if each.init and each.name not in ("model", "limits")]
+    model = settings.pop("model", None)
+    arguments = settings_of("embedding_similarity: embedder", settings, names)
+    if not isinstance(model, str):
+        expected = "a table with a model, such as openai/text-embedding-3-small"
+        raise ConfigError(f"embedding_similarity: embedder must be {expected}, not {excerpt(dict(table))}")
+    return EmbeddingModel(model, **arguments)
