@@ -16,16 +16,10 @@ WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py
 	judges ledger otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
 	scorers/test_levenshtein.py stats targets testing test_types.py)
 WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live questions run targets test_types.py)
-# Long texts, examples, processes, and simulations take long, and need running once.
-QUICK := --hypothesis-profile=quick --ignore tests/_core/test_prompts.py --ignore-glob 'tests/*/test_example.py' --ignore tests/live/test_worker.py \
-	--ignore tests/testing/test_process.py --ignore tests/scorers/test_contract.py \
-	--ignore tests/judges/test_lexical.py --ignore tests/judges/test_lexical_numbers.py \
-	--ignore tests/report/test_pages_in_a_browser.py --ignore tests/agents/test_transcript_objects.py \
-	--ignore tests/datasets/test_dataset_limits.py --ignore tests/ledger/test_async_ledger.py \
-	--ignore tests/ledger/test_sharing.py --ignore tests/stats/test_bounded_mean.py \
-	-k "not seconds_at_most and not linear_time and not megabyte and not than_it_says and not as_they_say and not at_any_moment"
+# What is slow needs running once.
+QUICK := --hypothesis-profile=quick -m "not slow"
 
-.PHONY: demo test coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
+.PHONY: demo test quick coverage mutants attack test-lowest test-newer test-llama check static audit format bench docs
 .PHONY: train-lexical clean
 
 demo: .venv/ready
@@ -33,6 +27,13 @@ demo: .venv/ready
 
 test: .venv/all
 	$(RUN) pytest -n $(WORKERS)
+
+# Format, lint, types and the tests of the folders that have changed since main, in under a minute.
+quick: .venv/all
+	$(RUN) ruff format --check .
+	$(RUN) ruff check .
+	$(RUN) pyrefly check
+	@tests=$$($(RUN) python tools/touched.py); test -z "$$tests" || $(RUN) pytest -n $(WORKERS) $(QUICK) $$tests
 
 # The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
 coverage: .venv/all

@@ -18,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 ACTION = Path(__file__).parents[1] / "action"
 MARKER = "<!-- evalstone: evalstone -->"
 PLAIN: dict[str, str] = {}

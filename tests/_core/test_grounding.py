@@ -547,6 +547,7 @@ def test_a_number_of_several_digits_counts_like_a_word_of_the_text_and_a_single_
         "- ",
     ],
 )
+@pytest.mark.slow
 def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
     text = unit * (MEGABYTE // len(unit))
     started = time.process_time()

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from evalstone._core.literals import written_list, written_value
 from evalstone.errors import DataError
 
+pytestmark = pytest.mark.slow
+
 VALUES = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),

@@ -307,6 +307,7 @@ def test_a_reply_just_short_enough_is_read():
     ],
     ids=lambda reply: reply[:14],
 )
+@pytest.mark.slow
 def test_two_megabytes_of_anything_are_read_or_refused_without_delay(reply: str):
     started = time.process_time()
     with contextlib.suppress(ReplyError):

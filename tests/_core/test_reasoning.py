@@ -199,6 +199,7 @@ def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
     ],
     ids=lambda text: text[:16],
 )
+@pytest.mark.slow
 def test_two_megabytes_of_anything_are_split_without_delay(text: str) -> None:
     started = time.process_time()
     with contextlib.suppress(ReplyError):

@@ -51,6 +51,7 @@ def test_scorers_are_read_by_several_threads_at_once() -> None:
 
 
 @pytest.mark.usefixtures("collecting")
+@pytest.mark.slow
 def test_results_written_in_python_are_compared_by_several_threads_at_once() -> None:
     problems, value = list[str](), {"found": [[[[[[number]]]]] for number in range(50)]}
 

@@ -180,6 +180,7 @@ HOSTILE = {
 @pytest.mark.no_cover
 @pytest.mark.parametrize("read", [words, sentences])
 @pytest.mark.parametrize("kind", HOSTILE)
+@pytest.mark.slow
 def test_a_megabyte_of_hostile_text_takes_seconds_at_most(kind: str, read: Callable[[str], tuple[str, ...]]):
     started = time.process_time()
     read(HOSTILE[kind])
@@ -247,6 +248,7 @@ def test_the_estimate_covers_what_tokenizers_took_and_is_not_twice_of_it(text: s
     assert measured <= estimated_tokens(text) <= 2 * measured
 
 
+@pytest.mark.slow
 def test_a_megabyte_is_estimated_at_once():
     started = time.process_time()
     assert estimated_tokens("Ada, 1815. " * (MEGABYTE // 11)) > 300_000

@@ -34,7 +34,7 @@ from evalstone.targets.base import answer_of
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
 # Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 FOLDER = Path(__file__).parent / "transcripts"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

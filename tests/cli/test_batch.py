@@ -16,7 +16,7 @@ import pytest
 from tests.batch_serving import BatchServer, serving_batches
 from tests.cli.conftest import Evalstone
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")]
 
 SAMPLES = 3
 COMMAND = [sys.executable, "-m", "evalstone", "run", "data.jsonl", "-s", "faithfulness", "--ledger", "l.db"]

@@ -14,6 +14,8 @@ import pytest
 from evalstone.cli.app import COMMANDS, LEDGER_COMMANDS, LIVE_COMMANDS
 from tests.cli.conftest import Evalstone
 
+pytestmark = pytest.mark.slow
+
 ENCODINGS = ["cp1252", "cp437", "cp932", "latin-1", "ascii"]
 # For each command: its arguments, its exit code in UTF-8, and what is typed.
 CALLS: dict[str, tuple[str, int, str]] = {

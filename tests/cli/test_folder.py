@@ -15,6 +15,8 @@ from evalstone.scorers.registry import import_from
 from tests.cli.conftest import Evalstone
 from tests.serving import serving
 
+pytestmark = pytest.mark.slow
+
 OPTIONAL = """
 aiodns brotli brotlicffi zstandard uvloop orjson ujson simplejson pyarrow polars pandas psycopg psycopg2
 greenlet winloop charset_normalizer cchardet chardet email_validator dotenv pydantic_settings logfire yaml tomli

@@ -8,6 +8,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from rich.console import Console
@@ -69,6 +70,7 @@ def test_any_text_leaves_one_line_a_record_and_a_table(tmp_path: Path, text: str
     assert [line.split()[0] for line in table] == ["faithfulness", "context_relevance"]
 
 
+@pytest.mark.slow
 def test_a_megabyte_of_text_is_judged_and_shown_in_short(tmp_path: Path) -> None:
     long = "The quick brown fox jumped over 12 lazy dogs and ran away. " * 17_500
     samples = [Sample(id="long", input="fox?", output=long[:200_000], context=[long])]

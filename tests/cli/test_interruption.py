@@ -26,7 +26,11 @@ CONCURRENCY = 4
 MOMENTS = 10
 
 # Other tests run the same commands, and tracing doubles the time of these.
-pytestmark = [pytest.mark.no_cover, pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.no_cover,
+    pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX"),
+]
 
 
 @pytest.fixture(autouse=True)

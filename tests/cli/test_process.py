@@ -20,7 +20,7 @@ ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in Fr
 RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
 UNUSED = {"numpy", "scipy", "sqlalchemy", "aiohttp", "rich", "jinja2", "evalstone.api", "evalstone.judges"}
 
-pytestmark = pytest.mark.skipif(os.name == "nt", reason="redirections are those of POSIX")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="redirections are those of POSIX")]
 
 
 def shell(folder: Path, arguments: list[str], redirection: str = "") -> subprocess.CompletedProcess[str]:

@@ -342,6 +342,7 @@ def test_a_file_that_cannot_be_read_is_quoted_without_its_key(
     assert not leaks(done.stdout + done.stderr, {"file": key}), done.stderr
 
 
+@pytest.mark.slow
 def test_an_interrupted_run_names_no_key(tmp_path: Path) -> None:
     if os.name == "nt":
         pytest.skip("signals are those of POSIX")
@@ -436,6 +437,7 @@ def printed_safely(done: Done) -> Done:
 @pytest.mark.parametrize(
     "answer", ["error 400", "error 401", "error 500", "reply", "refusal", "no object", "malformed reply"]
 )
+@pytest.mark.slow
 def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
     evalstone: Evalstone, tmp_path: Path, answer: str
 ) -> None:

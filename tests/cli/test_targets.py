@@ -208,6 +208,7 @@ def started(folder: Path, app: str) -> subprocess.Popen[str]:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
 @pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.slow
 def test_ctrl_c_ends_the_calls_in_flight_and_the_run_goes_on_later(
     evalstone: Evalstone, app: str, tmp_path: Path, times: int
 ) -> None:

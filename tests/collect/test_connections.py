@@ -22,6 +22,8 @@ from evalstone.errors import DataError
 from tests.collect.test_server import ONE, receiving, until
 from tests.fakes import awaited
 
+pytestmark = pytest.mark.slow
+
 BODY = json.dumps(ONE).encode()
 HEAD = b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
 WHOLE = HEAD + b"Content-Length: %d\r\n\r\n" % len(BODY) + BODY

@@ -16,6 +16,8 @@ from evalstone.cli.traces import check_endpoints
 from evalstone.errors import ConfigError
 from tests.collect.test_export import receiving
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "traces"
 
 

@@ -149,6 +149,7 @@ def test_a_csv_context_that_begins_like_a_list_is_one_passage(tmp_path: Path) ->
         assert load(written(tmp_path, "d.csv", buffer.getvalue())).samples[0].context == (cell,)
 
 
+@pytest.mark.slow
 def test_a_cell_of_one_megabyte_is_read_and_the_limit_put_back(tmp_path: Path) -> None:
     before = csv.field_size_limit()
     dataset = load(written(tmp_path, "d.csv", f"input,output\nq,{'x' * 1_000_000}\n"))

@@ -46,6 +46,7 @@ def read_or_refused(source: Any) -> bool:
 
 @settings(max_examples=500, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=5), max_size=3))
+@pytest.mark.slow
 def test_any_row_is_read_or_refused_in_one_sentence(rows: list[dict[str, Any]]) -> None:
     assert read_or_refused(rows)
 

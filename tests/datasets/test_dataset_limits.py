@@ -31,6 +31,8 @@ from evalstone.judges.scripted import ReplayJudge
 from evalstone.results.files import read_run
 from evalstone.results.human_labels import load_labels
 
+pytestmark = pytest.mark.slow
+
 # Arrow's types are not complete.
 pa: Any = arrow
 pq: Any = parquet

@@ -169,6 +169,7 @@ def test_a_web_application_evaluates_in_its_handlers(server: Server, tmp_path: P
     assert len(server.requests) - before == 9 + 9
 
 
+@pytest.mark.slow
 def test_a_run_that_is_cancelled_at_any_moment_leaves_nothing_and_is_taken_up(server: Server, tmp_path: Path) -> None:
     async def within(seconds: float) -> int:
         try:

@@ -13,7 +13,10 @@ import pytest
 from tests.environments.conftest import slowly
 from tests.serving import Server, serving
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and signals are those of Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks and signals are those of Linux"),
+]
 
 OPENING = """
 import asyncio, gc, logging, multiprocessing, os, signal, sys, threading, time

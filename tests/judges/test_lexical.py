@@ -29,6 +29,8 @@ from evalstone.report.run_view import run_view
 from evalstone.types import NO_USAGE
 from tests.fakes import QUESTION_KINDS, question_of
 
+pytestmark = pytest.mark.slow
+
 A = TypeVar("A")
 
 TOWER = (

@@ -13,6 +13,8 @@ from evalstone import Record, score
 from evalstone.judges.lexical.normalization import comparable
 from evalstone.judges.lexical.numbers import figures, shown
 
+pytestmark = pytest.mark.slow
+
 
 def tokens(text: str) -> str:
     return " ".join(token.lower() for token in comparable(text))

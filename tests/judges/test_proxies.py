@@ -38,6 +38,7 @@ def closed_port() -> int:
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
+@pytest.mark.slow
 def test_a_proxy_that_cannot_be_reached_is_named(monkeypatch: pytest.MonkeyPatch, scheme: str) -> None:
     proxy = f"127.0.0.1:{closed_port()}"
     monkeypatch.setenv(f"{scheme}_proxy", f"http://ada:pass-0c1d2e3f4a5b@{proxy}")
@@ -73,6 +74,7 @@ def test_a_proxy_that_refuses_is_named_and_not_asked_again(
     assert Refusing.asked == 1
 
 
+@pytest.mark.slow
 def test_an_error_that_the_proxy_may_have_sent_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(lambda _, number: Response(503, {"error": {"message": "upstream"}})) as server:
         monkeypatch.setenv("http_proxy", server.url.removesuffix("/v1"))

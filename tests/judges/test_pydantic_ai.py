@@ -395,6 +395,7 @@ def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() ->
         asyncio.run(work())
 
 
+@pytest.mark.slow
 def test_settings_that_a_provider_takes_pass_the_check() -> None:
     for model in ("anthropic/claude-sonnet-4-5", "google/gemini-2.5-pro"):
         ModelJudge(model, api_key="k", reasoning_effort="low", headers={"X": "1"}, max_tokens=9).check()

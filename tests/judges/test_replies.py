@@ -245,6 +245,7 @@ except Exception as error:
 @pytest.mark.no_cover
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of memory is read from Linux")
 @pytest.mark.parametrize("kind", ["endless", "bomb"])
+@pytest.mark.slow
 def test_a_run_stays_small_whatever_an_endpoint_sends(kind: str, tmp_path: Path) -> None:
     packed = http(bomb("gzip", 500_000_000), "Content-Encoding: gzip")
     with serving_hostile(lambda _: packed if kind == "bomb" else endless()) as started:

@@ -17,6 +17,8 @@ from evalstone.ledger import AsyncLedger, Claim, StoredAnswer
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 ONE = answer(1)

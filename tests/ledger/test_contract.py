@@ -204,6 +204,7 @@ def opening_and_writing(url: str, number: int) -> int:
         return len(taken)
 
 
+@pytest.mark.slow
 def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases(url: str) -> None:
     with multiprocessing.get_context("spawn").Pool(4) as pool:
         taken = pool.starmap(opening_and_writing, [(url, number) for number in range(4)])

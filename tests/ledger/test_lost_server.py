@@ -23,6 +23,8 @@ from tests.ledger.rows import JUDGE, answer, record, run
 from tests.postgres import Postgres
 from tests.serving import obliging, serving
 
+pytestmark = pytest.mark.slow
+
 SAMPLES, CONCURRENCY = 20, 2
 ROWS = [{"id": str(n), "output": f"answer number {n}", "context": [f"passage {n}"]} for n in range(SAMPLES)]
 

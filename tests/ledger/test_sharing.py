@@ -18,6 +18,8 @@ from evalstone.ledger.store import Ledger
 from tests.postgres import PASSWORD
 from tests.serving import Response, Server, obliging, serving
 
+pytestmark = pytest.mark.slow
+
 SAMPLES = 25
 
 

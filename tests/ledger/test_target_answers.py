@@ -25,6 +25,8 @@ from evalstone.ledger.store import Ledger
 from evalstone.targets import Answer, FunctionTarget
 from tests.ledger.rows import placed
 
+pytestmark = pytest.mark.slow
+
 SAMPLES, TRIALS, CONCURRENCY, KILLS = 200, 4, 8, 2
 COST = 0.25
 SCORERS = ["contains(expected=right)", "exact_match"]

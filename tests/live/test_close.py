@@ -19,6 +19,8 @@ from tests.live import scoring as own
 from tests.live.conftest import Start
 from tests.live.test_live import SAMPLE, answered, found, numbers, trace
 
+pytestmark = pytest.mark.slow
+
 
 class Name(StrEnum):
     """A class that no worker can import, since it is not known under its name."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from examples.live import load
+
+pytestmark = pytest.mark.slow
 
 
 def test_the_example_serves_under_load_and_its_coverage_adds_up() -> None:

@@ -33,6 +33,7 @@ def sent(content: Content) -> Content:
 
 
 @given(PLAIN, PLAIN)
+@pytest.mark.slow
 def test_a_snapshot_is_equal_to_what_it_was_made_of_and_shares_no_list_with_it(fields: Any, answer: Any) -> None:
     content = Content(fields, answer, answered=True, seconds=1.5, problem="p")
     copy, _ = frames.snapshot(content)

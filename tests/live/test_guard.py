@@ -185,6 +185,7 @@ def test_guards_that_are_stuck_keep_others_from_a_verdict_but_not_from_an_end() 
     assert verdict.undefined == () or verdict.records[0].outcome == Failed("no score within 0.1 s")
 
 
+@pytest.mark.slow
 def test_the_event_loop_goes_on_while_a_long_text_is_looked_at() -> None:
     check = guard({"faithfulness": 0.5}, timeout=30)
     text = " ".join(f"Town {n} has {n} towers and lies at the river." for n in range(1500))

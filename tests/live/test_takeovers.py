@@ -24,6 +24,8 @@ from tests.live.conftest import Start
 from tests.live.test_live import answered, found
 from tests.live.test_worker import until
 
+pytestmark = pytest.mark.slow
+
 FAILURES = 8
 """More than the workers that may leave a sample behind."""
 

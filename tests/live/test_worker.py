@@ -24,7 +24,10 @@ from tests.live import scoring as own
 from tests.live.conftest import Start
 from tests.live.test_live import SAMPLE, answered
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="forks and signals are those of Linux")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(sys.platform != "linux", reason="forks and signals are those of Linux"),
+]
 
 ROOT = Path(__file__).parents[2]
 OPENING = """

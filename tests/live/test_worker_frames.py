@@ -19,6 +19,8 @@ from evalstone.live.worker import ThreadChannel
 from tests.live import scoring as own
 from tests.live.test_flush import Worker, item, worker
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["worker"]
 
 

@@ -157,6 +157,7 @@ def timeless(text: str) -> str:
     return "\n".join(line for line in text.splitlines() if "judge calls" not in line and "run 2" not in line)
 
 
+@pytest.mark.slow
 def test_a_run_exports_every_score_with_its_spans_and_metrics_and_prints_the_same(
     receiver: Receiver, folder: Path
 ) -> None:

@@ -20,6 +20,8 @@ from tests.parity.adapters.common import Said, sample_of
 from tests.parity.adapters.recorded import Invented, Repeated, in_words_of
 from tests.parity.cases import INVENTIONS, RecordedJudge, check_all, covered, outcome_of, read_cases
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[2]
 SETS = (("scores", False), ("edge", True))
 BUNDLED = Path(__file__).parent / "data"

@@ -16,6 +16,8 @@ from tests.parity.cases import check_all, read_cases
 from tests.parity.test_parity import BUNDLED, WHOLE, faithfulness
 from tests.parity.variations import JOINED_BY, SHORT, in_messages, variations
 
+pytestmark = pytest.mark.slow
+
 
 def different(file: Path, seed: int) -> list[str]:
     verdicts = check_all(variations(read_cases(file), seed), edge=False)

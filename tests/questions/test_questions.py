@@ -92,6 +92,7 @@ def test_a_question_survives_pickling_before_and_after_its_fingerprint_was_taken
     assert before.fingerprint == after.fingerprint == fingerprint
 
 
+@pytest.mark.slow
 def test_fingerprints_are_the_same_in_every_process():
     code = (
         "from tests.fakes import *\n"

@@ -34,6 +34,7 @@ ARGUMENTS = (
     "--no-first-run",
 )
 pytestmark = [
+    pytest.mark.slow,
     pytest.mark.skipif(not CHROMIUM.exists(), reason="needs /usr/bin/chromium (apt-get install chromium)"),
     pytest.mark.filterwarnings("ignore:.*:ResourceWarning"),
 ]

@@ -182,6 +182,7 @@ def test_a_share_at_the_mean_score_is_a_star_and_bins_stay_aligned() -> None:
     assert len(reliability_lines(())) == 1
 
 
+@pytest.mark.slow
 def test_the_plot_is_well_formed_and_holds_no_more_than_it_says() -> None:
     hostile = '</svg><script>alert(1)</script>"&\x1b[0m\u202e'
     root = ElementTree.fromstring(reliability_svg(ReliabilityChart(hostile, BINS)))

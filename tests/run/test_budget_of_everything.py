@@ -87,6 +87,7 @@ def judge_of(kind: str, url: str) -> Judge:
     concurrency=st.sampled_from([1, 4, 16]),
     budgets=st.lists(st.floats(OF_A_TARGET, 0.03), min_size=1, max_size=3).map(sorted),
 )
+@pytest.mark.slow
 def test_what_is_billed_is_within_the_budget_and_is_the_cost_of_the_run(
     tmp_path_factory: pytest.TempPathFactory,
     kind: str,

@@ -371,6 +371,7 @@ print(run["faithfulness"].mean, run.failed)
 """
 
 
+@pytest.mark.slow
 def test_what_was_paid_for_survives_a_kill(tmp_path: Path) -> None:
     def behaviour(request: dict[str, Any], _: int) -> Any:
         return Response(body=obliging(request, 0), delay=0.02)

@@ -556,6 +556,7 @@ def run_it(url: str) -> Run:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.slow
 def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     (tmp_path / "whole").mkdir()
     monkeypatch.chdir(tmp_path / "whole")

@@ -221,6 +221,7 @@ def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_a
     assert (again["faithfulness"].scored, again["faithfulness"].failed) == (1, 11)
 
 
+@pytest.mark.slow
 def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) -> None:
     def troubled(request: dict[str, Any], number: int) -> Any:
         match number % 20:

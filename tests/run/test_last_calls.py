@@ -33,6 +33,7 @@ def first_ones(response: Response) -> Any:
 
 
 @pytest.mark.parametrize(("status", "error"), [(400, JudgeUnavailable), (401, JudgeRefused)])
+@pytest.mark.slow
 def test_calls_in_flight_are_kept_when_the_judge_ends_the_run(
     status: int, error: type[RunAborted], tmp_path: Path
 ) -> None:

@@ -73,6 +73,7 @@ def needed() -> dict[float, tuple[int, float]]:
     max_concurrency=st.none() | st.integers(1, 8),
     requests_per_minute=st.none() | st.sampled_from([6_000, 30_000]),
 )
+@pytest.mark.slow
 def test_no_limit_is_exceeded_and_none_ends_a_run_early(
     needed: dict[float, tuple[int, float]],
     share: float,

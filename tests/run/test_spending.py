@@ -38,6 +38,8 @@ from evalstone.types import JudgeCall, Record, Sample, Usage
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import A_QUESTION, Call
 
+pytestmark = pytest.mark.slow
+
 PRICE, COST = 0.01, 0.25
 SAMPLES = [{"id": f"q{n}", "output": f"answer {n}"} for n in range(6)]
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(6)]

@@ -35,7 +35,7 @@ from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, p
 from tests.serving import resolved
 
 # Other tests reach the same lines, and tracing doubles the time of these.
-pytestmark = pytest.mark.no_cover
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 
 MADE_ALONE = {
     name: kind

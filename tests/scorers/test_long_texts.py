@@ -61,6 +61,7 @@ def test_elements_with_too_many_parts_fail_with_the_limit(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("scorer", ["rouge_l", "textual_difference", "levenshtein"])
+@pytest.mark.slow
 def test_a_megabyte_is_refused_without_being_compared(scorer: str) -> None:
     assert isinstance(outcome(scorer, "ab " * 400_000), Failed)
 

@@ -16,6 +16,8 @@ from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, probability_
 from evalstone.stats.paired_tests import mcnemar
 from evalstone.stats.weighted_mean import WeightedMean
 
+pytestmark = pytest.mark.slow
+
 RATINGS = [1.0] * 25 + [0.5] * 3 + [0.75] * 2
 SCORES = np.random.default_rng(1).beta(5, 1, 50).tolist()
 CASES = {

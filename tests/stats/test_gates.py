@@ -52,6 +52,7 @@ def test_a_decision_carries_its_numbers() -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_limits_agree_with_verdicts() -> None:
     source = np.random.default_rng(2)
     for _ in range(60):
@@ -160,6 +161,7 @@ def test_groups_make_a_criterion_less_certain() -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_a_gate_is_wrong_no_more_often_than_it_says() -> None:
     source = np.random.default_rng(3)
     wrong = {"pass": 0, "fail": 0}

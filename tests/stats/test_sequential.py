@@ -52,6 +52,7 @@ def test_ranges_do_not_matter_to_a_verdict() -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_a_gate_that_is_looked_at_after_every_sample_is_wrong_no_more_often_than_it_says() -> None:
     source = np.random.default_rng(2)
     ended = [stopped(SequentialGate([Target("a", 0.8)]), row.tolist())[0] for row in source.random((150, 150)) < 0.8]

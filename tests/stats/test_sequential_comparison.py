@@ -113,6 +113,7 @@ def test_a_regression_where_lower_is_better_passes_below_the_margin() -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_equal_systems_hardly_ever_get_a_verdict_however_often_it_is_looked_at() -> None:
     source = np.random.default_rng(4)
     wrong = 0

@@ -149,6 +149,7 @@ def test_a_short_tail_has_no_p_value_of_0() -> None:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize(("clusters", "layout"), [(20, "whole clusters"), (8, "across the clusters")])
+@pytest.mark.slow
 def test_few_clusters_of_skewed_scores_are_seldom_called_worse(clusters: int, layout: str) -> None:
     source, wrong, times = np.random.default_rng(8), 0, 250
     groups = np.repeat(np.arange(clusters), 10)
@@ -315,6 +316,7 @@ def calls_of(n: int, groups: list[int] | None) -> int:
 
 @pytest.mark.no_cover
 @pytest.mark.parametrize("clustered", [False, True])
+@pytest.mark.slow
 def test_the_work_on_many_slices_is_in_proportion_to_the_samples(clustered: bool) -> None:
     few, many = (calls_of(n, [place // 3 for place in range(n)] if clustered else None) for n in (500, 4000))
     assert many < 12 * few

@@ -198,6 +198,7 @@ def test_trials_that_share_their_judgments_do_not_differ_by_the_judge():
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_components_are_unbiased_where_trials_share_their_judgments():
     # Trials answer "low" or "high", of which each text is judged three times: 0.2 apart, so with a variance of 0.01.
     source, sums = random.Random(5), {"samples": 0.0, "trials": 0.0, "noise": 0.0}
@@ -223,6 +224,7 @@ def test_components_are_unbiased_where_trials_share_their_judgments():
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_samples_take_nothing_of_the_judge_where_those_with_more_trials_have_more_judgments():
     # Every score is 0 or 1 by chance. In half of the samples one answer is scored once, in the others five answers are
     # scored four times each: what samples and trials have is 0.

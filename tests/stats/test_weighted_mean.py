@@ -131,6 +131,7 @@ def test_the_interval_and_the_gate_hold_where_heavy_samples_fail_more() -> None:
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_intervals_and_gates_hold_where_long_conversations_fail_more() -> None:
     source = np.random.default_rng(7)
     sizes = np.maximum(1, np.rint(np.exp(source.normal(1.2, 0.8, 1_000_000))))

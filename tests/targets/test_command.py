@@ -180,6 +180,7 @@ open({file!r}, "a").write(f"{{os.getpid()}} {{child.pid}} ")
 """
 
 
+@pytest.mark.slow
 def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_path: Path) -> None:
     pids = tmp_path / "pids"
     code = STUBBORN.format(file=str(pids), then="time.sleep(600)")

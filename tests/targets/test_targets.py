@@ -324,6 +324,7 @@ def test_no_error_of_a_function_ends_more_than_its_trial(error: BaseException, a
     assert "test_targets.py, line" in outcome.error
 
 
+@pytest.mark.slow
 def test_functions_that_never_return_keep_no_other_from_starting() -> None:
     cases = [{"id": f"q{n}", "input": str(n)} for n in range(60)]
     never, started = threading.Event(), set[str]()

@@ -272,6 +272,7 @@ def live_calls(folder: Path) -> list[str]:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are those of POSIX")
+@pytest.mark.slow
 def test_a_recording_that_was_killed_and_resumed_replays_the_answers_of_the_run(tmp_path: Path) -> None:
     write_app(tmp_path, "killed_app")
     options = ["-s", "contains(expected=question)", "-q", "--target", "killed_app:agent"]

@@ -14,6 +14,8 @@ import pytest
 
 from tests.testing.test_marks import ALONE
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 ROOT = Path(__file__).parents[2]

@@ -352,6 +352,7 @@ def test_all(): ...
 
 
 @pytest.mark.parametrize("workers", [(), ("-n", "2")])
+@pytest.mark.slow
 def test_what_was_paid_for_samples_without_a_score_is_in_the_line_of_the_budget(
     pytester: pytest.Pytester, workers: tuple[str, ...]
 ) -> None:

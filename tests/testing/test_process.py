@@ -17,6 +17,8 @@ from tests.fakes import python
 from tests.testing.test_fixture import COUNTING
 from tests.testing.test_marks import kept_records
 
+pytestmark = pytest.mark.slow
+
 pytest_plugins = ["pytester"]
 
 ENGINE = ("numpy", "pydantic", "sqlalchemy", "evalstone.api", "evalstone.run", "evalstone.scorers", "evalstone.judges")

@@ -164,6 +164,7 @@ def test_equal_calls_are_paired_by_their_results_first() -> None:
     assert paired([second, first], [first, second]) == {0: 1, 1: 0}
 
 
+@pytest.mark.slow
 def test_the_time_to_pair_calls_grows_with_their_number_not_with_its_square() -> None:
     numbers = range(10_000)
     calls = [ToolCall(name=f"tool {number % 7}", arguments={"asked": number}) for number in numbers]

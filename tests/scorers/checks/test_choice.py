@@ -221,6 +221,7 @@ def test_a_statement_at_the_end_decides(before: str, letter: str):
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_long_texts_take_linear_time():
     started = time.process_time()
     for text in (

@@ -87,6 +87,7 @@ def test_what_python_writes_is_json(data: Any):
     assert value(checks.json_valid(), json.dumps(data)) == 1
 
 
+@pytest.mark.slow
 def test_an_unclosed_fence_takes_linear_time():
     for output in ("```\n" + " " * 500_000, "```\n" + "\n" * 500_000, "`" * 500_000, " " * 500_000 + "```"):
         assert value(checks.json_valid(fenced=True), output) == 0

@@ -271,6 +271,7 @@ def test_any_answer_has_a_score(output: str, expected: int):
 
 
 @pytest.mark.no_cover
+@pytest.mark.slow
 def test_long_texts_take_linear_time():
     started = time.process_time()
     for text in (
