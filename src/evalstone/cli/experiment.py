@@ -31,8 +31,8 @@ import evalstone
 from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
 from evalstone._core.json import content_hash
 from evalstone.cli import options
+from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
-from evalstone.cli.run import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.endings import ExitCode, exit_code
 from evalstone.run.saved import recorded_run

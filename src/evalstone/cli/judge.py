@@ -11,6 +11,7 @@ from evalstone._core.display import count, safe
 from evalstone.cli import options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
+from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import Flag, Value, Values, option
 from evalstone.cli.output import (
     check_outputs,
@@ -24,7 +25,6 @@ from evalstone.cli.output import (
     to_stderr,
     written,
 )
-from evalstone.cli.run import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.errors import ConfigError
 from evalstone.results.endings import INTERRUPTED, ExitCode
 

@@ -1,0 +1,265 @@
+"""Runs of the command line: their plan, their signals, their results folder, and how they ended."""
+
+from __future__ import annotations
+
+import shlex
+import signal
+import sys
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import evalstone
+from evalstone._core.display import count, ended, named, safe, sentence
+from evalstone._core.files import is_folder
+from evalstone._core.redaction import masked
+from evalstone.cli import handled, thresholds
+from evalstone.cli.output import (
+    check_outputs,
+    prints_to_stderr,
+    to_stderr,
+)
+from evalstone.errors import ConfigError, RunAborted
+from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
+
+if TYPE_CHECKING:
+    from evalstone.cli.config_file import RunConfig
+    from evalstone.run.plan import Plan
+
+RESUME, WITHOUT_NO_CACHE = "rerun the same command to resume", "rerun without --no-cache to resume"
+OF_BASELINE = {
+    "max_regression": ("gate", "baseline"),
+    "baseline": ("gate", "max_regression"),
+    "max_change": ("max_regression",),
+    "allow_mismatch": ("baseline",),
+}
+"""Settings of a comparison with a baseline, and the settings that they require."""
+SAME_SIGNAL = 1.0
+"""Seconds within which a repeated signal counts as the same one."""
+
+
+def evaluated(
+    plan: Plan,
+    config: RunConfig,
+    stop: evalstone.StopSignal,
+    *,
+    progress: bool,
+    on_record: Callable[[evalstone.Record], None] | None = None,
+) -> evalstone.Run:
+    """The run of a plan, or the results until an error ended it. Earlier results in `--out` are removed before it
+    starts."""
+    from evalstone.results.files import remove_results
+
+    if config.out is not None:
+        remove_results(config.out)
+    try:
+        return evalstone.evaluate(
+            plan.dataset,
+            plan.scorers,
+            judge=plan.judge,
+            target=plan.target,
+            trials=plan.trials,
+            user=plan.user,
+            keep_reasoning=plan.keep_reasoning,
+            concurrency=config.concurrency,
+            ledger=config.ledger,
+            progress=progress,
+            use_cache=not config.no_cache,
+            budget=config.budget,
+            batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
+            stop=stop,
+            on_record=on_record,
+            name=config.name,
+            tags=config.tags,
+        )
+    except evalstone.EvalstoneError as error:
+        if error.run is None:
+            raise
+        return error.run
+
+
+def save(result: evalstone.Run, config: RunConfig) -> list[str]:
+    """Write a run to `--out`; returns the folder's name, or nothing without `--out`. A second signal ends the program.
+
+    If a run that was broken off can't be written, that is only printed, because something else went wrong before.
+    """
+    from evalstone.ledger.base import shown
+
+    if config.out is None:
+        return []
+    out = config.out
+    try:
+        with handled(_twice(lambda name: to_stderr(f"Writing the results to {out}. {name} again to force."))):
+            return [str(evalstone.write_run(result, out))]
+    except KeyboardInterrupt:
+        to_stderr(f"Stopped. The results are in {shown(config.ledger)}, run {result.id}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+    except evalstone.EvalstoneError as error:
+        if not result.ending.broken_off:
+            raise
+        to_stderr(f"The results so far can't be written: {error}")
+        return []
+
+
+@prints_to_stderr()
+def checked_plan(
+    config: RunConfig, *, calls_judge: bool = True, as_json: bool = False
+) -> tuple[Plan, evalstone.GateCriteria]:
+    """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
+    from evalstone.api import plan_for
+    from evalstone.results.files import prepare
+    from evalstone.run.plan import scorer_info
+    from evalstone.scorers import parse_scorers
+
+    with config.naming_file("map"):
+        try:
+            dataset = evalstone.load(config.data, mapping=config.map)
+        except KeyboardInterrupt:
+            to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")
+            raise SystemExit(ExitCode.INTERRUPTED) from None
+    for note in dataset.notes:
+        to_stderr(safe(f"{dataset.name}: {note}", 2000))
+    if config.limit is not None and config.limit < len(dataset):
+        dataset = replace(dataset, samples=dataset.samples[: config.limit])
+    with config.naming_file("scorers"):
+        scorers = parse_scorers(config.scorers)
+    with config.naming_file("judge"):
+        judge = evalstone.parse_judge(config.judge)
+    with config.naming_file("target", "trials", "user"):
+        plan = plan_for(
+            dataset,
+            scorers,
+            judge=judge,
+            target=config.target,
+            trials=config.trials,
+            user=config.user,
+            keep_reasoning=config.keep_reasoning,
+            ledger=config.ledger,
+        )
+    with config.naming_file("batch", "wait", "no_cache", "missing", "gate", *OF_BASELINE):
+        _check_modes(config, plan)
+    plan.check(asking=calls_judge and not config.batch)
+    with config.naming_file("fail_under", "fail_over", "require", "max_regression"):
+        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
+    if config.out is not None:
+        prepare(config.out)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
+    return plan, criteria
+
+
+def _check_modes(config: RunConfig, plan: Plan) -> None:
+    """Raise ConfigError for settings that exclude or require each other."""
+    if config.batch and plan.target is not None:
+        raise ConfigError(
+            f"{config.named('batch')} can't be used with a target; save its answers with "
+            f"{config.named('out', 'batch')}, then score samples.jsonl"
+        )
+    if config.wait and not config.batch:
+        raise ConfigError(f"{config.named('wait')} requires {config.named('batch', 'wait')}")
+    if config.batch and config.no_cache:
+        both = f"{config.named('batch')} and {config.named('no_cache')}"
+        raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
+    if config.missing is not None and not config.gate:
+        raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
+    if config.gate and (config.batch or not (config.fail_under or config.fail_over or config.max_regression)):
+        under, over, regression, batch = (
+            config.named(setting, "gate") for setting in ("fail_under", "fail_over", "max_regression", "batch")
+        )
+        raise ConfigError(
+            f"{config.named('gate')} requires {under}, {over} or {regression}, and can't be used with {batch}"
+        )
+    for setting, needed in OF_BASELINE.items():
+        for other in needed:
+            if getattr(config, setting) not in (None, {}, False) and not getattr(config, other):
+                raise ConfigError(f"{config.named(setting)} requires {config.named(other, setting)}")
+    if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
+        both = f"{config.named('out')} and {config.named('baseline')}"
+        raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
+    if config.batch:
+        from evalstone.models.batch import batch_api
+        from evalstone.run.batch.runner import batch_judge
+
+        batch_api(batch_judge(plan.judge))
+
+
+def _same_folder(one: str, other: str) -> bool:
+    return is_folder(one) and is_folder(other) and Path(one).resolve() == Path(other).resolve()
+
+
+@contextmanager
+def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[evalstone.StopSignal]:
+    """Within the block, the first signal stops the run after the calls in flight; a second one forces it.
+
+    resume: how to resume, as a part of a sentence.
+    """
+    stop = evalstone.StopSignal(shuffled=shuffled)
+
+    def first(name: str) -> None:
+        stop.request("interrupted", INTERRUPTED)
+        to_stderr(f"Stopping; waiting for calls in flight. {name} again to force.")
+
+    try:
+        with handled(_twice(first)), prints_to_stderr():
+            yield stop
+    except RunAborted as error:
+        interrupted = stop.requested and stop.ending is INTERRUPTED
+        finished = f"Finished calls are in the ledger; {resume}."
+        to_stderr(f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(masked(str(error)))} {finished}")
+        raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES) from None
+    except KeyboardInterrupt:
+        to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
+        raise SystemExit(ExitCode.INTERRUPTED) from None
+
+
+def _twice(first: Callable[[str], None]) -> Callable[[int, FrameType | None], None]:
+    """A handler of signals that calls `first` with the name of the first one, and raises KeyboardInterrupt at a second.
+
+    A second SIGTERM or SIGHUP right after the first counts as the same one: `timeout` and shells send it twice, to the
+    process and to its group.
+    """
+    seen, since = 0, 0.0
+
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal seen, since
+        if not seen:
+            seen, since = number, time.monotonic()
+            to_stderr("")
+            first("Ctrl-C" if number == signal.SIGINT else signal.Signals(number).name)
+        elif number == signal.SIGINT or number != seen or time.monotonic() - since > SAME_SIGNAL:
+            signal.default_int_handler(number, frame)
+
+    return on_signal
+
+
+def resume_text(config: RunConfig, ending: Ending = INTERRUPTED) -> str:
+    """How to resume a run that ended early, as a part of a sentence."""
+    if config.no_cache:
+        return f"rerun without {config.named('no_cache')} to resume"
+    if ending is BUDGET and config.budget is not None:
+        return f"rerun the same command with a higher {config.named('budget')} to resume"
+    return RESUME
+
+
+def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: Sequence[str]) -> None:
+    """Print why a run was broken off, what is saved, and how to resume. saved: the folder of `--out`."""
+    from evalstone.ledger.base import shown
+    from evalstone.run.plan import WAITING
+
+    interrupted = result.ending is INTERRUPTED
+    places = [*(() if result.ending is STORAGE else (shown(config.ledger),)), *saved]
+    # A rerun scores failed samples again, so their results aren't progress.
+    results = f"{len(result) - result.failed:,} of {size:,} results are saved in {' and '.join(places)}"
+    if result.batches and (interrupted or result.ending is BATCH):
+        to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
+        to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
+        to_stderr(f"evalstone {shlex.join(map(masked, sys.argv[1:]))}")
+        return
+    reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
+    calls = "" if result.ending is STORAGE else ", and all finished calls"
+    again = f"; {count(result.failed, 'score')} failed" if result.failed else ""
+    stored = f"{results}{calls}{again}; " if places else ""
+    to_stderr(f"{reason}{sentence(f'{stored}{resume_text(config, result.ending)}')}")
