@@ -179,7 +179,7 @@ def exporting(otel: bool) -> AbstractContextManager[None]:
     """Export to OpenTelemetry within the block, and print at its end what could not be exported."""
     if not otel:
         return nullcontext()
-    from evalstone.otel import export_otlp
+    from evalstone.otel.otlp import export_otlp
 
     return export_otlp(on_loss=to_stderr)
 

@@ -207,7 +207,7 @@ def collect(
     if scorer:
         from evalstone.ledger.base import DEFAULT_LEDGER
         from evalstone.live import Live
-        from evalstone.otel import emit_otlp, export_otlp
+        from evalstone.otel.otlp import emit_otlp, export_otlp
 
         if otel:
             export_otlp()  # the worker exports, but wrong settings must fail here

@@ -27,9 +27,9 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from evalstone._core.display import count, joined, safe
 from evalstone._core.redaction import header_secrets, masked, register, register_url
 from evalstone.errors import ConfigError
-from evalstone.otel import enable
 from evalstone.otel.attributes import EXPLANATION
 from evalstone.otel.delivery import Delivery, own_credentials
+from evalstone.otel.switch import enable
 from evalstone.otel.telemetry import Telemetry
 
 SIGNALS = ("TRACES", "METRICS", "LOGS")
