@@ -14,7 +14,7 @@ from evalstone import Live
 from evalstone.errors import ConfigError
 from evalstone.live import Request, Response
 from evalstone.live.asgi import Part, trace_of
-from evalstone.live.client import Trace
+from evalstone.live.tracing import Trace
 from evalstone.types import Failed, Sample
 from tests.live.conftest import Start
 from tests.live.test_live import found, numbers, trace
@@ -434,7 +434,7 @@ def test_the_last_bit_of_the_flags_says_whether_a_trace_is_recorded(flags: str, 
 def test_the_span_is_the_current_one_if_that_is_of_the_trace_of_the_request(
     monkeypatch: pytest.MonkeyPatch, current: str, span: str
 ) -> None:
-    monkeypatch.setattr("evalstone.live.client.current_trace", lambda: Trace(current, "b" * 16))
+    monkeypatch.setattr("evalstone.live.asgi.current_trace", lambda: Trace(current, "b" * 16))
     assert trace_of([(b"traceparent", TRACED.encode())]) == Trace(trace(5), span)
 
 

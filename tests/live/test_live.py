@@ -19,7 +19,7 @@ from evalstone.ledger import live as rows
 from evalstone.ledger.live import LiveScore
 from evalstone.ledger.store import Ledger
 from evalstone.live import ScorerCoverage, Submission, client, scoring, sender
-from evalstone.live.client import Trace
+from evalstone.live.tracing import Trace
 from evalstone.types import Failed, Message
 from tests.fakes import python
 from tests.live import scoring as own

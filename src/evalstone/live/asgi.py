@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.display import excerpt
 from evalstone.errors import ConfigError, described
 from evalstone.live.frames import READ_FAILED, Content
+from evalstone.live.tracing import Trace, current_trace
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
-    from evalstone.live.client import Live, Trace
+    from evalstone.live.client import Live
 
 Message: TypeAlias = MutableMapping[str, Any]
 Receive: TypeAlias = Callable[[], Awaitable[Message]]
@@ -230,8 +231,6 @@ def _headers(pairs: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
 def trace_of(headers: Iterable[tuple[bytes, bytes]]) -> Trace:
     """The trace in the header `traceparent` (W3C), with the current OpenTelemetry span if that is of the same trace; or
     else that of the current span."""
-    from evalstone.live.client import Trace, current_trace  # noqa: PLC0415 - it makes the middleware
-
     for name, value in headers:
         if name == b"traceparent" and (found := _TRACEPARENT.fullmatch(value.strip())):
             trace_id, span_id, flags, _ = found.groups()

@@ -9,12 +9,11 @@ import functools
 import hashlib
 import math
 import random
-import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from evalstone._core import sync
 from evalstone._core.display import count, excerpt
@@ -23,8 +22,11 @@ from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
+from evalstone.live.asgi import Application, Middleware, Read
 from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
 from evalstone.live.sender import Channel, ProcessChannel, Sender
+from evalstone.live.tracing import Trace, current_trace
+from evalstone.live.watching import watched
 from evalstone.results.summary import ScorerInfo
 from evalstone.run.budget import Budget
 from evalstone.run.plan import named_scorer, scorer_info
@@ -33,7 +35,6 @@ from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
     from evalstone.live.accounting import Coverage
-    from evalstone.live.asgi import Application, Middleware, Read
 
 SHUTDOWN = 5.0
 """Seconds for what is under way when the application ends."""
@@ -70,15 +71,6 @@ class Submission:
         if isinstance(sample, Mapping):
             found = cast("Mapping[str, Any]", sample).get("metadata")
         return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
-
-
-class Trace(NamedTuple):
-    """The trace of a request."""
-
-    trace_id: str | None = None
-    span_id: str | None = None
-    declined: bool = False
-    """Whether its tracer decided not to record it."""
 
 
 class Live:
@@ -378,8 +370,6 @@ class Live:
         Raises:
             ConfigError: No parameter is a field of the sample, or there is no such parameter or field.
         """
-        from evalstone.live.watching import watched  # noqa: PLC0415 - it imports this module
-
         if function is None:
             return functools.partial(watched, self, entity=entity, fields=fields)
         return watched(self, function, entity, fields)
@@ -406,8 +396,6 @@ class Live:
             entity: What is evaluated; by default the path of the request.
             body_limit: Bytes of each body that are copied.
         """
-        from evalstone.live.asgi import Middleware  # noqa: PLC0415 - it imports this module
-
         return Middleware(self, app, read, paths, entity, body_limit)
 
     def start(self) -> None:
@@ -471,19 +459,6 @@ class Live:
         await self.aclose()
 
 
-def current_trace() -> Trace:
-    """The application's current OpenTelemetry span, if it has one."""
-    otel: Any = sys.modules.get("opentelemetry.trace")
-    if otel is None:
-        return _NO_TRACE
-    with contextlib.suppress(Exception):
-        context = otel.get_current_span().get_span_context()
-        if context.trace_id:
-            return Trace(f"{context.trace_id:032x}", f"{context.span_id:016x}", not context.trace_flags & 1)
-    return _NO_TRACE
-
-
-_NO_TRACE = Trace()
 _INVALID = "0" * 32
 """The trace ID of OpenTelemetry where there is no trace: no two requests have it in common."""
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
-from evalstone.live.client import Trace, current_trace
 from evalstone.live.frames import Content, copied
+from evalstone.live.tracing import Trace, current_trace
 from evalstone.targets.base import INPUTS, Answer
 
 if TYPE_CHECKING:
