@@ -30,7 +30,8 @@ from evalstone._core.terms import term
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import existing
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.of_scorer import OfScorer
+from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
 from evalstone.types import Score, scorer_name

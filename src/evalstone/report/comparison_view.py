@@ -48,9 +48,10 @@ from evalstone.results.comparison_text import (
 )
 from evalstone.results.drift import DriftResult, ScorerDrift, drift_notes
 from evalstone.results.human_labels import CorrectedDifference
+from evalstone.results.of_scorer import OfScorer
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.quality_text import power_notes, power_table
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.run import Run
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score

@@ -19,9 +19,10 @@ from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing
+from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
-from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.run import Run
 from evalstone.results.scores import group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer

@@ -26,7 +26,7 @@ from evalstone.results.run import sample_notes
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ComparisonVerdict, ScorerComparison
     from evalstone.results.human_labels import CorrectedDifference
-    from evalstone.results.run import OfScorer
+    from evalstone.results.of_scorer import OfScorer
     from evalstone.stats.comparison import Comparison as PairedComparison
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.unpaired import UnpairedComparison

@@ -16,9 +16,10 @@ from evalstone.errors import ConfigError
 from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.comparison_text import difference, left_out
 from evalstone.results.entries import comparable
+from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
-from evalstone.results.run import OfScorer, Run, result_for, sample_notes
+from evalstone.results.run import Run, sample_notes
 from evalstone.types import Sample
 
 if TYPE_CHECKING:

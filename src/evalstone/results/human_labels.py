@@ -18,7 +18,8 @@ from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.of_scorer import OfScorer
+from evalstone.results.run import Run
 from evalstone.results.scores import Scores, refuse_weights, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo

@@ -17,7 +17,8 @@ from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
-from evalstone.results.run import OfScorer, Run, result_for
+from evalstone.results.of_scorer import OfScorer, result_for
+from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights, scores_by_sample
 from evalstone.stats.intervals import check_number
 

@@ -8,7 +8,7 @@ import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, overload
 
 from evalstone._core.display import (
     aligned,
@@ -24,7 +24,7 @@ from evalstone._core.display import (
 )
 from evalstone._core.json import to_jsonable
 from evalstone._core.terms import term
-from evalstone.errors import ConfigError, MissingDependency
+from evalstone.errors import MissingDependency
 from evalstone.results.drawn import CAUTION, with_sequences
 from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
 from evalstone.results.summary import (
@@ -585,29 +585,3 @@ def _library(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise MissingDependency(name, name) from None
-
-
-@dataclass(frozen=True)
-class OfScorer:
-    """A result for one scorer."""
-
-    title: str
-    """The scorer's title in the run, or in the first of several runs."""
-    info: ScorerInfo
-    """The scorer."""
-
-
-_Item = TypeVar("_Item", bound=OfScorer)
-
-
-def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
-    """The first item about a scorer of the run, by title, signature or name.
-
-    Raises:
-        ConfigError: the run has no such scorer or several, or no item is about it.
-    """
-    signature = run[scorer].info.signature
-    for item in items:
-        if item.info.signature == signature:
-            return item
-    raise ConfigError(f"there is no result for {scorer}: too few samples have a score")

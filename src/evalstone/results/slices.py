@@ -14,13 +14,14 @@ from evalstone._core.sync import is_async
 from evalstone._core.terms import term
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, unknown
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import scores_by_sample
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample, metadata_at
 
 if TYPE_CHECKING:
+    from evalstone.results.run import Run
     from evalstone.stats.slices import SliceFinding
 
 SliceBy: TypeAlias = str | Callable[[Sample], Any]

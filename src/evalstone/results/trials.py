@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.missing_scores import Missing, check_missing, counts
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import group_labels, weight_column
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
@@ -20,6 +20,7 @@ from evalstone.stats.weighted_mean import WeightedMean
 from evalstone.types import Failed, Outcome, Record, Score, reaches
 
 if TYPE_CHECKING:
+    from evalstone.results.run import Run
     from evalstone.stats.variance_components import VarianceComponents
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evalstone.results.missing_scores import Missing
-from evalstone.results.run import OfScorer, Run
+from evalstone.results.of_scorer import OfScorer
+from evalstone.results.run import Run
 from evalstone.results.scores import Scores, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
