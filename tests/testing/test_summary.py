@@ -14,7 +14,8 @@ import pytest
 from evalstone.run.plan import scorer_info
 from evalstone.scorers import parse_scorers
 from evalstone.testing import summary
-from evalstone.testing.plugin import RUNS, SPENT, Session
+from evalstone.testing.names import RUNS, SPENT
+from evalstone.testing.plugin import Session
 from evalstone.testing.summary import as_data, summary_lines, write_test_run
 from evalstone.types import Failed, JudgeCall, Record, Score, Skipped
 

@@ -38,7 +38,7 @@ from evalstone.scorers import Scorer
 from evalstone.stats.gates import Decision
 from evalstone.stats.intervals import check_number
 from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
-from evalstone.testing.plugin import PROPERTIES, SCORED, system_of
+from evalstone.testing.names import PROPERTIES, SCORED, system_of
 from evalstone.testing.settings import settings_of
 from evalstone.testing.summary import as_data, write_test_run
 from evalstone.types import Failed, Record, Sample, Skipped

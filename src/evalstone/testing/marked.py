@@ -32,7 +32,7 @@ from evalstone.targets.base import PARAMETERS
 from evalstone.testing.explain import Check, explained
 from evalstone.testing.fixture import Evalstone
 from evalstone.testing.marks import Case, sample_values, thresholds
-from evalstone.testing.plugin import PARAMETER
+from evalstone.testing.names import PARAMETER
 from evalstone.testing.settings import settings_of
 
 T = TypeVar("T")

@@ -30,7 +30,7 @@ from evalstone.stats.gates import check_alpha
 from evalstone.targets import parse_target, parse_user
 from evalstone.targets.base import PARAMETERS, parameter_values
 from evalstone.testing.fixture import INCONCLUSIVE, Inconclusive, check_thresholds
-from evalstone.testing.plugin import LONGEST_ID, MARK, PARAMETER
+from evalstone.testing.names import LONGEST_ID, MARK, PARAMETER
 from evalstone.types import Sample
 
 V = TypeVar("V")

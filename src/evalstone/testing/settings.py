@@ -15,7 +15,7 @@ from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
 from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES, file_of
 from evalstone.run.budget import Budget
-from evalstone.testing.plugin import OPTIONS, SPENT
+from evalstone.testing.names import OPTIONS, SPENT
 
 SCRIPTED = "scripted"
 SQLITE = "sqlite:///"

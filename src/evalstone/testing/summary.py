@@ -22,7 +22,7 @@ from evalstone.datasets.writing import write_jsonl
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles, summarize
-from evalstone.testing.plugin import RUNS
+from evalstone.testing.names import RUNS
 from evalstone.testing.settings import settings_of
 from evalstone.types import Record, StoredScorer, total_cost
 
