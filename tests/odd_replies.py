@@ -20,7 +20,8 @@ from evalstone.errors import EvalstoneError, JudgeError, JudgeRefused
 from evalstone.judges.corrections import read_completion
 from evalstone.judges.model import opening_messages
 from evalstone.ledger.base import Key, StoredAnswer, to_row
-from evalstone.models.batch import BatchState, batch_api
+from evalstone.models.batch import batch_api
+from evalstone.models.batch.base import BatchState
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from tests.fakes import QUESTION_KINDS, question_of
 from tests.hostile_serving import HostileServer, Reply, chunked, http

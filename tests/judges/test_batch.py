@@ -13,7 +13,8 @@ import pytest
 from evalstone.errors import ConfigError, DeliveryUnknown, JudgeDeclined, ProviderError, ProviderTimeout
 from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
-from evalstone.models.batch import BatchApi, BatchState, Finding, batch_api, objects, segment
+from evalstone.models.batch import batch_api
+from evalstone.models.batch.base import BatchApi, BatchState, Finding, objects, segment
 from evalstone.models.forms import ModelCapabilities
 from evalstone.models.openai_compatible import chat_payload
 from evalstone.questions import ListClaims

@@ -25,7 +25,8 @@ from evalstone.ledger import batches
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
 from evalstone.models import batch
-from evalstone.models.batch import Finding, batch_api
+from evalstone.models.batch import batch_api
+from evalstone.models.batch.base import Finding
 from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer
 from tests.hostile_serving import http, serving_hostile

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from evalstone.errors import ConfigError, JudgeDeclined, ProviderError
-from evalstone.models.batch import (
+from evalstone.models.batch.base import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from evalstone._core.declarations import is_number
-from evalstone.models.batch import (
+from evalstone.models.batch.base import (
     BATCH_API,
     CLOCK_SKEW,
     TRANSFER_TIMEOUT,

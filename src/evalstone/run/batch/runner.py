@@ -21,7 +21,8 @@ from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge
 from evalstone.ledger import AsyncLedger, batches
 from evalstone.ledger.base import BatchRow, RunRow
-from evalstone.models.batch import SUPPORTED, BatchApi, BatchState, Finding, batch_api
+from evalstone.models.batch import batch_api
+from evalstone.models.batch.base import SUPPORTED, BatchApi, BatchState, Finding
 from evalstone.results.endings import BATCH, BUDGET
 from evalstone.run.batch.session import BatchSession, Collected, EstimateSession
 from evalstone.run.budget import StopSignal

@@ -20,7 +20,7 @@ from evalstone.judges.model import ModelJudge, opening_messages, with_probabilit
 from evalstone.ledger import AsyncLedger, StoredAnswer
 from evalstone.ledger.base import BatchedQuestion, BatchRow, RunRow
 from evalstone.ledger.batches import batched_questions
-from evalstone.models.batch import BatchApi
+from evalstone.models.batch.base import BatchApi
 from evalstone.models.forms import ModelCapabilities
 from evalstone.models.prices import at_batch_price
 from evalstone.models.provider import ChatMessage, Completion, RequestSettings
