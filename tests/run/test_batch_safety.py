@@ -24,8 +24,7 @@ from evalstone.errors import BatchError, JudgeRefused, ProviderError
 from evalstone.ledger import batches
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.store import Ledger
-from evalstone.models import batch
-from evalstone.models.batch import batch_api
+from evalstone.models.batch import base, batch_api
 from evalstone.models.batch.base import Finding
 from evalstone.run.budget import StopSignal
 from tests.batch_serving import BatchServer
@@ -273,7 +272,7 @@ def test_a_file_of_results_has_a_limit_of_its_own(
     monkeypatch: pytest.MonkeyPatch, server: BatchServer, run: Call
 ) -> None:
     run()
-    monkeypatch.setattr(batch, "RESULT_BYTES", 100)
+    monkeypatch.setattr(base, "RESULT_BYTES", 100)
     with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; max_reply_bytes"):
         run(settings={"max_reply_bytes": 1000})
     assert run().batches == ("batch_1",)
@@ -281,7 +280,7 @@ def test_a_file_of_results_has_a_limit_of_its_own(
 
 def test_a_list_of_batches_without_end_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
     page = http(json.dumps({"data": [{"id": "b", "created_at": 2**33}], "has_more": True}).encode())
-    monkeypatch.setattr(batch, "MOST_PAGES", 5)
+    monkeypatch.setattr(base, "MOST_PAGES", 5)
     with serving_hostile(lambda _: page) as started:
         api = batch_api(ModelJudge("openai/x", base_url=started.url, api_key="k"))
 
