@@ -1,6 +1,8 @@
 # The public names of evalstone.models.
 
 from evalstone.models.catalog import ProviderInfo as ProviderInfo
+from evalstone.models.endpoint import Endpoint as Endpoint
+from evalstone.models.endpoint import endpoint_of as endpoint_of
 from evalstone.models.limits import Limits as Limits
 from evalstone.models.model import LanguageModel as LanguageModel
 from evalstone.models.provider import ChatMessage as ChatMessage

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import entry_points
-from typing import TYPE_CHECKING
+from importlib.metadata import EntryPoint, entry_points
 from urllib.parse import SplitResult, urlsplit
 
 from evalstone.errors import ConfigError, unknown
 
-if TYPE_CHECKING:
-    from evalstone.models.provider import ChatProvider
-
-CHAT = "evalstone.models.openai_compatible:ChatCompletions"
+CHAT = "evalstone.models.chat_completions:ChatCompletions"
 """The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
 LIBRARY = "evalstone.models.pydantic_ai:PydanticAI"
 """The protocols that pydantic-ai speaks (the extra `providers`)."""
@@ -99,36 +94,40 @@ def split_model(name: str) -> tuple[str, str]:
 
 
 def provider_info(model: str) -> ProviderInfo:
-    """How to reach a model, named provider/model. Raises ConfigError as `split_model` does."""
-    provider = split_model(model)[0]
-    return PROVIDERS.get(provider) or installed_providers()[provider]
+    """How to reach a model, named provider/model. Raises ConfigError as `split_model` and `info_of` do."""
+    return info_of(split_model(model)[0])
 
 
 @functools.cache
-def installed_providers() -> Mapping[str, ProviderInfo]:
-    """The providers of installed packages. A package can't replace a known provider.
+def info_of(provider: str) -> ProviderInfo:
+    """How to reach the models of a provider.
 
-    Raises ConfigError for an entry point that can't be loaded, or is no `ProviderInfo`.
+    Raises ConfigError if an installed package adds it with an entry point that can't be loaded, or is no
+    `ProviderInfo`.
     """
-    providers: dict[str, ProviderInfo] = {}
-    for entry in entry_points(group=PLUGINS):
-        try:
-            info = entry.load()
-        except Exception as error:
-            raise ConfigError(f"the provider {entry.name} of {entry.value} can't be loaded: {error}") from error
-        if not isinstance(info, ProviderInfo):
-            raise ConfigError(
-                f"the provider {entry.name} of {entry.value} must be a ProviderInfo, not {type(info).__name__}"
-            )
-        providers[entry.name] = info
-    return providers
+    if (known := PROVIDERS.get(provider)) is not None:
+        return known
+    entry = installed_providers()[provider]
+    try:
+        info = entry.load()
+    except Exception as error:
+        raise ConfigError(f"the provider {provider} of {entry.value} can't be loaded: {error}") from error
+    if not isinstance(info, ProviderInfo):
+        raise ConfigError(f"the provider {provider} of {entry.value} must be a ProviderInfo, not {type(info).__name__}")
+    return info
 
 
 @functools.cache
-def protocol_class(protocol: str) -> type[ChatProvider]:
-    """The class of a protocol, `module:class`."""
-    module, _, name = protocol.partition(":")
-    return getattr(importlib.import_module(module), name)
+def installed_providers() -> Mapping[str, EntryPoint]:
+    """The providers of installed packages, not loaded yet. A package can't replace a known provider.
+
+    Raises ConfigError if two packages add the same one.
+    """
+    entries: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=PLUGINS):
+        if (other := entries.setdefault(entry.name, entry)) != entry:
+            raise ConfigError(f"two packages add the provider {entry.name}: {other.value} and {entry.value}")
+    return {name: entry for name, entry in entries.items() if name not in PROVIDERS}
 
 
 def url_parts(url: str) -> SplitResult:

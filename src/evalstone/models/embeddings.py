@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from pydantic_core import to_json
-
-from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import ProviderError
 from evalstone.models.catalog import split_model
+from evalstone.models.chat_completions import chat_spent, chat_usage
+from evalstone.models.endpoint import endpoint_of, json_call
 from evalstone.models.model import Model
-from evalstone.models.openai_compatible import Call, chat_usage, endpoint_of
 from evalstone.models.provider import PROBE, Provider
-from evalstone.models.replies import read_aside
 from evalstone.models.vectors import vectors_in
 from evalstone.types import Usage
 
@@ -45,12 +43,10 @@ class Embeddings(Provider):
         payload: dict[str, Any] = {"model": self.name, "input": list(texts)}
         if self.dimensions is not None:
             payload["dimensions"] = self.dimensions
-        body = to_json(payload)
-        call = Call("POST", "/embeddings", body)
-        content = await self.endpoint.request(call, len(body) // BYTES_PER_TOKEN, self.model.count_request)
-        data = await read_aside(len(content), self.endpoint.parsed, content)
-        spent = usage, cost = chat_usage(data, self.model.price)
-        self.endpoint.check_error(call, data, lambda: spent)
+        call = json_call("/embeddings", payload)
+        content = await self.endpoint.request(call, self.model.count_request)
+        data = await self.endpoint.read(call, content, partial(chat_spent, price=self.model.price))
+        usage, cost = chat_usage(data, self.model.price)
         try:
             return vectors_in(data.get("data"), len(texts)), usage, cost
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""Chat completions at OpenAI-compatible endpoints, with one pooled aiohttp session per event loop.
+"""HTTP endpoints of models, with one pooled aiohttp session per event loop.
 
 HTTP 408, 409, 425, 429 and 5xx, timeouts and broken connections are retried. A Retry-After applies to all callers of
 the endpoint, not only to the one that received it. All other errors are final, and so are a 5xx about the reply format,
@@ -9,19 +9,18 @@ and no prompt goes to another host.
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
 from urllib.parse import urlsplit
 
 import aiohttp
-from pydantic_core import to_json
+from pydantic_core import PydanticSerializationError, to_json
 
-from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.redaction import header_secrets, register
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import (
@@ -34,8 +33,7 @@ from evalstone.errors import (
     ProviderError,
     ProviderTimeout,
 )
-from evalstone.models.catalog import PROVIDERS, split_model
-from evalstone.models.forms import OF_FORM, SYSTEM, ModelCapabilities, with_form, without_system
+from evalstone.models.forms import OF_FORM, ModelCapabilities
 from evalstone.models.limits import (
     UNREACHED,
     Backoff,
@@ -48,17 +46,10 @@ from evalstone.models.limits import (
 )
 from evalstone.models.provider import (
     NO_KEY,
-    PROBE,
     AccessRefused,
-    ChatMessage,
-    ChatProvider,
-    Completion,
     Connection,
     CreditRefused,
-    ReplyForm,
-    RequestSettings,
     RequestTimeout,
-    cached_beginning,
 )
 from evalstone.models.proxies import proxy_for, proxy_hint, proxy_refusal, tls_error
 from evalstone.models.refusals import (
@@ -66,10 +57,7 @@ from evalstone.models.refusals import (
     MAY_BLOCK,
     Refusal,
     blocked_reason,
-    blocked_reply,
     error_inside,
-    is_blocked,
-    is_cut_off,
     is_unpaid,
     may_pass,
     refusal_in,
@@ -78,11 +66,6 @@ from evalstone.models.refusals import (
 )
 from evalstone.models.replies import (
     ENCODING,
-    as_count,
-    as_list,
-    as_object,
-    as_text,
-    is_count,
     one_line,
     parsed_json,
     read_aside,
@@ -91,14 +74,12 @@ from evalstone.models.replies import (
     redirect_error,
     retry_after,
     retry_delay,
-    shown,
     too_many_values,
 )
-from evalstone.models.tokens import readable_tokens
-from evalstone.types import NO_USAGE, Usage
+from evalstone.types import Usage
 
 if TYPE_CHECKING:
-    from evalstone.models.model import LanguageModel, Model
+    from evalstone.models.model import Model
 
 TOO_LONG = frozenset({400, 413, 422, 429})
 """Statuses with which endpoints may refuse a prompt that exceeds the context window, besides 5xx."""
@@ -124,6 +105,8 @@ class GenerationRefused(ProviderError):
 
 Learn: TypeAlias = Callable[[int, str], bool]
 """Learns from the status and the words of a refusal. Returns whether the adapted request is worth sending."""
+Spent: TypeAlias = Callable[[Mapping[str, Any]], tuple[Usage, float | None] | None]
+"""Reads the usage in a response, and its cost in US dollars, None if that is unknown; None if there is no usage."""
 
 
 class Call(NamedTuple):
@@ -142,6 +125,17 @@ class Call(NamedTuple):
     """The feature that an endpoint without this path lacks, for errors."""
     most_bytes: int | None = None
     """The maximum size of the response; None uses the endpoint's limit."""
+    tokens: int = 0
+    """The tokens that it counts as in `tokens_per_minute`."""
+
+
+def json_call(path: str, payload: Mapping[str, Any]) -> Call:
+    """A POST request with a JSON object for a model to read."""
+    try:
+        body = to_json(payload)
+    except PydanticSerializationError:  # half a character, which only an escape can send
+        body = json.dumps(payload).encode()
+    return Call("POST", path, body, tokens=len(body) // BYTES_PER_TOKEN)
 
 
 class Endpoint(Connection):
@@ -195,10 +189,8 @@ class Endpoint(Connection):
         if not self._users:
             await self._session.close()
 
-    async def request(
-        self, call: Call, tokens: int = 0, count: Callable[[], None] | None = None, learn: Learn | None = None
-    ) -> bytes:
-        """Make one attempt at a request that counts as this many tokens, and return the content of the response.
+    async def request(self, call: Call, count: Callable[[], None] | None = None, learn: Learn | None = None) -> bytes:
+        """Make one attempt at a request, and return the content of the response.
 
         count: called when the request is sent, after all waiting. It may raise an error instead. learn: called for a
         refusal, before it is classified: endpoints refuse settings with any status.
@@ -214,7 +206,7 @@ class Endpoint(Connection):
         """
         timeout = self._timeout if call.timeout is None else _client_timeout(call.timeout)
         try:
-            sent_at = await self._limiter.admit(tokens, until=time.monotonic() + self.total_timeout)
+            sent_at = await self._limiter.admit(call.tokens, until=time.monotonic() + self.total_timeout)
         except TimeoutError:
             message = f"{self.host} asked to wait for longer than total_timeout={self.total_timeout:g} s"
             raise ProviderTimeout(f"{message} ({self._last_refusal})") from None
@@ -353,24 +345,20 @@ class Endpoint(Connection):
             self._limiter.refused(time.monotonic() if sent_at is None else sent_at, wait)
         raise self._transient(message, wait=wait, rejected=status == 429)
 
-    def check_error(
-        self,
-        call: Call,
-        data: Mapping[str, Any],
-        spent: Callable[[], tuple[Usage, float | None]],
-        learn: Learn | None = None,
-    ) -> None:
-        """Raise what an error inside a response with HTTP 200 means, as for a response with its status.
+    async def read(self, call: Call, content: bytes, spent: Spent, learn: Learn | None = None) -> dict[str, Any]:
+        """The JSON object in a response.
 
-        spent: the usage and the cost of the response, which the error gets if the response has a usage.
+        Raises what `parsed` raises, and for an error inside a response with HTTP 200, what one with its status means.
+        The error gets what was `spent`.
         """
+        data = await read_aside(len(content), self.parsed, content)
         if (inside := error_inside(data)) is None:
-            return
+            return data
         try:
             self._refused(call, *inside, learn)
         except JudgeError as error:
-            if as_object(data.get("usage")):
-                error.usage, error.cost = spent()
+            if (found := spent(data)) is not None:
+                error.usage, error.cost = found
             raise
 
     def parsed(self, content: bytes) -> dict[str, Any]:
@@ -394,171 +382,27 @@ def _client_timeout(seconds: float) -> aiohttp.ClientTimeout:
     return aiohttp.ClientTimeout(total=seconds, sock_connect=min(0.9 * seconds, UNREACHED))
 
 
-class ChatCompletions(ChatProvider):
-    """A model behind an OpenAI-compatible endpoint."""
+def endpoint_of(
+    model: Model[Any],
+    *,
+    url: str | None = None,
+    key_header: str = "Authorization",
+    headers: Mapping[str, str] = MappingProxyType({}),
+) -> Endpoint:
+    """The endpoint of a model, shared by all callers with its URL, headers and settings on the running loop.
 
-    def connect(self, model: LanguageModel) -> Endpoint:
-        self.endpoint = endpoint_of(model)
-        provider, name = split_model(model.model)
-        at_openrouter = provider == "openrouter" or self.endpoint.url == PROVIDERS["openrouter"].base_url
-        self._marks_cache = at_openrouter and name.lstrip("~").startswith("anthropic/")
-        return self.endpoint
-
-    async def _complete(
-        self, messages: Sequence[ChatMessage], form: ReplyForm | None, settings: RequestSettings
-    ) -> Completion:
-        endpoint, price = self.endpoint, self.model.price
-        capabilities = endpoint.capabilities[self.name]
-        level = capabilities.level(form)
-        payload = chat_payload(self.name, messages, form, settings, capabilities)
-        refused = capabilities.refused_of(settings) if capabilities.refused else ()
-        call, tokens = _chat_call(self._marked(payload))
-        learn = partial(capabilities.learn, form.name if form else "", payload)
-        try:
-            content = await endpoint.request(call, tokens, self.model.count_request, learn)
-            data = await read_aside(len(content), endpoint.parsed, content)
-            endpoint.check_error(call, data, partial(chat_usage, data, price), learn)
-        except GenerationRefused as error:
-            return Completion(error.reply or "", replace(NO_USAGE, requests=1), error.cost, refused_settings=refused)
-        capabilities.accept(form, level)
-        completion = chat_completion(self.name, data, price)
-        return replace(completion, refused_settings=refused) if refused else completion
-
-    def _marked(self, payload: dict[str, Any]) -> dict[str, Any]:
-        """The request with a mark after the beginning that the provider should cache. OpenRouter needs one for Claude,
-        as Anthropic does; other models are cached without."""
-        beginning = cached_beginning()
-        if not beginning or not self._marks_cache:
-            return payload
-        return {**payload, "messages": [_with_mark(message, beginning) for message in payload["messages"]]}
-
-    async def probe(self) -> tuple[Usage, float | None]:
-        payload = {"model": self.name, "messages": [{"role": "user", "content": PROBE}], "max_tokens": 1}
-        try:
-            call, tokens = _chat_call(payload)
-            data = self.endpoint.parsed(await self.endpoint.request(call, tokens, self.model.count_request))
-            spent = partial(chat_usage, data, self.model.price)
-            self.endpoint.check_error(call, data, spent)
-        except RequestRefused:  # such as HTTP 400 for max_tokens: key and model were accepted
-            return NO_USAGE, 0.0
-        return spent()
-
-
-def _with_mark(message: Mapping[str, Any], beginning: str) -> Mapping[str, Any]:
-    content: str = message["content"]
-    if message["role"] != "user" or not content.startswith(beginning):
-        return message
-    rest = content[len(beginning) :]
-    marked = {"type": "text", "text": beginning, "cache_control": {"type": "ephemeral"}}
-    return {**message, "content": [marked, *[{"type": "text", "text": rest}] * bool(rest)]}
-
-
-def _chat_call(payload: Mapping[str, Any]) -> tuple[Call, int]:
-    """A chat completion request, and its estimated number of tokens."""
-    body = to_json(payload)
-    return Call("POST", "/chat/completions", body), len(body) // BYTES_PER_TOKEN
-
-
-def chat_payload(
-    model: str,
-    messages: Sequence[ChatMessage],
-    form: ReplyForm | None,
-    settings: RequestSettings,
-    capabilities: ModelCapabilities,
-) -> dict[str, Any]:
-    """The body of a chat completion request, without settings that the endpoint refuses."""
-    messages = with_form(messages, form, capabilities.level(form))
-    messages = without_system(messages) if SYSTEM in capabilities.refused else messages
-    payload: dict[str, Any] = {"model": model, "messages": list(map(vars, messages))}
-    for name, value in vars(settings).items():
-        if value is not None and value is not False and name not in capabilities.refused:
-            payload[name] = value
-    if "max_tokens" in capabilities.refused and settings.max_tokens is not None:
-        payload["max_completion_tokens"] = settings.max_tokens
-    if (response_format := capabilities.response_format(form)) is not None:
-        payload["response_format"] = response_format
-    return payload
-
-
-Price: TypeAlias = Callable[[Usage, int], float | None]
-"""The cost of a usage, of which so many input tokens were written to a cache."""
-
-
-def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Completion:
-    """The completion in a response. Raises JudgeDeclined if the model declined, ProviderError if there is none."""
-    usage, cost = chat_usage(data, price)
-    choice = as_object(next(iter(as_list(data.get("choices"))), None))
-    finish = choice.get("finish_reason")
-    message = as_object(choice.get("message"))
-    content, refusal = _text(message.get("content")), message.get("refusal")
-    blocked = is_blocked(finish)
-    if blocked or finish == "refusal" or (refusal and not content):
-        what = blocked_reply(finish) if blocked else "the model declined"
-        told = f"{what}: {shown(refusal)}" if refusal else what
-        reply = content or as_text(refusal) or (shown(refusal) if refusal else "")
-        raise JudgeDeclined(told, reply=reply[:MAX_REPLY], usage=usage, cost=cost)
-    if not message:
-        raise ProviderError(f"{model} sent no choices: {shown(data)}", usage=usage, cost=cost)
-    return Completion(
-        text=content,
-        usage=usage,
-        cost=cost,
-        complete=not is_cut_off(finish),
-        tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
-        model=as_text(data.get("model")),
-        read_tokens=_read_tokens(as_object(data.get("usage"))),
-    )
-
-
-def _read_tokens(usage: Mapping[str, Any]) -> int:
-    """The tokens of a prompt, at most: all counts are added, as some servers leave cached ones out of prompt_tokens."""
-    details = as_object(usage.get("prompt_tokens_details"))
-    counts = (usage.get("prompt_tokens"), details.get("cached_tokens"), *map(usage.get, _CACHED))
-    return sum(map(as_count, counts))
-
-
-_CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
-"""Other names of the cached tokens, of DeepSeek and of gateways to Anthropic."""
-_CACHED_IN_PROMPT = ("prompt_cache_hit_tokens", "cached_tokens")
-"""Other names of cached tokens that are a part of prompt_tokens, of DeepSeek, Together and Moonshot."""
-
-
-def _text(content: Any) -> str:
-    """The text of a message. Some servers send it in parts, next to parts with reasoning."""
-    parts = map(as_object, as_list(content))
-    texts = [as_text(part.get("text")) for part in parts if part.get("type", "text") in ("text", "output_text")]
-    return as_text(content) or "".join(texts)
-
-
-def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None]:
-    """The usage in a response, and its cost; None if the response has no usage."""
-    reported = as_object(data.get("usage"))
-    prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
-    details = as_object(reported.get("prompt_tokens_details"))
-    written, *others = map(as_count, (details.get("cache_write_tokens"), *map(reported.get, _CACHED_IN_PROMPT)))
-    cached = as_count(details.get("cached_tokens")) or min(prompt, max(others))
-    reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
-    beside = total - prompt - output
-    if cached > prompt or (0 < cached == beside != reasoning):
-        prompt += cached  # some gateways count cached tokens beside prompt_tokens
-    # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
-    output = max(output, total - prompt, output + reasoning if reasoning > output else 0)
-    usage = Usage(prompt, output, cached, 1)
-    known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
-    return usage, price(usage, min(written, prompt)) if known else None
-
-
-def endpoint_of(model: Model[Any]) -> Endpoint:
-    """The endpoint of a model, shared by all callers with its URL, headers and settings on the running loop."""
-    authorization: dict[str, str] = {}
+    Args:
+        model: The model.
+        url: The base URL; None uses the model's.
+        key_header: The header with the API key. In `Authorization`, the key is a bearer token.
+        headers: Other headers that the protocol needs. The model's `headers` may replace them.
+    """
+    sent = dict(headers)
     if key := model.key:
         register(key)  # the environment may have changed
-        authorization["Authorization"] = f"Bearer {key}"
-    return shared_endpoint(model, model.url, {**authorization, **model.sent_headers})
-
-
-def shared_endpoint(model: Model[Any], base_url: str, headers: Mapping[str, str]) -> Endpoint:
-    """The endpoint for a URL, headers and a model's settings, shared by all callers on the running loop."""
+        sent[key_header] = f"Bearer {key}" if key_header == "Authorization" else key
+    sent |= model.sent_headers
+    base_url = model.url if url is None else url
     settings = (model.timeout, model.total_timeout, model.max_reply_bytes, model.request_limits)
-    key = (Endpoint, base_url, tuple(sorted(headers.items())), *settings)
-    return shared(key, partial(Endpoint, base_url, headers, *settings))
+    key = (Endpoint, base_url, tuple(sorted(sent.items())), *settings)
+    return shared(key, partial(Endpoint, base_url, sent, *settings))

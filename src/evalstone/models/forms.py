@@ -114,7 +114,7 @@ class ModelCapabilities:
     def learn_from(self, name: str, level: int, sent: Mapping[str, Any], message: str) -> bool:
         """Learn from the refusal of a request with this format and these settings. Returns whether anything changed.
 
-        What the refusal repeats of the judged text teaches nothing.
+        What the refusal repeats of the request teaches nothing.
         """
         messages: Sequence[Mapping[str, Any]] = sent.get("messages", ())
         request = "\n".join(each["content"] for each in messages)

@@ -51,9 +51,9 @@ WATCH = 0.1
 
 @dataclass(frozen=True)
 class Limits:
-    """Limits for calls to a judge. None means no limit.
+    """Limits for calls to a judge, a model or a target. None means no limit.
 
-    All equal judges on one event loop share a limit. Raises ConfigError for a value out of range.
+    All equal ones on one event loop share a limit. Raises ConfigError for a value out of range.
     """
 
     max_concurrency: Annotated[int | None, Range(1)] = None
@@ -73,17 +73,17 @@ class Limits:
         check_settings(self)
 
     @asynccontextmanager
-    async def admitted(self, judge: str) -> AsyncGenerator[None]:
-        """Wait until the limits admit a call to a judge, and hold a slot during the call.
+    async def admitted(self, name: str) -> AsyncGenerator[None]:
+        """Wait until the limits admit a call to the judge or the target of this name, and hold a slot during the call.
 
         Raises:
             RequestLimitReached: `max_requests` is reached.
         """
-        async with shared_limiter(judge, self) as limiter:
-            limiter.check(judge)
+        async with shared_limiter(name, self) as limiter:
+            limiter.check(name)
             await limiter.admit()
             try:
-                limiter.count(judge)
+                limiter.count(name)
                 yield
             finally:
                 limiter.release()
@@ -237,7 +237,7 @@ class Backoff:
 
 
 class Limiter:
-    """Applies the limits of one endpoint or judge on one event loop. Enter it while a run uses it."""
+    """Applies the limits of one endpoint, judge or target on one event loop. Enter it while a run uses it."""
 
     def __init__(self, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
@@ -264,14 +264,14 @@ class Limiter:
         if not self._users:
             self._count = 0
 
-    def check(self, judge: str) -> None:
+    def check(self, name: str) -> None:
         """Raise RequestLimitReached if `max_requests` is reached."""
         if self.limits.max_requests is not None and self._count >= self.limits.max_requests:
-            raise RequestLimitReached(f"max_requests={self.limits.max_requests} of {judge} is reached")
+            raise RequestLimitReached(f"max_requests={self.limits.max_requests} of {name} is reached")
 
-    def count(self, judge: str) -> None:
+    def count(self, name: str) -> None:
         """Count a call that starts now: one that waits may never start. Raises RequestLimitReached like `check`."""
-        self.check(judge)
+        self.check(name)
         self._count += 1
 
     async def admit(self, tokens: int = 0, *, until: float = math.inf) -> float:

@@ -6,6 +6,7 @@ A `Model` is a value, not a connection. Judges, targets and embedders use it to 
 from __future__ import annotations
 
 import functools
+import importlib
 import os
 import re
 from abc import ABC, abstractmethod
@@ -20,7 +21,7 @@ from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, register
 from evalstone.errors import ConfigError
-from evalstone.models.catalog import CHAT, LIBRARY, protocol_class, provider_info, split_model, url_parts
+from evalstone.models.catalog import CHAT, LIBRARY, provider_info, split_model, url_parts
 from evalstone.models.families import other_kind, usual_temperature
 from evalstone.models.limits import NO_LIMITS, Limiter, Limits, shared_limiter
 from evalstone.models.prices import cache_write_price, cost_of, writes_no_text
@@ -318,6 +319,19 @@ class LanguageModel(Model[ChatProvider]):
 
     def provider(self) -> ChatProvider:
         return protocol_class(self.protocol)(self)
+
+
+@functools.cache
+def protocol_class(protocol: str) -> type[ChatProvider]:
+    """The class of a protocol, `module:class`. Raises ConfigError if there is none, or if it is no `ChatProvider`."""
+    module, _, name = protocol.partition(":")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ConfigError(f"the protocol {protocol!r} can't be loaded (module:class): {error}") from error
+    if not (isinstance(found, type) and issubclass(found, ChatProvider)):
+        raise ConfigError(f"the protocol {protocol!r} must be a subclass of ChatProvider")
+    return found
 
 
 @functools.cache

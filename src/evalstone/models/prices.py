@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from evalstone.models.catalog import PROVIDERS
+from evalstone.models.catalog import info_of
 from evalstone.types import Usage
 
 if TYPE_CHECKING:
@@ -18,13 +18,17 @@ SMALLEST_TIER = 16_000
 BATCH_PRICE = 0.5
 """The price of a batch, as a share of the regular price, at OpenAI and Anthropic."""
 
-_UNLISTED = frozenset(name for name, info in PROVIDERS.items() if info.base_url and not info.key)
-"""Self-hosted servers: genai-prices doesn't list them, and importing it takes a third of a second."""
+
+def _is_listed(provider: str) -> bool:
+    """Whether genai-prices may list a provider. It doesn't list self-hosted servers, may take their names for those of
+    others, and takes a third of a second to import."""
+    info = info_of(provider)
+    return bool(info.key or not info.base_url)
 
 
 def cost_of(usage: Usage, provider: str, model: str) -> float | None:
     """The cost of one reply in US dollars; None if the model's price is unknown."""
-    if provider in _UNLISTED:
+    if not _is_listed(provider):
         return None
     if usage.input < SMALLEST_TIER:
         rates = _rates(provider, model)
@@ -38,7 +42,7 @@ def cost_of(usage: Usage, provider: str, model: str) -> float | None:
 @functools.cache
 def cache_write_price(provider: str, model: str) -> float:
     """US dollars that a token costs more if the provider writes it to its prompt cache; 0 if unknown."""
-    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid models need it
 
     plain, written = (
         genai_prices.Usage(input_tokens=1000),
@@ -74,9 +78,9 @@ def writes_no_text(provider: str, model: str) -> bool:
 
 def _listed_model(provider: str, model: str) -> ModelInfo | None:
     """What genai-prices lists of a model."""
-    if provider in _UNLISTED:
+    if not _is_listed(provider):
         return None
-    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid judges need it
+    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid models need it
 
     try:
         return data_snapshot.get_snapshot().find_provider_model(model, None, provider, None)[1]
@@ -103,7 +107,7 @@ def _rates(provider: str, model: str) -> tuple[float, float, float] | None:
 @functools.cache
 def _listed(provider: str, model: str) -> Callable[[Usage], float | None]:
     """The price function of a model: from usage to US dollars, or to None if genai-prices doesn't list the model."""
-    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid judges need it
+    import genai_prices  # noqa: PLC0415 - a third of a second, and only paid models need it
 
     def price(usage: Usage) -> float | None:
         tokens = genai_prices.Usage(

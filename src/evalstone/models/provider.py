@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 
-from evalstone.errors import JudgeRefused, ProviderError, ProviderTimeout
+from evalstone.errors import JudgeDeclined, JudgeRefused, ProviderError, ProviderTimeout
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import TransientError
 from evalstone.types import NO_USAGE, Usage
@@ -203,11 +203,15 @@ class Provider(ABC):
             JudgeRefused: The key or the model is wrong. A request that is blocked by itself is a ProviderError.
         """
         try:
-            result = await request
-        except RequestTimeout as error:
+            try:
+                result = await request
+            except AccessRefused as error:
+                raise await self.connection.refused(self.name, error, self.probe) from None
+        except RequestTimeout as error:  # of the request, or of the probe
             raise request_timeout(error.host, self.timeout, max_tokens, busy=error.busy) from None
-        except AccessRefused as error:
-            raise await self.connection.refused(self.name, error, self.probe) from None
+        except JudgeDeclined:  # the key and the model are right
+            self.connection.accepted(self.name)
+            raise
         self.connection.accepted(self.name)
         return result
 
@@ -225,7 +229,8 @@ class ChatProvider(Provider):
 
     @classmethod
     def check(cls, model: LanguageModel) -> None:
-        """Raise ConfigError for a setting that the model doesn't support, or if a library is missing."""
+        """Raise ConfigError for a setting that the model doesn't support, or if a library is missing. It is called
+        before the run, after the checks that all protocols share."""
 
     def complete(
         self, messages: Sequence[ChatMessage], form: ReplyForm | None, settings: RequestSettings
@@ -242,4 +247,11 @@ class ChatProvider(Provider):
     async def _complete(
         self, messages: Sequence[ChatMessage], form: ReplyForm | None, settings: RequestSettings
     ) -> Completion:
-        """Send one request. Raises RequestTimeout if it timed out, and AccessRefused for HTTP 403 or 404."""
+        """Send one request.
+
+        Raises:
+            RequestTimeout: The request timed out.
+            AccessRefused: The endpoint answered with HTTP 403 or 404.
+            ProviderError: The response has no reply.
+            EvalstoneError: What `complete` raises.
+        """

@@ -235,8 +235,12 @@ class PydanticAI(ChatProvider):
 
     async def probe(self) -> tuple[Usage, float | None]:
         model = self._library_model or _library_model(self.model)
+        self.model.count_request()
         try:
-            response = await self._request(model, [ChatMessage("user", PROBE)], RequestSettings(max_tokens=1))
+            async with asyncio.timeout(self.model.timeout):
+                response = await self._request(model, [ChatMessage("user", PROBE)], RequestSettings(max_tokens=1))
+        except TimeoutError:
+            raise RequestTimeout("no answer", host=self.model.model) from None
         except (TransientError, ProviderTimeout):
             raise
         except ProviderError:  # such as HTTP 400 for max_tokens: key and model were accepted
@@ -253,7 +257,7 @@ class PydanticAI(ChatProvider):
             "thinking": settings.reasoning_effort,
             "extra_headers": self.model.sent_headers or None,
             "timeout": self.model.timeout,
-            "max_retries": 0,  # the conversation with the judge retries
+            "max_retries": 0,  # the caller retries
         }
         unused = _unused(model) | self.capabilities.refused
         return LibrarySettings(
@@ -374,7 +378,7 @@ def _parameters(form: ReplyForm | None, level: int) -> ModelRequestParameters:
 
 
 def _library_model(own: LanguageModel) -> LibraryModel:
-    """The pydantic-ai model of a own. Its HTTP client belongs to the running loop."""
+    """The pydantic-ai model for a model of ours. Its HTTP client belongs to the running loop."""
     from pydantic_ai.exceptions import UserError  # noqa: PLC0415
     from pydantic_ai.models import infer_model  # noqa: PLC0415
     from pydantic_ai.providers import Provider as LibraryProvider  # noqa: PLC0415

@@ -57,7 +57,7 @@ from evalstone.targets.templates import (
 from evalstone.types import NO_USAGE, Message, Sample, Usage
 
 if TYPE_CHECKING:
-    from evalstone.models.openai_compatible import Endpoint
+    from evalstone.models.endpoint import Endpoint
 
 APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
 """The APIs that are known, and how their URLs end."""
@@ -198,7 +198,7 @@ class HTTPTarget(Target):
             yield
 
     def _endpoint(self) -> Endpoint:
-        from evalstone.models.openai_compatible import Endpoint  # noqa: PLC0415 - aiohttp
+        from evalstone.models.endpoint import Endpoint  # noqa: PLC0415 - aiohttp
 
         parts, headers = urlsplit(self.address), self._sent_headers()
         settings = (self.timeout, self.timeout, self.max_reply_bytes, NO_LIMITS)
@@ -232,7 +232,7 @@ class HTTPTarget(Target):
         return {**request, **added}
 
     async def _send(self, endpoint: Endpoint, data: bytes) -> bytes:
-        from evalstone.models.openai_compatible import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
+        from evalstone.models.endpoint import Call, RequestTimeout  # noqa: PLC0415 - aiohttp
 
         parts = urlsplit(self.address)
         path = f"{parts.path}?{parts.query}" if parts.query else parts.path

@@ -25,12 +25,8 @@ from evalstone.models.batch.base import (
     refused,
     segment,
 )
+from evalstone.models.endpoint import Call, Endpoint, endpoint_of
 from evalstone.models.forms import PROMPT, WITHOUT_BOUNDS, ModelCapabilities, with_form, without_bounds
-from evalstone.models.openai_compatible import (
-    Call,
-    Endpoint,
-    shared_endpoint,
-)
 from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import is_cut_off, refusal_of
 from evalstone.models.replies import as_count, as_list, as_object, as_text, is_count, read_aside, shown
@@ -72,9 +68,8 @@ class AnthropicBatches(BatchApi):
         return (os.environ.get("ANTHROPIC_BASE_URL") or "https://api.anthropic.com").rstrip("/") + "/v1"
 
     def endpoint(self) -> Endpoint:
-        model = self.model
-        headers = {"x-api-key": model.key, "anthropic-version": VERSION, **model.sent_headers}
-        return shared_endpoint(model, self.url, headers)
+        headers = {"anthropic-version": VERSION}
+        return endpoint_of(self.model, url=self.url, key_header="x-api-key", headers=headers)
 
     def payload(
         self,

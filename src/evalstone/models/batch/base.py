@@ -14,9 +14,9 @@ from urllib.parse import quote
 
 from evalstone.errors import DeliveryUnknown, JudgeDeclined, JudgeError, ProviderError
 from evalstone.models.catalog import split_model
+from evalstone.models.endpoint import Call, Endpoint
 from evalstone.models.forms import ModelCapabilities
 from evalstone.models.model import LanguageModel
-from evalstone.models.openai_compatible import Call, Endpoint
 from evalstone.models.prices import at_batch_price
 from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import BLOCKED, MAY_BLOCK, Refusal, blocked_reason, check_whole, may_pass, window_error

@@ -26,15 +26,9 @@ from evalstone.models.batch.base import (
     refused,
     segment,
 )
+from evalstone.models.chat_completions import chat_completion, chat_payload, chat_usage
+from evalstone.models.endpoint import Call, Endpoint, endpoint_of
 from evalstone.models.forms import ModelCapabilities
-from evalstone.models.openai_compatible import (
-    Call,
-    Endpoint,
-    chat_completion,
-    chat_payload,
-    chat_usage,
-    endpoint_of,
-)
 from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import error_inside, refusal_of
 from evalstone.models.replies import as_count, as_list, as_object, as_text, read_aside, shown
