@@ -230,7 +230,7 @@ def judges(
 def _list_judges(known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.models.catalog import PROVIDERS
+    from evalstone.models.catalog import PROVIDERS, info_of, installed_providers
 
     screen = console()
     lexical = evalstone.LexicalJudge()
@@ -251,8 +251,13 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         style="dim",
     )
     models = table("language models", "API key", "endpoint")
-    for name, provider in PROVIDERS.items():
-        models.add_row(f"{name}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
+    for name in [*PROVIDERS, *installed_providers()]:
+        try:
+            provider = info_of(name)
+        except ConfigError as error:
+            models.add_row(f"{safe(name, 100)}/MODEL", "", Text(safe(str(error), 500), style="dim"))
+        else:
+            models.add_row(f"{safe(name, 100)}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
     screen.print(models)
     screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
     composites = table("composite judges", "")
@@ -273,10 +278,12 @@ def _key(provider: ProviderInfo) -> str:
 
 
 def _endpoint(provider: ProviderInfo) -> str:
+    from evalstone.models.catalog import LIBRARY
+
     own = next((name for name in provider.base_url_from if os.environ.get(name)), None)
     if own is not None:
         return f"the URL in {own}"
-    return provider.base_url or "pydantic-ai (extra: providers)"
+    return provider.base_url or ("pydantic-ai (extra: providers)" if provider.protocol == LIBRARY else "its own")
 
 
 def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> None:
