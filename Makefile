@@ -13,7 +13,7 @@ NEWER := $(or $(shell command -v python3.13 >/dev/null 2>&1 && python3.13 -c 'im
 WORKERS := $(shell python3 -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))')
 # What an older dependency can break, and what another Python can; most of the other tests compute with our own code alone.
 WITH_DEPENDENCIES := $(addprefix tests/,_core/test_json.py _core/test_parsing.py cli/test_first_steps.py collect compat datasets \
-	judges ledger otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
+	judges ledger models otel questions/test_reply.py report results scorers/checks scorers/test_content_similarity.py \
 	scorers/test_levenshtein.py stats targets testing test_types.py)
 WITH_PYTHON := $(addprefix tests/,_core agents environments judge_quality live questions run targets test_types.py)
 # What is slow needs running once.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import sys
 from collections.abc import Mapping
 from importlib.metadata import EntryPoint
@@ -12,8 +14,15 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, ModelJudge
+from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.models import catalog
-from evalstone.models.catalog import PROVIDERS, ProviderInfo, installed_providers, provider_info, split_model
+from evalstone.models.catalog import PROVIDERS, ProviderInfo, info_of, installed_providers, provider_info, split_model
+from evalstone.models.endpoint import endpoint_of
+from evalstone.models.model import LanguageModel
+from evalstone.models.prices import context_window
+from evalstone.questions.embeddings import CompareEmbeddings
+from evalstone.types import Usage
+from tests.hostile_serving import http, serving_hostile
 
 PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
 
@@ -48,21 +57,28 @@ def test_the_provider_of_the_contributing_page_works(monkeypatch: pytest.MonkeyP
         getattr(tests, name)()
 
 
+CACHED = (info_of, installed_providers, split_model)
+
+
 def plugins(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
-    entries = [EntryPoint(name, value, catalog.PLUGINS) for name, value in values.items()]
+    plug_in(monkeypatch, *values.items())
+
+
+def plug_in(monkeypatch: pytest.MonkeyPatch, *rows: tuple[str, str]) -> None:
+    entries = [EntryPoint(name, value, catalog.PLUGINS) for name, value in rows]
 
     def entry_points(*, group: str) -> list[EntryPoint]:
         return entries if group == catalog.PLUGINS else []
 
     monkeypatch.setattr(catalog, "entry_points", entry_points)
-    for cached in (installed_providers, split_model):
+    for cached in CACHED:
         cached.cache_clear()
 
 
 @pytest.fixture(autouse=True)
 def _afresh() -> Any:
     yield
-    for cached in (installed_providers, split_model):
+    for cached in CACHED:
         cached.cache_clear()
 
 
@@ -100,3 +116,70 @@ def test_a_provider_that_cannot_be_loaded_is_named(value: str, problem: str, mon
     plugins(monkeypatch, mine=value)
     with pytest.raises(ConfigError, match=problem):
         ModelJudge("mine/m")
+
+
+def test_a_provider_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    plugins(monkeypatch, broken="no_such_module:X", example=f"{__name__}:OURS")
+    assert provider_info("example/m") == OURS
+    with pytest.raises(ConfigError, match="unknown provider 'opneai'; did you mean openai"):
+        ModelJudge("opneai/m")
+
+
+def test_two_packages_with_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch, ("mine", f"{__name__}:OURS"), ("mine", "other:INFO"))
+    with pytest.raises(ConfigError, match=f"two packages add the provider mine: {__name__}:OURS and other:INFO"):
+        ModelJudge("mine/m")
+
+
+NO_MODULE = ProviderInfo("http://h/v1", protocol="no_such_module:X")
+NO_CLASS = ProviderInfo("http://h/v1", protocol="evalstone.models.provider:Chat")
+NO_COLON = ProviderInfo("http://h/v1", protocol="evalstone.models.provider")
+NO_PROTOCOL = ProviderInfo("http://h/v1", protocol="evalstone.models.provider:Completion")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("NO_MODULE", "the protocol 'no_such_module:X' can't be loaded"),
+        ("NO_CLASS", "has no attribute 'Chat'"),
+        ("NO_COLON", "the protocol 'evalstone.models.provider' can't be loaded"),
+        ("NO_PROTOCOL", "must be a subclass of ChatProvider"),
+    ],
+)
+def test_a_protocol_that_cannot_be_loaded_is_named_before_the_run(
+    name: str, problem: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plugins(monkeypatch, mine=f"{__name__}:{name}")
+    with pytest.raises(ConfigError, match=problem):
+        ModelJudge("mine/m").check()
+
+
+OWN_SERVER = ProviderInfo("http://127.0.0.1:9/v1")
+
+
+def test_a_server_of_ones_own_has_no_listed_prices_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    plug_in(monkeypatch, ("openai-at-home", f"{__name__}:OWN_SERVER"))
+    model = LanguageModel("openai-at-home/gpt-5.1")
+    assert model.price(Usage(1000, 1000)) is None
+    assert context_window("openai-at-home", "gpt-5.1") is None
+
+
+def test_a_protocol_names_the_header_of_its_key() -> None:
+    async def headers(**settings: Any) -> Mapping[str, str]:
+        return endpoint_of(LanguageModel("vllm/m", api_key="k-1", headers={"X-Team": "a"}), **settings).headers
+
+    assert asyncio.run(headers()) == {"Authorization": "Bearer k-1", "X-Team": "a"}
+    others = {"x-version": "2", "X-Team": "all"}
+    assert asyncio.run(headers(key_header="x-api-key", headers=others)) == {
+        "x-api-key": "k-1",
+        "x-version": "2",
+        "X-Team": "a",
+    }
+
+
+def test_half_a_character_is_sent_as_its_escape() -> None:
+    reply = {"data": [{"index": 0, "embedding": [1, 0]}, {"index": 1, "embedding": [1, 0]}]}
+    with serving_hostile(lambda _: http(json.dumps(reply).encode())) as server:
+        model = EmbeddingModel("vllm/m", base_url=server.url)
+        assert asyncio.run(model.answer(CompareEmbeddings(first="a\ud800", second="b"))).value.cosine == 1.0
+    assert json.loads(server.requests[0].partition(b"\r\n\r\n")[2])["input"] == ["a\ud800", "b"]

@@ -29,7 +29,7 @@ from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger, Key
 from evalstone.ledger.store import Ledger
-from evalstone.models.openai_compatible import RequestRefused
+from evalstone.models.endpoint import RequestRefused
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.run import session

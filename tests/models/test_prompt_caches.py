@@ -9,7 +9,7 @@ import pytest
 
 from evalstone import ModelJudge
 from evalstone.judges.model import opening_messages
-from evalstone.models.openai_compatible import chat_usage
+from evalstone.models.chat_completions import chat_usage
 from evalstone.models.provider import caching
 from evalstone.questions import ListClaims
 from tests.serving import Response, completion, serving

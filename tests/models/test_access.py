@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from importlib.metadata import version
@@ -11,10 +12,11 @@ from typing import Any
 import pytest
 
 from evalstone.api import evaluate
-from evalstone.errors import ConfigError, JudgeRefused
+from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused, ProviderError, ProviderTimeout
 from evalstone.judges import ModelJudge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.models.families import other_kind
+from evalstone.questions import ListClaims
 from evalstone.targets.model import ModelTarget
 from evalstone.types import Failed, Record
 from tests.serving import Behaviour, Response, completion, obliging, serving
@@ -74,6 +76,33 @@ def test_many_refusals_in_a_row_are_looked_into_again_and_end_the_run_when_the_k
         with pytest.raises(JudgeRefused, match="revoked"):
             evaluate(samples, ["toxicity"], judge=judge, ledger=None, concurrency=1, on_record=records.append)
     assert len(records) == 5 + 10
+
+
+def test_a_probe_that_times_out_is_sent_once() -> None:
+    def behave(request: dict[str, Any], number: int) -> Any:
+        return blocking(403)(request, number) if "response_format" in request else Response(delay=1.0)
+
+    with serving(behave) as server:
+        judge = ModelJudge("vllm/m", base_url=server.url, timeout=0.2)
+        with pytest.raises(ProviderTimeout, match="raise timeout") as raised:
+            asyncio.run(judge.answer(ListClaims(text=POISON)))
+    assert len(server.requests) == 2
+    assert raised.value.cost is None
+
+
+def test_a_model_that_declines_has_accepted_the_key() -> None:
+    replies = [completion("", finish="content_filter"), Response(403, {"error": {"message": "blocked by rule 7"}})]
+
+    async def ask(judge: ModelJudge) -> None:
+        async with judge.opened():
+            with pytest.raises(JudgeDeclined):
+                await judge.answer(ListClaims(text="one"))
+            with pytest.raises(ProviderError, match="the text may be blocked"):
+                await judge.answer(ListClaims(text="two"))
+
+    with serving(lambda _, number: replies[number - 1]) as server:
+        asyncio.run(ask(ModelJudge("vllm/m", base_url=server.url)))
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("key", ["sk-abc\n", " sk-abc", "sk abc", "sk-abc\r", "sk-\u2026abc", "sk-\x00abc", "sk-\x7f"])

@@ -15,8 +15,8 @@ from evalstone.judges import LexicalJudge, ModelJudge
 from evalstone.judges.model import opening_messages
 from evalstone.models.batch import batch_api
 from evalstone.models.batch.base import BatchApi, BatchState, Finding, objects, segment
+from evalstone.models.chat_completions import chat_payload
 from evalstone.models.forms import ModelCapabilities
-from evalstone.models.openai_compatible import chat_payload
 from evalstone.questions import ListClaims
 from evalstone.questions.base import Question
 from evalstone.run.batch.runner import batch_judge
