@@ -70,7 +70,7 @@ def plug_in(monkeypatch: pytest.MonkeyPatch, *rows: tuple[str, str]) -> None:
     def entry_points(*, group: str) -> list[EntryPoint]:
         return entries if group == catalog.PLUGINS else []
 
-    monkeypatch.setattr(catalog, "entry_points", entry_points)
+    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     for cached in CACHED:
         cached.cache_clear()
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
 from evalstone.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 CHAT = "evalstone.models.chat_completions:ChatCompletions"
 """The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
@@ -123,6 +126,8 @@ def installed_providers() -> Mapping[str, EntryPoint]:
 
     Raises ConfigError if two packages add the same one.
     """
+    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and only unknown names need it
+
     entries: dict[str, EntryPoint] = {}
     for entry in entry_points(group=PLUGINS):
         if (other := entries.setdefault(entry.name, entry)) != entry:
