@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
@@ -49,7 +50,7 @@ def providers_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     (package / "entry_points.txt").write_text("[evalstone.providers]\nacme = acme:INFO\nbroken = no_such_module:INFO\n")
     module = 'from evalstone.models import ProviderInfo\nINFO = ProviderInfo("https://acme.example/v1", "ACME_KEY")\n'
     (tmp_path / "site" / "acme.py").write_text(module)
-    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
     for each in cached:
         each.cache_clear()
     yield

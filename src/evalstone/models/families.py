@@ -1,6 +1,7 @@
 """What a model's name says: the temperature that its vendor recommends, and whether it chats at all.
 
-Judges are asked at temperature 0. Some reasoning models degrade or loop there, and their vendors say so.
+A temperature of "auto", the default of judges, is 0. Some reasoning models degrade or loop there, and their vendors say
+so.
 """
 
 from __future__ import annotations
@@ -77,7 +78,7 @@ def family_of(model: str) -> Family | None:
 
 
 def usual_temperature(model: str, reasoning_effort: str | None) -> float | None:
-    """The temperature at which a model judges unless another is set: 0, or what its vendor recommends."""
+    """The temperature that "auto" stands for: 0, or what the model's vendor recommends."""
     family = family_of(model)
     if family is None or (family.optional and reasoning_effort == "none"):
         return 0.0

@@ -42,7 +42,7 @@ LONGEST_WAIT = 20.0
 UNREACHED = 15.0
 """Seconds after which to give up on an endpoint that has never answered: it is probably not running."""
 MOST_ATTEMPTS = 100
-"""The maximum number of failed attempts for one question, whatever its `total_timeout`."""
+"""The maximum number of failed attempts for one call, whatever its `total_timeout`."""
 RETRIES_PER_SECOND, RETRIES_PER_ANSWER, RETRIES_SAVED = 10, 0.5, 50
 """The retry budget of an endpoint, and the number of retries that can be saved up."""
 WATCH = 0.1

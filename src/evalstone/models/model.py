@@ -76,10 +76,10 @@ class Model(ABC, Generic[P]):
     """Timeout of one request, in seconds."""
 
     total_timeout: Annotated[float, Range(0, exclusive=True)] = field(default=600.0, compare=False)
-    """Timeout of one question, in seconds, including waits between attempts. No attempt starts after it."""
+    """Timeout of one call, in seconds, including waits between attempts. No attempt starts after it."""
 
     max_reply_bytes: Annotated[int, Range(1)] = field(default=8_000_000, compare=False)
-    """The maximum size of an HTTP response in bytes, compressed and decompressed. If a response is larger, the question
+    """The maximum size of an HTTP response in bytes, compressed and decompressed. If a response is larger, the call
     fails."""
 
     limits: Limits = field(default=NO_LIMITS, compare=False)

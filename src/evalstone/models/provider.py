@@ -76,7 +76,7 @@ class Completion:
     complete: bool = True
     """False if the reply was truncated."""
     alternatives: Mapping[str, float] | None = None
-    """The probabilities of the question's labels. If there are `tokens`, they are computed from them."""
+    """The probabilities of the labels that a question asks for. If there are `tokens`, they are computed from them."""
     tokens: Sequence[Mapping[str, Any]] = ()
     """The tokens of the reply with their probabilities, if the provider returns them."""
     refused_settings: tuple[str, ...] = ()
@@ -137,7 +137,7 @@ class Connection:
     async def refused(
         self, model: str, error: AccessRefused, probe: Callable[[], Awaitable[tuple[Usage, float | None]]]
     ) -> ProviderError:
-        """The error of a single question that an endpoint blocks, although the key and the model are right.
+        """The error of a single request that an endpoint blocks, although the key and the model are right.
 
         Gateways block some texts, such as SQL. If the endpoint hasn't answered any request yet, or none since ten
         refusals, a short probe checks the key and the model. Raises the probe's JudgeRefused if one of them is wrong.
@@ -148,7 +148,7 @@ class Connection:
                 usage, cost = await probe()
                 self.accepted(model)
             self._refusals_left[model] -= 1
-        message = f"{error.problem}; other questions with this key and model are answered, so the text may be blocked"
+        message = f"{error.problem}; other requests with this key and model are answered, so the text may be blocked"
         return ProviderError(message, usage=usage, cost=cost)
 
     async def __aenter__(self) -> Connection:

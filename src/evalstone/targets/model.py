@@ -44,9 +44,10 @@ class ModelTarget(Target):
     with such a text. It replaces the last user message."""
     system: str = ""
     """The system prompt, also a text or a file; by default, the sample's instructions."""
-    _model: LanguageModel = field(init=False, repr=False, compare=False)
     retries: Annotated[int, Range(0, MOST_RETRIES)] = 3
     """The most retries of a request that may have been processed. Other requests are retried until `timeout`."""
+    _model: LanguageModel = field(init=False, repr=False, compare=False)
+    """The model, with the timeout of the target."""
 
     def __post_init__(self) -> None:
         super().__post_init__()

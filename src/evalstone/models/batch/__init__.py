@@ -1,4 +1,4 @@
-"""Batch APIs: many questions in one submission, answered within a day at half the price."""
+"""Batch APIs: many requests in one submission, answered within a day at half the price."""
 
 from __future__ import annotations
 
