@@ -129,6 +129,8 @@ def test_two_packages_with_one_name_are_refused(monkeypatch: pytest.MonkeyPatch)
     plug_in(monkeypatch, ("mine", f"{__name__}:OURS"), ("mine", "other:INFO"))
     with pytest.raises(ConfigError, match=f"two packages add the provider mine: {__name__}:OURS and other:INFO"):
         ModelJudge("mine/m")
+    with pytest.raises(ConfigError, match="unknown provider 'other'"):
+        info_of("other")
 
 
 NO_MODULE = ProviderInfo("http://h/v1", protocol="no_such_module:X")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
@@ -105,12 +105,16 @@ def provider_info(model: str) -> ProviderInfo:
 def info_of(provider: str) -> ProviderInfo:
     """How to reach the models of a provider.
 
-    Raises ConfigError if an installed package adds it with an entry point that can't be loaded, or is no
-    `ProviderInfo`.
+    Raises ConfigError for an unknown provider, for one that two packages add, and for one whose entry point can't be
+    loaded, or is no `ProviderInfo`.
     """
     if (known := PROVIDERS.get(provider)) is not None:
         return known
-    entry = installed_providers()[provider]
+    entry, *others = installed_providers().get(provider, (None,))
+    if entry is None:
+        raise ConfigError(unknown("provider", provider, [*PROVIDERS, *installed_providers()]))
+    if others:
+        raise ConfigError(f"two packages add the provider {provider}: {entry.value} and {others[0].value}")
     try:
         info = entry.load()
     except Exception as error:
@@ -121,18 +125,16 @@ def info_of(provider: str) -> ProviderInfo:
 
 
 @functools.cache
-def installed_providers() -> Mapping[str, EntryPoint]:
-    """The providers of installed packages, not loaded yet. A package can't replace a known provider.
-
-    Raises ConfigError if two packages add the same one.
-    """
+def installed_providers() -> Mapping[str, Sequence[EntryPoint]]:
+    """The entry points of each provider of installed packages, not loaded yet. A package can't replace a known
+    provider."""
     from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and only unknown names need it
 
-    entries: dict[str, EntryPoint] = {}
+    entries: dict[str, list[EntryPoint]] = {}
     for entry in entry_points(group=PLUGINS):
-        if (other := entries.setdefault(entry.name, entry)) != entry:
-            raise ConfigError(f"two packages add the provider {entry.name}: {other.value} and {entry.value}")
-    return {name: entry for name, entry in entries.items() if name not in PROVIDERS}
+        if entry.name not in PROVIDERS:
+            entries.setdefault(entry.name, []).append(entry)
+    return entries
 
 
 def url_parts(url: str) -> SplitResult:

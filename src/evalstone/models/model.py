@@ -24,7 +24,7 @@ from evalstone.errors import ConfigError
 from evalstone.models.catalog import CHAT, LIBRARY, provider_info, split_model, url_parts
 from evalstone.models.families import other_kind, usual_temperature
 from evalstone.models.limits import NO_LIMITS, Limiter, Limits, shared_limiter
-from evalstone.models.prices import cache_write_price, cost_of, writes_no_text
+from evalstone.models.prices import cache_write_price, cost_at, cost_of, writes_no_text
 from evalstone.models.provider import ChatProvider, Provider, RequestSettings
 from evalstone.types import Usage
 
@@ -227,7 +227,7 @@ class Model(ABC, Generic[P]):
         written: The input tokens that the provider wrote to its prompt cache, which may cost more.
         """
         if self.prices is not None:
-            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+            return cost_at(self.prices, usage)
         model = split_model(self.model)
         cost = cost_of(usage, *model)
         return cost if cost is None or not written else cost + written * cache_write_price(*model)

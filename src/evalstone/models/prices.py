@@ -26,6 +26,11 @@ def _is_listed(provider: str) -> bool:
     return bool(info.key or not info.base_url)
 
 
+def cost_at(prices: tuple[float, float], usage: Usage) -> float:
+    """The cost of one reply in US dollars, at these prices per million input and output tokens."""
+    return (usage.input * prices[0] + usage.output * prices[1]) * 1e-6
+
+
 def cost_of(usage: Usage, provider: str, model: str) -> float | None:
     """The cost of one reply in US dollars; None if the model's price is unknown."""
     if not _is_listed(provider):

@@ -34,7 +34,7 @@ from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.models.catalog import PROVIDERS, url_parts
 from evalstone.models.limits import NO_LIMITS, shared
 from evalstone.models.model import HEADERS, PRICES
-from evalstone.models.prices import cost_of
+from evalstone.models.prices import cost_at, cost_of
 from evalstone.models.provider import CreditRefused
 from evalstone.models.refusals import refusal_in
 from evalstone.models.replies import (
@@ -312,7 +312,7 @@ class HTTPTarget(Target):
         if not usage.input or not usage.output:
             return None
         if self.prices is not None:
-            return (usage.input * self.prices[0] + usage.output * self.prices[1]) * 1e-6
+            return cost_at(self.prices, usage)
         provider = next((n for n, info in PROVIDERS.items() if info.key and self._is_at(info.base_url)), "")
         return cost_of(usage, provider, self.model) if provider and self.model else None
 
