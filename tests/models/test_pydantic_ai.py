@@ -31,11 +31,12 @@ from evalstone.errors import (
     PromptTooLong,
     ProviderError,
     ProviderTimeout,
+    RequestLimitReached,
 )
 from evalstone.judges import ModelJudge
 from evalstone.judges.model import converse
 from evalstone.models.limits import Limits, TransientError, counting_warnings
-from evalstone.models.provider import ChatMessage, Completion, RequestSettings, caching
+from evalstone.models.provider import PROBE, ChatMessage, Completion, RequestSettings, caching
 from evalstone.models.pydantic_ai import PydanticAI
 from evalstone.models.replies import ReplyTooLarge
 from evalstone.questions import ClaimSupported, ListClaims
@@ -454,6 +455,23 @@ def test_a_request_ends_at_its_timeout_whatever_the_library_does_with_it() -> No
         return dict(warnings)
 
     assert asyncio.run(work()) == {"timeouts": 1}
+
+
+def test_a_probe_ends_at_the_timeout_too_and_counts_as_a_request() -> None:
+    async def refused_then_slow(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if PROBE not in str(messages):
+            raise refusal(ModelAuthenticationError, 403)
+        await asyncio.sleep(30)
+        return GOOD
+
+    async def work(**settings: Any) -> None:
+        judge = ModelJudge("google/gemini-2.5-pro", timeout=0.05, **settings)
+        await PydanticAI(judge, FunctionModel(refused_then_slow)).complete(MESSAGES, QUESTION.reply_form, PLAIN)
+
+    with pytest.raises(ProviderTimeout, match="raise timeout"):
+        asyncio.run(work())
+    with pytest.raises(RequestLimitReached):
+        asyncio.run(work(limits=Limits(max_requests=1)))
 
 
 def test_the_limits_of_a_judge_hold_through_the_library() -> None:

@@ -240,6 +240,7 @@ class PydanticAI(ChatProvider):
             async with asyncio.timeout(self.model.timeout):
                 response = await self._request(model, [ChatMessage("user", PROBE)], RequestSettings(max_tokens=1))
         except TimeoutError:
+            count_warning("timeouts")
             raise RequestTimeout("no answer", host=self.model.model) from None
         except (TransientError, ProviderTimeout):
             raise
