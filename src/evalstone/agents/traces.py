@@ -221,7 +221,7 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         messages=messages,
         instructions=system_prompt(messages),
         trajectory=_trajectory(
-            unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}, {id(n) for n in joined}
+            unit, messages, {id(n): call for n, call in zip(tools, reader.calls, strict=True)}, {id(n) for n in joined}
         ),
         metadata=metadata,
     )
@@ -382,12 +382,12 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
 
 
 def _trajectory(
-    unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall], joined: Set[int]
+    unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall | None], joined: Set[int]
 ) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    made: the calls in the messages that have a span of a tool, by that span. joined: the agents inside that took part
-    in the conversation, which are no steps.
+    made: the calls in the messages that have a span of a tool, by that span; None for an attempt that was repeated,
+    which is no step. joined: the agents inside that took part in the conversation, which are no steps.
     """
     below = [child for node in unit.nodes for child in _below(node, joined)]
     nodes = sorted((*below, *unit.beside), key=start_of)
@@ -414,20 +414,22 @@ def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
             yield child
 
 
-def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall], holder: int = 0) -> _Places:
+def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall | None], holder: int = 0) -> _Places:
     """Where the calls that have the span of a tool are in the messages of an agent or a tool, by that span."""
     places = {
         id(call): ((holder, number), place)
         for number, message in enumerate(messages)
         for place, call in enumerate(message.tool_calls)
     }
-    return {node: places[id(call)] for node, call in made.items() if id(call) in places}
+    return {node: places[id(call)] for node, call in made.items() if call is not None and id(call) in places}
 
 
-def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> tuple[dict[int, ToolCall], _Places]:
+def _made_inside(
+    nodes: Iterable[Node], made: Mapping[int, ToolCall | None]
+) -> tuple[dict[int, ToolCall | None], _Places]:
     """The calls inside of agents and of tools, as the messages there and the spans of their tools have them, and where
     they are in these messages."""
-    found: dict[int, ToolCall] = {}
+    found: dict[int, ToolCall | None] = {}
     places: _Places = {}
     for holder in (node for node in walk(nodes) if node.kind in ("agent", "tool")):
         own = [holder] if holder.kind == "agent" else [child for child in holder.children if child.kind != "agent"]
@@ -442,7 +444,7 @@ def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> tuple[d
             messages = reader.reading().conversation.messages
         except DataError:
             continue  # the spans alone say what their tools did
-        calls = {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
+        calls = {id(node): call for node, call in zip(tools, reader.calls, strict=True)}
         found |= calls
         places |= _places_of(messages, calls, id(holder))
     return found, places
@@ -468,7 +470,7 @@ def _only_tool(node: Node) -> Node:
     return node
 
 
-def _steps(nodes: Sequence[Node], made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+def _steps(nodes: Sequence[Node], made: Mapping[int, ToolCall | None], places: _Places) -> list[TrajectoryStep]:
     return [step for node in _as_called(nodes, places) for step in _step(node, made, places)]
 
 
@@ -480,9 +482,11 @@ def _without_repeating(node: Node, parent: Node) -> list[Node]:
     return [node]
 
 
-def _step(node: Node, made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+def _step(node: Node, made: Mapping[int, ToolCall | None], places: _Places) -> list[TrajectoryStep]:
     """The steps of a span and of those below it; made: the calls in the messages, by the spans that they have, and
     places: where in the messages they are."""
+    if id(node) in made and made[id(node)] is None:
+        return []
     inside = _steps([child for each in node.children for child in _without_repeating(each, node)], made, places)
     record = node.record
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000

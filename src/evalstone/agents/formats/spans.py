@@ -32,7 +32,7 @@ from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.tool_runs import tool_run
+from evalstone.agents.formats.tool_runs import attempts_in, tool_run
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -172,6 +172,8 @@ class SpanReader:
     """The tool calls in the state of a graph, which are those of messages with the same IDs."""
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
+    _attempts: set[int] = field(default_factory=set[int])
+    """Which of them are no calls, but were repeated."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -430,7 +432,9 @@ class SpanReader:
         has it."""
         places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
         calls = [self.messages[at].tool_calls[n] for at, n in places]
-        pairs = paired(self.runs, calls)
+        self._attempts = attempts_in(self.runs, self._run_places, self.messages)
+        numbers = [number for number in range(len(self.runs)) if number not in self._attempts]
+        pairs = {numbers[n]: place for n, place in paired([self.runs[n] for n in numbers], calls).items()}
         last = {call.id: place for place, call in enumerate(calls) if call.id}
         returned = [(last[call.id], call) for call in self._returned if call.id in last]
         changed = {places[place][0]: (list[ToolCall](), list[str]()) for place in (*pairs.values(), *dict(returned))}
@@ -450,9 +454,14 @@ class SpanReader:
             known = self.messages[at]
             self.messages[at] = replace(known, tool_calls=calls_of_one, notes=(*known.notes, *notes))
         for number, run in enumerate(self.runs):
-            if number not in pairs:
+            if number not in pairs and number not in self._attempts:
                 message = Message(role="assistant", tool_calls=[run])
                 self._inserted.setdefault(self._run_places[number], []).append(message)
+
+    @property
+    def calls(self) -> list[ToolCall | None]:
+        """The calls that the spans of tools are of, once all has been read; None for an attempt that was repeated."""
+        return [None if number in self._attempts else run for number, run in enumerate(self.runs)]
 
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
