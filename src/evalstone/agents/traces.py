@@ -18,7 +18,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
 from evalstone.agents.conversations import Unit, messages_of, read_node
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
-from evalstone.agents.formats.graph_states import answer_in, state_in
+from evalstone.agents.formats.graph_states import answer_in, has_answer, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
 from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
@@ -158,7 +158,7 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
     inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
-    state = _state(unit.nodes, trace, notes)
+    graph, state = _state(unit.nodes, trace, notes)
     joined = [] if state is None else _joined(inside, state.conversation.messages)
     inside += walk(joined, nested=False)
     # What only passes a question on to an agent has the messages of that agent.
@@ -174,7 +174,9 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     reader, alone_reader = SpanReader(beside=beside), SpanReader(beside=beside)
     tools: list[Node] = []
     if state is not None:
-        reader.read_state(state.conversation, alone=not calls)
+        in_graph = {id(node) for node in walk(graph)}
+        beside_it = any(node.kind == "model" and id(node) not in in_graph for node in calls)
+        reader.read_state(state.conversation, whole=not calls or (has_answer(state) and not beside_it))
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
     alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
@@ -227,9 +229,9 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     )
 
 
-def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
-    """The state that the graph of a unit returned, of its outermost span with one. None if several have one."""
-    found, waiting = list[Reading](), list(nodes)
+def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> tuple[list[Node], Reading | None]:
+    """The graph of a unit and the state that it returned, of its outermost span with one. None if several have one."""
+    found, waiting = list[tuple[list[Node], Reading]](), list(nodes)
     while waiting:
         node = waiting.pop()
         state = None
@@ -241,10 +243,10 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
                     "the state of a graph that cannot be read", trace, f"span {excerpt(node.record.name)}: {error}"
                 )
         if state is not None:
-            found.append(state)
+            found.append(([node], state))
         elif node.kind != "tool":
             waiting += (child for child in node.children if child.kind != "agent")
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else ([], None)
 
 
 def _joined(nodes: Iterable[Node], said: Sequence[Message]) -> list[Node]:

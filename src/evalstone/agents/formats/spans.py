@@ -26,6 +26,7 @@ from evalstone.agents.formats.dialects import (
     kind_of,
     translated,
 )
+from evalstone.agents.formats.graph_states import BesideState
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.mastra_spans import without_summaries
@@ -170,6 +171,8 @@ class SpanReader:
     """Before which message the answer of a model call can't be whose messages came without it."""
     _returned: list[ToolCall] = field(default_factory=list[ToolCall])
     """The tool calls in the state of a graph, which are those of messages with the same IDs."""
+    _beside_state: BesideState | None = None
+    """What model calls say that a graph's state doesn't, if that has the conversation."""
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
     _attempts: set[int] = field(default_factory=set[int])
@@ -221,19 +224,20 @@ class SpanReader:
         answered = bool(self.messages) and self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
         self.closed = len(self.messages) - answered
 
-    def read_state(self, state: Conversation, *, alone: bool) -> None:
+    def read_state(self, state: Conversation, *, whole: bool) -> None:
         """Read what a graph returned.
 
         Args:
             state: Its messages.
-            alone: Whether they are all that is known of the conversation. Otherwise, model calls have it, and they say
-                only what became of its tool calls.
+            whole: Whether they are the conversation. Otherwise, model calls have it, and they say only what became of
+                its tool calls.
         """
-        self.passages |= state.passages
-        if alone:
+        if whole:
             self._merge(state)
             self.close()
+            self._beside_state = BesideState()
         else:
+            self.passages |= state.passages
             self._returned += [call for message in state.messages for call in message.tool_calls if call.id]
 
     def _read_model_call(self, record: Record, attributes: Entries, *, summary: bool) -> None:
@@ -354,6 +358,12 @@ class SpanReader:
             The place after the last of them.
         """
         self.passages |= read.passages
+        if self._beside_state is not None:
+            for place, message in self._beside_state.read(read.messages, self._known, self.messages):
+                stated = self.messages[place]
+                merged = _with_pieces(stated, message, _places_of(message.tool_calls, stated.tool_calls))
+                self._replace(place, replace(merged, content=stated.content))
+            return len(self.messages)
         at, open_calls = start, list[int]()
         for message in read.messages:
             if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
@@ -453,10 +463,23 @@ class SpanReader:
         for at, (calls_of_one, notes) in changed.items():
             known = self.messages[at]
             self.messages[at] = replace(known, tool_calls=calls_of_one, notes=(*known.notes, *notes))
+        self._call_beside([number for number in numbers if number not in pairs])
         for number, run in enumerate(self.runs):
             if number not in pairs and number not in self._attempts:
                 message = Message(role="assistant", tool_calls=[run])
                 self._inserted.setdefault(self._run_places[number], []).append(message)
+
+    def _call_beside(self, numbers: Sequence[int]) -> None:
+        """Merge the runs with these numbers with the calls that the state of a graph doesn't have; those without a run
+        whose result is known are calls too."""
+        calls = [] if self._beside_state is None else self._beside_state.calls
+        pairs = paired([self.runs[number] for number in numbers], calls)
+        for at, place in pairs.items():
+            run = self.runs[numbers[at]]
+            self.runs[numbers[at]], _ = merged_call(calls[place], run, ran=bool(run.id))
+        left = [call for place, call in enumerate(calls) if place not in pairs.values() and call.state != "call"]
+        for call in left:
+            self._inserted.setdefault(self.closed or 0, []).append(Message(role="assistant", tool_calls=[call]))
 
     @property
     def calls(self) -> list[ToolCall | None]:
@@ -466,7 +489,10 @@ class SpanReader:
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
         self.end_call()
-        if self.runs or self._returned:
+        if self._beside_state is not None:
+            for message in self._beside_state.instructions:
+                self._before(message, 0)
+        if self.runs or self._returned or self._beside_state is not None:
             self._answer_calls()
         for place in sorted(self._inserted, reverse=True):
             self.messages[place:place] = self._inserted.pop(place)
