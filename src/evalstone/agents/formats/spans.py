@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
@@ -365,7 +366,16 @@ class SpanReader:
                 self._replace(place, replace(merged, content=stated.content))
             return len(self.messages)
         at, open_calls = start, list[int]()
-        for message in read.messages:
+        joined = 0
+        for number, message in enumerate(read.messages):
+            if joined:
+                self._inserted.setdefault(at, []).append(message)
+                joined -= 1
+                continue
+            if joined := self._joined_after(read.messages, number, at):
+                self._replace(at, message)
+                at += 1
+                continue
             if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
                 self._replace(at - 1, _with_pieces(self.messages[at - 1], message, pieces))
                 open_calls = [place for place in open_calls if place not in pieces]
@@ -401,6 +411,20 @@ class SpanReader:
         calls = self.messages[known].tool_calls
         pieces = _places_of(message.tool_calls, calls, open_calls)
         return pieces if len(pieces) == len(message.tool_calls) else None
+
+    def _joined_after(self, said: Sequence[Message], number: int, at: int) -> int:
+        """How many messages of the user after one are in the message at a place, as the models of pydantic-ai have
+        them: it gives these as one what its agent has apart."""
+        known = self.messages[at] if at < len(self.messages) else None
+        if known is None or known.role != "user" or not known.content.startswith(f"{said[number].content}\n"):
+            return 0
+        text, attachments = "", tuple[str, ...]()
+        for count, message in enumerate(takewhile(lambda each: each.role == "user", said[number:])):
+            text = f"{text}\n{message.content}" if count else message.content
+            attachments = (*attachments, *message.attachments)
+            if (text, tuple(dict.fromkeys(attachments))) == (known.content, known.attachments):
+                return count
+        return 0
 
     def _is_joined(self, instructions: str) -> bool:
         """Whether instructions are those of several messages in one, as the span of an agent may have them."""
