@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import islice, takewhile
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
@@ -177,7 +177,7 @@ class SpanReader:
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
     _attempts: set[int] = field(default_factory=set[int])
-    """Which of them are no calls, but were repeated."""
+    """The numbers of the runs that failed and were repeated, which are no calls."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -419,11 +419,13 @@ class SpanReader:
         if known is None or known.role != "user" or not known.content.startswith(f"{said[number].content}\n"):
             return 0
         text, attachments = "", tuple[str, ...]()
-        for count, message in enumerate(takewhile(lambda each: each.role == "user", said[number:])):
+        for count, message in enumerate(takewhile(lambda each: each.role == "user", islice(said, number, None))):
             text = f"{text}\n{message.content}" if count else message.content
             attachments = (*attachments, *message.attachments)
             if (text, tuple(dict.fromkeys(attachments))) == (known.content, known.attachments):
                 return count
+            if not known.content.startswith(text):
+                break
         return 0
 
     def _is_joined(self, instructions: str) -> bool:
@@ -487,23 +489,24 @@ class SpanReader:
         for at, (calls_of_one, notes) in changed.items():
             known = self.messages[at]
             self.messages[at] = replace(known, tool_calls=calls_of_one, notes=(*known.notes, *notes))
-        self._call_beside([number for number in numbers if number not in pairs])
-        for number, run in enumerate(self.runs):
-            if number not in pairs and number not in self._attempts:
-                message = Message(role="assistant", tool_calls=[run])
-                self._inserted.setdefault(self._run_places[number], []).append(message)
+        left = [number for number in numbers if number not in pairs]
+        said = self._call_beside(left)
+        for number in left:
+            message = Message(role="assistant", tool_calls=[self.runs[number]], notes=said.get(number, ()))
+            self._inserted.setdefault(self._run_places[number], []).append(message)
 
-    def _call_beside(self, numbers: Sequence[int]) -> None:
-        """Merge the runs with these numbers with the calls that the state of a graph doesn't have; those without a run
-        whose result is known are calls too."""
-        calls = [] if self._beside_state is None else self._beside_state.calls
-        pairs = paired([self.runs[number] for number in numbers], calls)
-        for at, place in pairs.items():
-            run = self.runs[numbers[at]]
-            self.runs[numbers[at]], _ = merged_call(calls[place], run, ran=bool(run.id))
-        left = [call for place, call in enumerate(calls) if place not in pairs.values() and call.state != "call"]
-        for call in left:
+    def _call_beside(self, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Merge the runs with these numbers with the calls that the state of a graph doesn't have, and return notes on
+        what they contradict each other in. Those without a run whose result is known are calls too."""
+        calls, notes = [] if self._beside_state is None else self._beside_state.calls, dict[int, tuple[str, ...]]()
+        pairs = {numbers[n]: place for n, place in paired([self.runs[n] for n in numbers], calls).items()}
+        for number, place in pairs.items():
+            run = self.runs[number]
+            self.runs[number], notes[number] = merged_call(calls[place], run, ran=bool(run.id))
+        ran = set(pairs.values())
+        for call in (call for place, call in enumerate(calls) if place not in ran and call.state != "call"):
             self._inserted.setdefault(self.closed or 0, []).append(Message(role="assistant", tool_calls=[call]))
+        return notes
 
     @property
     def calls(self) -> list[ToolCall | None]:
