@@ -6,7 +6,6 @@ before it; what is repeated counts once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
@@ -32,6 +31,14 @@ from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
+from evalstone.agents.formats.openinference import (
+    document_text,
+    is_silent_result,
+    items_in,
+    listed_objects,
+    message_in,
+    nested,
+)
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
 from evalstone.agents.formats.tool_runs import attempts_in, tool_run
@@ -39,7 +46,6 @@ from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
     entries_of,
-    first,
     objects_in,
     parsed,
     placed,
@@ -50,10 +56,7 @@ from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 from evalstone.types.accounts import first_shown, is_hidden, merged_call, paired
 
-_NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
-_INDEX = re.compile(r"\d{1,6}")
-_DOCUMENT_TEXTS = ("document.content", "content", "text", "page_content")
 
 
 def is_openinference(value: Any) -> bool:
@@ -285,11 +288,11 @@ class SpanReader:
             self.end_call()
 
     def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
-        nested = _nested(attributes)
-        llm = entries_of(nested.get("llm"))
+        tree = nested(attributes)
+        llm = entries_of(tree.get("llm"))
         kind = attributes.get("openinference.span.kind")
-        given = [each for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))]
-        items = [message for message in map(_openinference_message, given) if not _is_silent_result(message)]
+        given = [each for key in ("input", "output") for each in listed_objects(llm.get(f"{key}_messages"))]
+        items = [message for message in map(message_in, given) if not is_silent_result(message)]
         if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
         tokens = entries_of(llm.get("token_count"))
@@ -298,8 +301,8 @@ class SpanReader:
             cached = entries_of(tokens.get("prompt_details")).get("cache_read")
             usage = read_usage({**counts, "cached": cached})
             self.usage += replace(usage, requests=1) if usage is not None else NO_USAGE
-        self._read_documents(entries_of(nested.get("retrieval")).get("documents"), self.passages)
-        self._read_documents(entries_of(nested.get("reranker")).get("output_documents"), self.reranked)
+        self._read_documents(entries_of(tree.get("retrieval")).get("documents"), self.passages)
+        self._read_documents(entries_of(tree.get("reranker")).get("output_documents"), self.reranked)
         nothing = kind == "RETRIEVER" and parsed(attributes.get("output.value")) in ([], {"documents": []})
         self.retrieved = self.retrieved or nothing
         if main and kind != "TOOL":
@@ -336,11 +339,11 @@ class SpanReader:
         """What a retrieval returned, if it says so: documents or texts."""
         if value is None:
             return
-        documents = _items(value)
+        documents = items_in(value)
         if documents is None:
             self.without_text += 1
             return
-        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(_document_text, documents)]
+        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(document_text, documents)]
         found = dict.fromkeys(text for text in texts if text and text.strip())
         unknown = texts.count(None)
         self.without_text += unknown or bool(texts and not found)
@@ -565,86 +568,3 @@ def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -
         usage=one.usage or other.usage,
         notes=tuple(dict.fromkeys((*one.notes, *other.notes, *notes))),
     )
-
-
-def _openinference_message(item: Entries) -> Entries:
-    """A message of OpenInference as OpenAI would write it."""
-    message = entries_of(item.get("message", item))
-    read: Entries = {key: message[key] for key in ("role", "content", "tool_call_id", "name") if key in message}
-    contents = _objects(message.get("contents"))
-    if contents:
-        parts = [entries_of(part.get("message_content")) for part in contents]
-        texts = [message["content"]] if isinstance(message.get("content"), str) and message["content"] else []
-        read["content"] = [*(text for text in texts if all(part.get("text") != text for part in parts)), *parts]
-    calls = [entries_of(call.get("tool_call")) for call in _objects(message.get("tool_calls"))]
-    if message.get("function_call_name"):
-        arguments = message.get("function_call_arguments_json")
-        calls.append({"function": {"name": message["function_call_name"], "arguments": arguments}})
-    # AutoGen's text beside calls, and its results of all calls in one message.
-    if calls and "thought" in item:
-        read = {"content": item["thought"], **read}
-    if results := [{**entries_of(parsed(each)), "type": "tool_result"} for each in _items(item.get("function")) or ()]:
-        read["content"] = results
-    return {"content": None, **read, "tool_calls": calls}
-
-
-def _is_silent_result(message: Entries) -> bool:
-    """Whether this is the message of a tool without what the tool returned, which isn't the same as an empty text."""
-    return message.get("role") in ("tool", "function") and message["content"] is None
-
-
-def _document_text(document: Any) -> str | None:
-    """The text of a retrieved document; None if it has none."""
-    known: Any = _replanted(parsed(document))
-    if isinstance(known, dict):
-        entries = cast("Entries", known)
-        text = first(entries_of(entries.get("document")) or entries, _DOCUMENT_TEXTS)
-        if isinstance(text, str):
-            return text
-    return document if isinstance(document, str) else None
-
-
-def _items(value: Any) -> list[Any] | None:
-    """A list, its JSON, an object with `documents`, or the object with a list's indices that flat attributes make of
-    it; None for anything else."""
-    value = parsed(value)
-    if isinstance(value, dict):
-        entries = cast("Entries", value)
-        if keys := sorted((key for key in entries if _INDEX.fullmatch(key)), key=int):
-            return [entries[key] for key in keys]
-        value = parsed(entries.get("documents"))
-    return cast("list[Any]", value) if isinstance(value, list) else None
-
-
-def _objects(value: Any) -> list[Entries]:
-    """The objects in a list, in any of the forms that `_items` reads."""
-    return objects_in(_replanted(_items(value)))
-
-
-def _nested(attributes: Entries) -> Entries:
-    """OpenInference's attributes as the tree that their dotted names say: `llm.input_messages.0.message.role`."""
-    tree: Entries = {}
-    for key, value in attributes.items():
-        if key.partition(".")[0] in _NESTED:
-            _plant(tree, key.split("."), value)
-    return tree
-
-
-def _plant(tree: Entries, path: list[str], value: Any) -> None:
-    for step in path[:-1]:
-        inner = tree.setdefault(step, {})
-        if not isinstance(inner, dict):
-            return
-        tree = cast("Entries", inner)
-    tree[path[-1]] = _replanted(value) if isinstance(value, dict | list) else value
-
-
-def _replanted(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_replanted(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    tree: Entries = {}
-    for key, item in cast("Entries", value).items():
-        _plant(tree, key.split("."), item)
-    return tree
