@@ -64,7 +64,8 @@ def checked(sample: Sample) -> None:
     whole = Sample(messages=sample.messages, trajectory=sample.trajectory, expected_trajectory=expected)
     for scorer in ("tool_call_f1", "trajectory_accuracy", "max_tool_calls(limit=1)"):
         assert score(scorer, whole).value == 1
-    assert [message.role for message in sample.messages] == ["user", "assistant", "assistant"]
+    roles = [message.role for message in sample.messages if message.role != "system"]
+    assert roles == ["user", "assistant", "assistant"]
     assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
 
 
@@ -109,12 +110,100 @@ def test_documents_in_a_state_are_the_context(graph: Any) -> None:
         assert only(spans(graph(1, state))).context == ("It rains in April.",)
 
 
-def test_messages_of_a_state_that_no_model_call_has_are_no_part_of_the_conversation() -> None:
-    prompt = message("user", "Answer from the passages: …")
-    model = span(2, "chat", chat([prompt], "Yes."), parent=1, start=1)
+def said(sample: Sample) -> list[tuple[str, str]]:
+    return [(each.role, each.content) for each in sample.messages]
+
+
+STATED = [("user", "Umbrella in Bern?"), ("assistant", "Yes.")]
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+def test_what_a_graph_asks_its_models_apart_from_its_state_is_no_part_of_the_conversation(graph: Any) -> None:
+    asked, brief = message("user", "Umbrella in Bern?"), message("system", "Be brief.")
+    answering = span(5, "chat", chat([brief, asked], "Yes."), parent=1, start=3, end=4)
+    route = {"type": "tool_call", "id": "r1", "name": "Route", "arguments": {"to": "weather"}}
+    aside = {
+        "router": chat([message("system", "Route."), asked], "weather"),
+        "router with a schema": chat([message("system", "Route."), asked], message("assistant", route)),
+        "rewriter": chat([message("system", "Rewrite."), message("user", "Rewrite: Umbrella in Bern?")], "Rain, Bern?"),
+    }
+    graded = span(6, "chat", chat([message("user", "Is this good? Yes.")], "good"), parent=1, start=5, end=6)
+    for made in aside.values():
+        first = span(4, "chat", made, parent=1, start=1, end=2)
+        for calls in ([first, answering], [answering, graded], [first, answering, graded]):
+            sample = only(spans(graph(1, {"messages": [QUESTION, ANSWER]}), *calls))
+            assert said(sample) == [("system", "Be brief."), *STATED]
+            assert (sample.instructions, sample.trajectory) == ("Be brief.", None)
+            assert score("no_tool_calls", sample).value == 1
+
+
+def test_the_question_in_a_state_counts_and_not_the_prompt_that_a_node_makes_of_it() -> None:
+    prompt = [message("system", "Answer from the passages: …"), message("user", "Question: Umbrella in Bern?")]
+    model = span(2, "chat", chat(prompt, "Yes."), parent=1, start=1)
     sample = only(spans(openinference(1, {"messages": [QUESTION, ANSWER]}), model))
     assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
-    assert [each.content for each in sample.messages] == ["Answer from the passages: …", "Yes."]
+    assert said(sample) == [("system", "Answer from the passages: …"), *STATED]
+
+
+def test_the_text_beside_calls_is_that_of_the_state() -> None:
+    # Traceloop has the parts of a reply that are no texts as a text.
+    call = {"type": "tool_call", "id": "c1", "name": "weather", "arguments": {"city": "Bern"}}
+    calling = message("assistant", '{"type": "function_call"}', call)
+    model = span(2, "chat", chat([message("user", "Umbrella in Bern?")], calling), parent=1, start=1)
+    sample = only(spans(openinference(1, {"messages": [QUESTION, CALLING, returned(), ANSWER]}), model))
+    assert said(sample) == [STATED[0], ("assistant", ""), STATED[1]]
+
+
+def test_a_history_that_a_model_was_not_sent_is_part_of_the_conversation() -> None:
+    before = [{"type": "human", "data": {"content": "Hello."}}, {"type": "ai", "data": {"content": "Hi."}}]
+    model = span(2, "chat", chat([message("user", "Umbrella in Bern?")], "Yes."), parent=1, start=1)
+    sample = only(spans(openinference(1, {"messages": [*before, QUESTION, ANSWER]}), model))
+    assert said(sample) == [("user", "Hello."), ("assistant", "Hi."), *STATED]
+
+
+def test_examples_in_a_prompt_are_no_calls_of_a_graph() -> None:
+    example = {"type": "tool_call", "id": "e1", "name": "weather", "arguments": {"city": "Chur"}}
+    given = [
+        message("assistant", example),
+        message("tool", {"type": "tool_call_response", "id": "e1", "response": "x"}),
+    ]
+    model = span(2, "chat", chat([*given, message("user", "Umbrella in Bern?")], "Yes."), parent=1, start=1)
+    sample = only(spans(openinference(1, {"messages": [QUESTION, ANSWER]}), model))
+    assert said(sample) == STATED
+    assert sample.trajectory is None
+
+
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.parametrize("with_tool", [True, False])
+def test_calls_that_ran_but_are_not_in_the_state_are_calls_of_the_graph(graph: Any, with_tool: bool) -> None:
+    # A node that asks an agent, of which it takes only the last message.
+    state = {"messages": [QUESTION, ANSWER]}
+    sample = only(spans(graph(1, state), *models(), *([tool(2)] if with_tool else [])))
+    checked(Sample(messages=sample.messages, trajectory=sample.trajectory, input=sample.input, output=sample.output))
+    assert sample.instructions == "Be brief."
+
+
+def test_a_state_without_the_answer_has_the_conversation_of_its_model_calls() -> None:
+    asked = [message("system", "Be brief."), message("user", "Question: umbrella in Bern?")]
+    model = span(2, "chat", chat(asked, "Yes."), parent=1, start=1)
+    sample = only(spans(openinference(1, {"messages": [QUESTION], "answer": "Yes."}), model))
+    assert said(sample) == [("system", "Be brief."), ("user", "Question: umbrella in Bern?"), ("assistant", "Yes.")]
+
+
+def test_a_model_call_beside_a_graph_is_part_of_the_conversation() -> None:
+    app = span(19, "app", {"traceloop.span.kind": "workflow", "traceloop.entity.name": "app"}, end=20)
+    polish = span(3, "chat", chat([message("user", "Polish: Yes.")], "Yes, please."), parent=19, start=10)
+    sample = only(spans(app, openinference(1, {"messages": [QUESTION, ANSWER]}, parent=19), *models(), polish))
+    assert said(sample)[-2:] == [("user", "Polish: Yes."), ("assistant", "Yes, please.")]
+
+
+def test_the_instructions_of_all_models_count_if_the_answer_of_none_is_in_the_state() -> None:
+    asked = [message("system", "Be brief."), message("user", "Umbrella in Bern?")]
+    model = span(2, "chat", chat(asked, "yes"), parent=1, start=1)
+    sample = only(
+        spans(openinference(1, {"messages": [QUESTION, {"type": "ai", "data": {"content": "It rains: yes."}}]}), model)
+    )
+    assert said(sample) == [("system", "Be brief."), STATED[0], ("assistant", "It rains: yes.")]
 
 
 def test_an_update_of_a_state_is_no_state() -> None:

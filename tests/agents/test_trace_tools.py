@@ -247,3 +247,56 @@ def test_a_tool_outside_of_all_model_calls_belongs_to_the_conversation_that_has_
         "q1": ["f"],
         "other": [],
     }
+
+
+@pytest.mark.parametrize("has_id", [True, False])
+@pytest.mark.parametrize("ends", ["ok", "error"])
+def test_attempts_of_a_tool_before_the_model_was_told_are_one_call(has_id: bool, ends: str) -> None:
+    heard = "r" if ends == "ok" else "f failed after 3 attempts"
+    made = conversation(
+        message("assistant", call("c1", "f", x=1)), message("tool", response("c1", heard)), message("assistant", "a")
+    )
+    failed = {"status": {"code": 2, "message": "boom"}}
+    last: dict[str, Any] = {"result": "r"} if ends == "ok" else failed
+    ran = [
+        tool(10 + at, "f", "c1" * has_id, at=1.6 + at / 10, arguments={"x": 1}, **(last if at == 2 else failed))
+        for at in range(3)
+    ]
+    inside = [span(20, "invoke_agent", {**AGENT, "gen_ai.agent.name": "helper"}, parent=10, start=1.6, end=1.7)]
+    sample = agent(*made, *ran, *inside)
+    assert calls_of(sample) == [("c1", {"x": 1}, heard)]
+    assert steps_of(sample) == [("f", {"x": 1})]
+    assert score("no_tool_errors", sample).value == (ends == "ok")
+
+
+def test_attempts_of_a_tool_of_an_agent_inside_are_one_step() -> None:
+    helper = span(50, "invoke_agent", {**AGENT, "gen_ai.agent.name": "helper"}, parent=1, start=0.5, end=9)
+    made = conversation(
+        message("assistant", call("c1", "f", x=1)), message("tool", response("c1", "r")), message("assistant", "a")
+    )
+    failed = tool(10, "f", "", at=1.6, arguments={"x": 1}, status={"code": 2, "message": "boom"})
+    inside = [*made, failed, tool(11, "f", "", "r", at=2.2, arguments={"x": 1})]
+    outer = span(99, "chat", chat([message("user", "q")], "a"), parent=1, start=80)
+    assert steps_of(agent(helper, *({**each, "parentSpanId": helper["spanId"]} for each in inside), outer)) == [
+        ("f", {"x": 1})
+    ]
+
+
+def test_a_tool_that_failed_is_a_call_if_the_model_called_it_again() -> None:
+    again = call("c2", "f", x=1)
+    told = [message("assistant", call("c1", "f", x=1)), message("tool", response("c1", "boom"))]
+    one_by_one = conversation(*told, message("assistant", again), message("assistant", "a"))
+    at_once = conversation(message("assistant", call("c1", "f", x=1), again))
+    failed = {"status": {"code": 2, "message": "boom"}}
+    for made, later in ((one_by_one, 3.6), (at_once, 1.8)):
+        ran = [
+            tool(10, "f", "", at=1.6, arguments={"x": 1}, **failed),
+            tool(11, "f", "", "r", at=later, arguments={"x": 1}),
+        ]
+        assert calls_of(agent(*made, *ran)) == [("c1", {"x": 1}, "boom"), ("c2", {"x": 1}, "r")]
+
+
+def test_a_tool_that_failed_and_ran_again_is_two_calls_if_no_message_has_any() -> None:
+    made = span(100, "chat", chat([message("user", "q")], "a"), parent=1, start=4)
+    failed = tool(10, "f", "", at=1.6, arguments={"x": 1}, status={"code": 2, "message": "boom"})
+    assert len(calls_of(agent(failed, tool(11, "f", "", "r", at=2, arguments={"x": 1}), made))) == 2

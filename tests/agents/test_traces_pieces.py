@@ -290,3 +290,23 @@ def test_tools_that_run_at_the_same_time_are_steps_in_the_order_of_their_message
     )
     assert sample.trajectory is not None
     assert [step.data["tool_args"]["city"] for step in sample.trajectory.steps] == ["Bern", "Basel", "Bern", "Bern"]
+
+
+@pytest.mark.parametrize("later", [True, False])
+def test_messages_of_the_user_that_a_model_call_has_as_one_are_those_of_the_agent(later: bool) -> None:
+    hello, asked, answer = message("user", "Hello."), message("user", "How is Bern?"), message("assistant", "Sunny.")
+    brief, again = message("system", "Be brief."), message("user", "Hello.")
+    more = [message("assistant", "And?"), again] if later else []
+    every = [brief, hello, asked, *more, answer]
+    whole = {"gen_ai.operation.name": "invoke_agent", "pydantic_ai.all_messages": json.dumps(every)}
+    given = [brief, message("user", "Hello.", "How is Bern?"), *more]
+    sample = only(
+        spans(
+            span(1, "invoke_agent", whole, end=9),
+            span(2, "chat", chat(given, "Sunny."), parent=1, start=1),
+            span(3, "chat", chat([*given, answer], answer), parent=1, start=3),
+        )
+    )
+    texts = [(each["role"], each["parts"][0]["content"]) for each in every]
+    assert [(each.role, each.content) for each in sample.messages] == [*texts, ("assistant", "Sunny.")]
+    assert sample.input == ("Hello." if later else "How is Bern?")

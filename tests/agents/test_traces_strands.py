@@ -182,3 +182,22 @@ def test_the_result_of_a_call_that_goes_on_after_an_interrupt_has_the_messages_b
     (called, returned, _), answered = cycles("book", "Booked.")
     transcript = read_transcript(AgentResult(cycles("find", "First."), [[called, None]], [[returned, None], answered]))
     assert said(transcript.messages) == [("assistant", "Let me look.", ["found"]), ("assistant", "Booked.", [])]
+
+
+@pytest.mark.parametrize("answer", ['[{"text": "Bern"}]', '{"content": "Bern"}', '[{"type": "text", "text": "Bern"}]'])
+def test_an_answer_that_is_json_of_blocks_is_that_text(answer: str) -> None:
+    def events(text: str) -> list[dict[str, Any]]:
+        told = [
+            ("gen_ai.user.message", {"content": json.dumps([{"text": "Go"}])}),
+            ("gen_ai.choice", {"message": text}),
+        ]
+        return [{"name": name, "timeUnixNano": "1", "attributes": attributes(said)} for name, said in told]
+
+    agent, call = (
+        {"gen_ai.operation.name": name, "gen_ai.system": "strands-agents"} for name in ("invoke_agent", "chat")
+    )
+    model = span(2, "chat", call, parent=1, start=1, events=events(json.dumps([{"text": answer}])))
+    for inside in ([model], []):
+        sample = only(spans(span(1, "invoke_agent", agent, end=9, events=events(f"{answer}\n")), *inside))
+        assert sample.output == (answer if inside else f"{answer}\n")
+        assert said(sample.messages) == [("user", "Go", []), ("assistant", sample.output, [])]

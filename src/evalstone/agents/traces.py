@@ -18,7 +18,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
 from evalstone.agents.conversations import Unit, messages_of, read_node
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
-from evalstone.agents.formats.graph_states import answer_in, state_in
+from evalstone.agents.formats.graph_states import answer_in, has_answer, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
 from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.parts import text_of
@@ -158,7 +158,7 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     main = unit.main
     whole = sorted(walk((*unit.nodes, *unit.beside)), key=start_of)
     inside = [*walk((*unit.nodes, *unit.beside), nested=False)]
-    state = _state(unit.nodes, trace, notes)
+    graph, state = _state(unit.nodes, trace, notes)
     joined = [] if state is None else _joined(inside, state.conversation.messages)
     inside += walk(joined, nested=False)
     # What only passes a question on to an agent has the messages of that agent.
@@ -174,7 +174,9 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
     reader, alone_reader = SpanReader(beside=beside), SpanReader(beside=beside)
     tools: list[Node] = []
     if state is not None:
-        reader.read_state(state.conversation, alone=not calls)
+        in_graph = {id(node) for node in walk(graph)}
+        beside_it = any(node.kind == "model" and id(node) not in in_graph for node in calls)
+        reader.read_state(state.conversation, whole=not calls or (has_answer(state) and not beside_it))
     # The evaluated span comes last: it has the first and the last message, between which its calls have the others. If
     # these have none, it comes first, before its tools.
     alone_in_words = main.has_messages and not any(node.has_messages for node in read if node is not main)
@@ -221,15 +223,15 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         messages=messages,
         instructions=system_prompt(messages),
         trajectory=_trajectory(
-            unit, messages, {id(n): call for n, call in zip(tools, reader.runs, strict=True)}, {id(n) for n in joined}
+            unit, messages, {id(n): call for n, call in zip(tools, reader.calls, strict=True)}, {id(n) for n in joined}
         ),
         metadata=metadata,
     )
 
 
-def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
-    """The state that the graph of a unit returned, of its outermost span with one. None if several have one."""
-    found, waiting = list[Reading](), list(nodes)
+def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> tuple[list[Node], Reading | None]:
+    """The graph of a unit and the state that it returned, of its outermost span with one. None if several have one."""
+    found, waiting = list[tuple[list[Node], Reading]](), list(nodes)
     while waiting:
         node = waiting.pop()
         state = None
@@ -241,10 +243,10 @@ def _state(nodes: Sequence[Node], trace: str, notes: Notes) -> Reading | None:
                     "the state of a graph that cannot be read", trace, f"span {excerpt(node.record.name)}: {error}"
                 )
         if state is not None:
-            found.append(state)
+            found.append(([node], state))
         elif node.kind != "tool":
             waiting += (child for child in node.children if child.kind != "agent")
-    return found[0] if len(found) == 1 else None
+    return found[0] if len(found) == 1 else ([], None)
 
 
 def _joined(nodes: Iterable[Node], said: Sequence[Message]) -> list[Node]:
@@ -382,12 +384,12 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
 
 
 def _trajectory(
-    unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall], joined: Set[int]
+    unit: Unit, messages: Sequence[Message], made: Mapping[int, ToolCall | None], joined: Set[int]
 ) -> Trajectory | None:
     """The tools, agents and retrievals as steps, with the calls in the messages that have no span in their positions.
 
-    made: the calls in the messages that have a span of a tool, by that span. joined: the agents inside that took part
-    in the conversation, which are no steps.
+    made: the calls in the messages that have a span of a tool, by that span; None for an attempt that was repeated,
+    which is no step. joined: the agents inside that took part in the conversation, which are no steps.
     """
     below = [child for node in unit.nodes for child in _below(node, joined)]
     nodes = sorted((*below, *unit.beside), key=start_of)
@@ -414,20 +416,22 @@ def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
             yield child
 
 
-def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall], holder: int = 0) -> _Places:
+def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall | None], holder: int = 0) -> _Places:
     """Where the calls that have the span of a tool are in the messages of an agent or a tool, by that span."""
     places = {
         id(call): ((holder, number), place)
         for number, message in enumerate(messages)
         for place, call in enumerate(message.tool_calls)
     }
-    return {node: places[id(call)] for node, call in made.items() if id(call) in places}
+    return {node: places[id(call)] for node, call in made.items() if call is not None and id(call) in places}
 
 
-def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> tuple[dict[int, ToolCall], _Places]:
+def _made_inside(
+    nodes: Iterable[Node], made: Mapping[int, ToolCall | None]
+) -> tuple[dict[int, ToolCall | None], _Places]:
     """The calls inside of agents and of tools, as the messages there and the spans of their tools have them, and where
     they are in these messages."""
-    found: dict[int, ToolCall] = {}
+    found: dict[int, ToolCall | None] = {}
     places: _Places = {}
     for holder in (node for node in walk(nodes) if node.kind in ("agent", "tool")):
         own = [holder] if holder.kind == "agent" else [child for child in holder.children if child.kind != "agent"]
@@ -442,7 +446,7 @@ def _made_inside(nodes: Iterable[Node], made: Mapping[int, ToolCall]) -> tuple[d
             messages = reader.reading().conversation.messages
         except DataError:
             continue  # the spans alone say what their tools did
-        calls = {id(node): call for node, call in zip(tools, reader.runs, strict=True)}
+        calls = {id(node): call for node, call in zip(tools, reader.calls, strict=True)}
         found |= calls
         places |= _places_of(messages, calls, id(holder))
     return found, places
@@ -468,7 +472,7 @@ def _only_tool(node: Node) -> Node:
     return node
 
 
-def _steps(nodes: Sequence[Node], made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+def _steps(nodes: Sequence[Node], made: Mapping[int, ToolCall | None], places: _Places) -> list[TrajectoryStep]:
     return [step for node in _as_called(nodes, places) for step in _step(node, made, places)]
 
 
@@ -480,9 +484,11 @@ def _without_repeating(node: Node, parent: Node) -> list[Node]:
     return [node]
 
 
-def _step(node: Node, made: Mapping[int, ToolCall], places: _Places) -> list[TrajectoryStep]:
+def _step(node: Node, made: Mapping[int, ToolCall | None], places: _Places) -> list[TrajectoryStep]:
     """The steps of a span and of those below it; made: the calls in the messages, by the spans that they have, and
     places: where in the messages they are."""
+    if id(node) in made and made[id(node)] is None:
+        return []
     inside = _steps([child for each in node.children for child in _without_repeating(each, node)], made, places)
     record = node.record
     duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000

@@ -247,6 +247,12 @@ def _with_result(call: ToolCall) -> Hashable:
     return _with_arguments(call), call.state, _canonical(_bare(call.result))
 
 
+def tool_and_arguments(call: ToolCall) -> Hashable:
+    """What two accounts of a call have in common: its tool and its arguments, or the only one without its name."""
+    only = _only_argument(call.arguments)
+    return call.name, _canonical(dict(call.arguments)) if only is None else only
+
+
 def _with_only_argument(call: ToolCall) -> Hashable:
     only = _only_argument(call.arguments)
     return call.name, id(call) if only is None else only

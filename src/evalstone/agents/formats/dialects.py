@@ -172,6 +172,8 @@ def event_message(record: Record) -> Entries | None:
     body = {**{key: value for text in texts for key, value in entries_of(parsed(text)).items()}, **record.attributes}
     if is_interrupted(body):
         message = {"role": "assistant", "content": ""}
+    elif record.name.endswith(".choice") and isinstance(body.get("message"), str) and _is_of_strands_agent(record):
+        return {"role": "assistant", "content": body["message"]}
     elif record.name.endswith(".choice"):
         said: Any = parsed(body.get("message"))
         # A text may be an answer that is JSON itself.
@@ -190,6 +192,13 @@ def event_message(record: Record) -> Entries | None:
     if record.kind == "event" and _are_parts(parts):
         message["content"] = parts
     return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
+
+
+def _is_of_strands_agent(record: Record) -> bool:
+    """Whether this is an event of the span of a Strands agent, which has the answer as text, and no blocks."""
+    span = entries_of(decoded(record.source.get("attributes"))) if record.kind == "event" else {}
+    system = span.get("gen_ai.provider.name", span.get("gen_ai.system"))
+    return system == "strands-agents" and span.get(OPERATION) == "invoke_agent"
 
 
 def is_interrupted(message: Entries) -> bool:

@@ -6,9 +6,9 @@ before it; what is repeated counts once.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice, takewhile
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
@@ -26,18 +26,26 @@ from evalstone.agents.formats.dialects import (
     kind_of,
     translated,
 )
+from evalstone.agents.formats.graph_states import BesideState
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
 from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.mastra_spans import without_summaries
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
+from evalstone.agents.formats.openinference import (
+    document_text,
+    is_silent_result,
+    items_in,
+    listed_objects,
+    message_in,
+    nested,
+)
 from evalstone.agents.formats.parts import CONTENT_KEYS
 from evalstone.agents.formats.records import Record, records_in
-from evalstone.agents.formats.tool_runs import tool_run
+from evalstone.agents.formats.tool_runs import attempts_in, tool_run
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
     entries_of,
-    first,
     objects_in,
     parsed,
     placed,
@@ -48,10 +56,7 @@ from evalstone.errors import DataError
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 from evalstone.types.accounts import first_shown, is_hidden, merged_call, paired
 
-_NESTED = ("llm", "retrieval", "reranker")
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
-_INDEX = re.compile(r"\d{1,6}")
-_DOCUMENT_TEXTS = ("document.content", "content", "text", "page_content")
 
 
 def is_openinference(value: Any) -> bool:
@@ -170,8 +175,12 @@ class SpanReader:
     """Before which message the answer of a model call can't be whose messages came without it."""
     _returned: list[ToolCall] = field(default_factory=list[ToolCall])
     """The tool calls in the state of a graph, which are those of messages with the same IDs."""
+    _beside_state: BesideState | None = None
+    """What model calls say that a graph's state doesn't, if that has the conversation."""
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
+    _attempts: set[int] = field(default_factory=set[int])
+    """The numbers of the runs that failed and were repeated, which are no calls."""
     _run_places: list[int] = field(default_factory=list[int])
     """Before which message each of them belongs if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
@@ -219,19 +228,20 @@ class SpanReader:
         answered = bool(self.messages) and self.messages[-1].role == "assistant" and not self.messages[-1].tool_calls
         self.closed = len(self.messages) - answered
 
-    def read_state(self, state: Conversation, *, alone: bool) -> None:
+    def read_state(self, state: Conversation, *, whole: bool) -> None:
         """Read what a graph returned.
 
         Args:
             state: Its messages.
-            alone: Whether they are all that is known of the conversation. Otherwise, model calls have it, and they say
-                only what became of its tool calls.
+            whole: Whether they are the conversation. Otherwise, model calls have it, and they say only what became of
+                its tool calls.
         """
-        self.passages |= state.passages
-        if alone:
+        if whole:
             self._merge(state)
             self.close()
+            self._beside_state = BesideState()
         else:
+            self.passages |= state.passages
             self._returned += [call for message in state.messages for call in message.tool_calls if call.id]
 
     def _read_model_call(self, record: Record, attributes: Entries, *, summary: bool) -> None:
@@ -278,11 +288,11 @@ class SpanReader:
             self.end_call()
 
     def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
-        nested = _nested(attributes)
-        llm = entries_of(nested.get("llm"))
+        tree = nested(attributes)
+        llm = entries_of(tree.get("llm"))
         kind = attributes.get("openinference.span.kind")
-        given = [each for key in ("input", "output") for each in _objects(llm.get(f"{key}_messages"))]
-        items = [message for message in map(_openinference_message, given) if not _is_silent_result(message)]
+        given = [each for key in ("input", "output") for each in listed_objects(llm.get(f"{key}_messages"))]
+        items = [message for message in map(message_in, given) if not is_silent_result(message)]
         if items and not (self.messages and is_part(attributes)):
             self._merge(read_conversation(items, ".llm"))
         tokens = entries_of(llm.get("token_count"))
@@ -291,8 +301,8 @@ class SpanReader:
             cached = entries_of(tokens.get("prompt_details")).get("cache_read")
             usage = read_usage({**counts, "cached": cached})
             self.usage += replace(usage, requests=1) if usage is not None else NO_USAGE
-        self._read_documents(entries_of(nested.get("retrieval")).get("documents"), self.passages)
-        self._read_documents(entries_of(nested.get("reranker")).get("output_documents"), self.reranked)
+        self._read_documents(entries_of(tree.get("retrieval")).get("documents"), self.passages)
+        self._read_documents(entries_of(tree.get("reranker")).get("output_documents"), self.reranked)
         nothing = kind == "RETRIEVER" and parsed(attributes.get("output.value")) in ([], {"documents": []})
         self.retrieved = self.retrieved or nothing
         if main and kind != "TOOL":
@@ -329,11 +339,11 @@ class SpanReader:
         """What a retrieval returned, if it says so: documents or texts."""
         if value is None:
             return
-        documents = _items(value)
+        documents = items_in(value)
         if documents is None:
             self.without_text += 1
             return
-        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(_document_text, documents)]
+        texts = [None if text and text.strip() and is_hidden(text) else text for text in map(document_text, documents)]
         found = dict.fromkeys(text for text in texts if text and text.strip())
         unknown = texts.count(None)
         self.without_text += unknown or bool(texts and not found)
@@ -352,8 +362,23 @@ class SpanReader:
             The place after the last of them.
         """
         self.passages |= read.passages
+        if self._beside_state is not None:
+            for place, message in self._beside_state.read(read.messages, self._known, self.messages):
+                stated = self.messages[place]
+                merged = _with_pieces(stated, message, _places_of(message.tool_calls, stated.tool_calls))
+                self._replace(place, replace(merged, content=stated.content))
+            return len(self.messages)
         at, open_calls = start, list[int]()
-        for message in read.messages:
+        joined = 0
+        for number, message in enumerate(read.messages):
+            if joined:
+                self._inserted.setdefault(at, []).append(message)
+                joined -= 1
+                continue
+            if joined := self._joined_after(read.messages, number, at):
+                self._replace(at, message)
+                at += 1
+                continue
             if (pieces := self._pieces_of(message, at - 1, open_calls)) is not None:
                 self._replace(at - 1, _with_pieces(self.messages[at - 1], message, pieces))
                 open_calls = [place for place in open_calls if place not in pieces]
@@ -389,6 +414,22 @@ class SpanReader:
         calls = self.messages[known].tool_calls
         pieces = _places_of(message.tool_calls, calls, open_calls)
         return pieces if len(pieces) == len(message.tool_calls) else None
+
+    def _joined_after(self, said: Sequence[Message], number: int, at: int) -> int:
+        """How many messages of the user after one are in the message at a place, as the models of pydantic-ai have
+        them: it gives these as one what its agent has apart."""
+        known = self.messages[at] if at < len(self.messages) else None
+        if known is None or known.role != "user" or not known.content.startswith(f"{said[number].content}\n"):
+            return 0
+        text, attachments = "", tuple[str, ...]()
+        for count, message in enumerate(takewhile(lambda each: each.role == "user", islice(said, number, None))):
+            text = f"{text}\n{message.content}" if count else message.content
+            attachments = (*attachments, *message.attachments)
+            if (text, tuple(dict.fromkeys(attachments))) == (known.content, known.attachments):
+                return count
+            if not known.content.startswith(text):
+                break
+        return 0
 
     def _is_joined(self, instructions: str) -> bool:
         """Whether instructions are those of several messages in one, as the span of an agent may have them."""
@@ -430,7 +471,9 @@ class SpanReader:
         has it."""
         places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
         calls = [self.messages[at].tool_calls[n] for at, n in places]
-        pairs = paired(self.runs, calls)
+        self._attempts = attempts_in(self.runs, self._run_places, self.messages)
+        numbers = [number for number in range(len(self.runs)) if number not in self._attempts]
+        pairs = {numbers[n]: place for n, place in paired([self.runs[n] for n in numbers], calls).items()}
         last = {call.id: place for place, call in enumerate(calls) if call.id}
         returned = [(last[call.id], call) for call in self._returned if call.id in last]
         changed = {places[place][0]: (list[ToolCall](), list[str]()) for place in (*pairs.values(), *dict(returned))}
@@ -449,15 +492,37 @@ class SpanReader:
         for at, (calls_of_one, notes) in changed.items():
             known = self.messages[at]
             self.messages[at] = replace(known, tool_calls=calls_of_one, notes=(*known.notes, *notes))
-        for number, run in enumerate(self.runs):
-            if number not in pairs:
-                message = Message(role="assistant", tool_calls=[run])
-                self._inserted.setdefault(self._run_places[number], []).append(message)
+        left = [number for number in numbers if number not in pairs]
+        said = self._call_beside(left)
+        for number in left:
+            message = Message(role="assistant", tool_calls=[self.runs[number]], notes=said.get(number, ()))
+            self._inserted.setdefault(self._run_places[number], []).append(message)
+
+    def _call_beside(self, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
+        """Merge the runs with these numbers with the calls that the state of a graph doesn't have, and return notes on
+        what they contradict each other in. Those without a run whose result is known are calls too."""
+        calls, notes = [] if self._beside_state is None else self._beside_state.calls, dict[int, tuple[str, ...]]()
+        pairs = {numbers[n]: place for n, place in paired([self.runs[n] for n in numbers], calls).items()}
+        for number, place in pairs.items():
+            run = self.runs[number]
+            self.runs[number], notes[number] = merged_call(calls[place], run, ran=bool(run.id))
+        ran = set(pairs.values())
+        for call in (call for place, call in enumerate(calls) if place not in ran and call.state != "call"):
+            self._inserted.setdefault(self.closed or 0, []).append(Message(role="assistant", tool_calls=[call]))
+        return notes
+
+    @property
+    def calls(self) -> list[ToolCall | None]:
+        """The calls that the spans of tools are of, once all has been read; None for an attempt that was repeated."""
+        return [None if number in self._attempts else run for number, run in enumerate(self.runs)]
 
     def reading(self) -> Reading:
         """All of it. Raises DataError when there was nothing to read."""
         self.end_call()
-        if self.runs or self._returned:
+        if self._beside_state is not None:
+            for message in self._beside_state.instructions:
+                self._before(message, 0)
+        if self.runs or self._returned or self._beside_state is not None:
             self._answer_calls()
         for place in sorted(self._inserted, reverse=True):
             self.messages[place:place] = self._inserted.pop(place)
@@ -503,86 +568,3 @@ def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -
         usage=one.usage or other.usage,
         notes=tuple(dict.fromkeys((*one.notes, *other.notes, *notes))),
     )
-
-
-def _openinference_message(item: Entries) -> Entries:
-    """A message of OpenInference as OpenAI would write it."""
-    message = entries_of(item.get("message", item))
-    read: Entries = {key: message[key] for key in ("role", "content", "tool_call_id", "name") if key in message}
-    contents = _objects(message.get("contents"))
-    if contents:
-        parts = [entries_of(part.get("message_content")) for part in contents]
-        texts = [message["content"]] if isinstance(message.get("content"), str) and message["content"] else []
-        read["content"] = [*(text for text in texts if all(part.get("text") != text for part in parts)), *parts]
-    calls = [entries_of(call.get("tool_call")) for call in _objects(message.get("tool_calls"))]
-    if message.get("function_call_name"):
-        arguments = message.get("function_call_arguments_json")
-        calls.append({"function": {"name": message["function_call_name"], "arguments": arguments}})
-    # AutoGen's text beside calls, and its results of all calls in one message.
-    if calls and "thought" in item:
-        read = {"content": item["thought"], **read}
-    if results := [{**entries_of(parsed(each)), "type": "tool_result"} for each in _items(item.get("function")) or ()]:
-        read["content"] = results
-    return {"content": None, **read, "tool_calls": calls}
-
-
-def _is_silent_result(message: Entries) -> bool:
-    """Whether this is the message of a tool without what the tool returned, which isn't the same as an empty text."""
-    return message.get("role") in ("tool", "function") and message["content"] is None
-
-
-def _document_text(document: Any) -> str | None:
-    """The text of a retrieved document; None if it has none."""
-    known: Any = _replanted(parsed(document))
-    if isinstance(known, dict):
-        entries = cast("Entries", known)
-        text = first(entries_of(entries.get("document")) or entries, _DOCUMENT_TEXTS)
-        if isinstance(text, str):
-            return text
-    return document if isinstance(document, str) else None
-
-
-def _items(value: Any) -> list[Any] | None:
-    """A list, its JSON, an object with `documents`, or the object with a list's indices that flat attributes make of
-    it; None for anything else."""
-    value = parsed(value)
-    if isinstance(value, dict):
-        entries = cast("Entries", value)
-        if keys := sorted((key for key in entries if _INDEX.fullmatch(key)), key=int):
-            return [entries[key] for key in keys]
-        value = parsed(entries.get("documents"))
-    return cast("list[Any]", value) if isinstance(value, list) else None
-
-
-def _objects(value: Any) -> list[Entries]:
-    """The objects in a list, in any of the forms that `_items` reads."""
-    return objects_in(_replanted(_items(value)))
-
-
-def _nested(attributes: Entries) -> Entries:
-    """OpenInference's attributes as the tree that their dotted names say: `llm.input_messages.0.message.role`."""
-    tree: Entries = {}
-    for key, value in attributes.items():
-        if key.partition(".")[0] in _NESTED:
-            _plant(tree, key.split("."), value)
-    return tree
-
-
-def _plant(tree: Entries, path: list[str], value: Any) -> None:
-    for step in path[:-1]:
-        inner = tree.setdefault(step, {})
-        if not isinstance(inner, dict):
-            return
-        tree = cast("Entries", inner)
-    tree[path[-1]] = _replanted(value) if isinstance(value, dict | list) else value
-
-
-def _replanted(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_replanted(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
-        return value
-    tree: Entries = {}
-    for key, item in cast("Entries", value).items():
-        _plant(tree, key.split("."), item)
-    return tree

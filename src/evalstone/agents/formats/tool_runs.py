@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Hashable, Sequence
 from typing import Any, cast
 
 from evalstone.agents.formats.parts import arguments_of, error_text, plain_result
 from evalstone.agents.formats.values import Entries, entries_of, json_text, parsed
 from evalstone.errors import DataError
-from evalstone.types import ToolCall
-from evalstone.types.accounts import is_redacted
+from evalstone.types import Message, ToolCall
+from evalstone.types.accounts import is_hidden, is_redacted, tool_and_arguments
 
 _STATUS = ("gen_ai.tool.status", "tool.status")
 """Where Strands says that a tool has ended. One that waits for an answer to its interrupt has not."""
@@ -52,3 +54,40 @@ def said_beside(attributes: Entries) -> str | None:
     content: Any = returned.get("content") if returned.get("kind") == "tool-return" else None
     items = cast("list[Any]", content) if isinstance(content, list) else [content]
     return "\n".join(text for text in items if isinstance(text, str)) or None
+
+
+def attempts_in(runs: Sequence[ToolCall], places: Sequence[int], messages: Sequence[Message]) -> set[int]:
+    """The numbers of the runs that failed and were repeated before the model was told, as by a middleware: attempts of
+    the call that a later run is of, and no calls. The messages of such a turn have fewer calls than it has runs.
+
+    places: before which message each run belongs.
+    """
+    if not any(run.state == "error" for run in runs):
+        return set()
+    turns = [0]
+    for message in messages:
+        turns.append(turns[-1] + (message.role == "user"))
+    called = Counter[Hashable]()
+    for turn, message in zip(turns[1:], messages, strict=True):
+        called.update((turn, key) for call in message.tool_calls for key in _keys(call))
+    same: dict[tuple[int, Hashable], list[int]] = {}
+    for number, (run, place) in enumerate(zip(runs, places, strict=True)):
+        same.setdefault((turns[place], _keys(run)[0]), []).append(number)
+    found: set[int] = set()
+    for key, numbers in same.items():
+        spare = len(numbers) - called[key] if called[key] else 0
+        repeated, later = list[int](), dict[int, set[str]]()
+        for number in reversed(numbers):
+            run, ids = runs[number], later.setdefault(places[number], set())
+            if run.state == "error" and ids and (not run.id or ids & {"", run.id}):
+                repeated.append(number)
+            ids.add(run.id)
+        found.update(repeated[::-1][: max(0, spare)])
+    return found
+
+
+def _keys(call: ToolCall) -> list[Hashable]:
+    """What a call is known by: its tool and its arguments, and its tool and its ID; a run without arguments, by its
+    ID."""
+    by_id = (call.name, "id", call.id)
+    return [by_id] if is_hidden(call.arguments) and call.id else [tool_and_arguments(call), by_id]
