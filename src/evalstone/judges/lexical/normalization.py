@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evalstone._core.text import QUESTION_MARKS, sentences, tokens, unmarked
 from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
+from evalstone.judges.lexical.spaceless_negations import with_negations_apart
 from evalstone.judges.lexical.units import spaced_units
 
 LONGEST_PIECE = 600
@@ -70,8 +71,9 @@ def comparable_low(text: str) -> Sequence[str]:
 def evened(text: str) -> str:
     """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
     (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates, prices and Chinese numerals as figures.
-    Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped."""
-    text = straight(text)
+    Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped.
+    Negations in scripts without spaces are words of their own."""
+    text = with_negations_apart(straight(text))
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
     if " than" in text:
