@@ -60,7 +60,9 @@ def test_the_worst_samples_are_those_with_the_lowest_mean_goodness_worst_first()
 def test_the_answer_is_what_was_scored_and_pages_have_the_reasoning_beside_it(keep: bool) -> None:
     thought = "<think>It is Berlin? </think>Bern"
     run = evaluate([{"output": thought}], "exact_match(expected=Basel)", keep_reasoning=keep, ledger=None)
-    (sample,) = run_view(run).samples.samples
+    samples = run_view(run).samples
+    assert samples is not None
+    (sample,) = samples.samples
     shown = {block.title: block.text for block in blocks(sample.panel) if block.kind in ("answer", "part")}
     assert sample.answer == shown["Answer"] == (thought if keep else "Bern")
     assert shown.get("Reasoning, not scored") == (None if keep else "It is Berlin?")

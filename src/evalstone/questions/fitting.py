@@ -86,7 +86,7 @@ def _labeled(text: str, key: str, inner: Mapping[str, Node]) -> dict[str, str] |
 
 def _same_names(key: str) -> frozenset[str]:
     """The other names of what a key of a schema names."""
-    return frozenset().union(*(names for names in _SAME if key in names)) - {key}
+    return next((names for names in _SAME if key in names), frozenset[str]()) - {key}
 
 
 def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
