@@ -73,7 +73,7 @@ def evened(text: str) -> str:
     (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates, prices and Chinese numerals as figures.
     Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped.
     Negations in scripts without spaces are words of their own."""
-    text = with_negations_apart(straight(text))
+    text = straight(text)
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
     if " than" in text:
@@ -82,7 +82,7 @@ def evened(text: str) -> str:
         text = _CAMEL.sub(" ", text)
     if _HINTS_AT_TIME_OR_DATE.search(text):
         text = evened_dates(_TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text)))
-    return spaced_units(evened_numbers(text))
+    return spaced_units(with_negations_apart(evened_numbers(text)))
 
 
 def straight(text: str) -> str:
