@@ -453,7 +453,11 @@ def test_reasoning_in_front_of_answers_and_of_replies_is_treated_as_in_a_direct_
     server: BatchServer, run: Call, model: str, keep: bool
 ) -> None:
     draft = '<think>Maybe {"reason": "No.", "verdict": "no"}?</think>\n'
-    server.behaviour = lambda request: draft + '{"reason": "The passage says so.", "verdict": "yes"}'
+
+    def after_a_draft(request: dict[str, Any]) -> str:
+        return draft + '{"reason": "The passage says so.", "verdict": "yes"}'
+
+    server.behaviour = after_a_draft
     samples = [{"id": "a", "input": "Where?", "output": "<think>In Rome?</think>In Bern.", "context": ["In Bern."]}]
     settings: dict[str, Any] = {"model": model, "samples": samples, "keep_reasoning": keep}
     assert not run("relevancy_check", **settings).complete
