@@ -249,8 +249,8 @@ async def ascore_each(
     (sample,) = plan.dataset
     own = [judge for scorer in plan.scorers for judge in scorer.judges]
     ledger, budget = (ledger, budget) if may_ask else (None, None)
-    async with open_session(plan.judge, *own, ledger=ledger, budget=budget) as session:
-        session.keep_reasoning = plan.keep_reasoning
+    keep = plan.keep_reasoning
+    async with open_session(plan.judge, *own, ledger=ledger, budget=budget, keep_reasoning=keep) as session:
         scored = [asyncio.ensure_future(score_sample(scorer, sample, session)) for scorer in plan.scorers]
         try:
             return tuple(await asyncio.gather(*scored))
@@ -302,6 +302,7 @@ async def open_session(
     ledger: str | Path | None = None,
     concurrency: int = 32,
     budget: float | Budget | None = None,
+    keep_reasoning: bool = False,
 ) -> AsyncGenerator[Session]:
     """A session with a judge and a ledger, which is closed at the end. others: more judges to keep connected."""
     limit = Budget.of(budget, judge, *others)
@@ -310,6 +311,7 @@ async def open_session(
         for each in (judge, *others):
             await stack.enter_async_context(each.opened())
         session = Session(judge, ledger=store, concurrency=concurrency, budget=limit)
+        session.keep_reasoning = keep_reasoning
         stack.push_async_callback(session.close)
         yield session
 

@@ -252,6 +252,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "data.jsonl", "--scorrer", "x"], "unknown option --scorrer; did you mean --scorer?"),
         (["run", "data.jsonl", "--judg", "x"], "unknown option --judg; did you mean --judge?"),
         (["run", "data.jsonl", "--fail_under", "x"], "unknown option --fail_under; did you mean --fail-under"),
+        (["run", "--data", "data.jsonl"], "unknown option --data; give DATA without an option"),
         (["run", "data.jsonl", "--threshold", "1"], "unknown option --threshold; see "),
         (["calibrat"], "unknown command 'calibrat'; did you mean calibrate?"),
         (["ledger", "inf"], "unknown command 'inf'; did you mean info?"),

@@ -20,6 +20,7 @@ from evalstone.ledger.scores import WatchedScore
 from evalstone.ledger.store import Ledger
 from evalstone.live import LiveDrift, drift
 from evalstone.live.score_drift import units_of
+from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.summary import ScorerInfo, SummaryBuilder
 from evalstone.types import JudgeCall, Outcome, Record
 
@@ -119,6 +120,7 @@ class World:
         scorer: str = SCORER,
         group: Callable[[int], str] | None = None,
         took: Callable[[int], float] = lambda n: 1.0,
+        kept: bool | None = None,
     ) -> None:
         rows: list[LiveScore] = []
         those: list[Sample] = []
@@ -139,7 +141,7 @@ class World:
         counts = LiveCounts(stream=name, scorer=scorer, owner="o", hour=self.written, seen=len(rows))
         with Ledger(self.url) as ledger:
             mine = live.write_frame(ledger, [counts], rows, those)
-            ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
+            ended = [replace(row.ended(record), kept_reasoning=kept) for row, record in zip(mine, records, strict=True)]
             live.finish(ledger, [replace(each, finished=each.submitted + took(n)) for n, each in enumerate(ended)])
 
     def drift(self, baseline: Any, **options: Any) -> LiveDrift:
@@ -483,3 +485,43 @@ def test_the_result_is_plain_data(world: World) -> None:
     (one,) = data["scorers"]
     assert datetime.fromisoformat(one["tests"][0]["alarm"]).tzinfo is not None
     assert one["tests"][0]["verdict"] == one["verdict"] == "drifted"
+
+
+@pytest.mark.parametrize(
+    ("before", "now"), [(True, True), (False, False), (None, True), (None, False), (True, None), (False, None)]
+)
+def test_a_run_and_a_stream_that_treat_reasoning_alike_are_watched(
+    world: World, before: bool | None, now: bool | None
+) -> None:
+    world.stream(scores(0.9, 50), kept=now)
+    run = replace(baseline(GOOD), warnings=warned_of(before))
+    assert world.drift(run).notes == ()
+
+
+def warned_of(kept: bool | None) -> dict[str, int]:
+    """The warnings of a run whose outputs begin with reasoning."""
+    return {} if kept is None else {KEPT_REASONING if kept else LEFT_OUT_REASONING: 1}
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_scores_with_and_without_reasoning_are_refused_unless_they_are_allowed_and_then_noted(
+    world: World, kept: bool
+) -> None:
+    world.stream(scores(0.9, 50), kept=kept)
+    run = replace(baseline(GOOD), warnings=warned_of(not kept))
+    problem = "only some of the scores of s are of outputs with the reasoning in front"
+    with pytest.raises(ConfigError, match=f"{problem} .*; allow_mismatch=True watches all the same"):
+        world.drift(run)
+    (note,) = world.drift(run, allow_mismatch=True).notes
+    assert note.startswith(problem)
+
+
+def test_a_stream_that_begins_to_score_reasoning_is_not_compared_with_its_earlier_scores(world: World) -> None:
+    world.stream(scores(0.9, 300), kept=False)
+    world.stream(scores(0.9, 300), start=START + 300, kept=True)
+    period = tuple(datetime.fromtimestamp(START + at, UTC) for at in (0, 300))
+    with pytest.raises(ConfigError, match="only some of the scores of s"):
+        world.drift(period, two_sided=True)
+    assert world.drift(period, two_sided=True, allow_mismatch=True).notes != ()
+    later = tuple(datetime.fromtimestamp(START + at, UTC) for at in (300, 500))
+    assert world.drift(later, two_sided=True).notes == ()

@@ -58,6 +58,8 @@ def without(key: str) -> dict[str, Any]:
         verdicts(passages="none"),
         verdicts(passages="N/A"),
         verdicts(passages=""),
+        verdicts(verdict="❌ not mentioned"),
+        {"verdicts": {"1": {**FIRST, "verdict": "✅ Supported"}, "2": SECOND}},
         {"verdicts": {"1": {**FIRST, "passages": "passage 1, 1 and 1"}, "2": SECOND}},
         {"verdicts": {"1": {"passage": 1, "verdict": "supported"}, "2": SECOND}},
         {"verdicts": {"1": FIRST, "2": "Not mentioned."}},
@@ -103,6 +105,8 @@ def test_what_can_mean_only_one_thing_is_read(reply: Any) -> None:
         ({"verdicts": {"1": FIRST, "2": "supported"}}, "passages is empty"),
         ({"verdicts": {"1": FIRST, "2": "not supported"}}, "verdict 2"),
         (verdicts(verdict="!not_mentioned"), "verdict 2.verdict"),
+        (verdicts(verdict="✅ not_mentioned"), "verdict 2.verdict"),
+        ({"verdicts": {"1": {**FIRST, "verdict": "❌ supported"}, "2": SECOND}}, "verdict 1.verdict"),
         ({"first": {"verdicts": {"1": FIRST, "2": SECOND}}, "second": {}}, "'verdicts' was expected"),
         ({"first": {"1": FIRST}}, "'verdicts' was expected"),
         ({"verdicts": {"1": {**FIRST, "passage": [2]}, "2": {**SECOND, "verdict": "no"}}}, "verdict 2.verdict"),
@@ -143,6 +147,8 @@ CHOOSE = Choose((("output", "Money back!"),), PROMPT, ("refund", "shipping", "no
 RATE = RateByCriterion((("output", "So."),), PROMPT, levels=5)
 COMPARE = ComparePair("Where?", "Here.", "There.", "")
 GRADE = GradeGrounding("In France.", ("Paris is in France.",))
+YES_OR_NO = AgreesWithContext("Where?", "Yes.", ("Here.",))
+CHOOSE_YES = Choose((("output", "So."),), PROMPT, ("yes", "no"))
 
 
 @pytest.mark.parametrize(
@@ -161,13 +167,40 @@ GRADE = GradeGrounding("In France.", ("Paris is in France.",))
         (RATE, "**4**", 4),
         (GRADE, "0.75", 0.75),
         (GRADE, "Score: 1", 1),
+        (GRADE, ".75", 0.75),
+        (GRADE, '{"score": .75}', 0.75),
+        (GRADE, '{"rating": 0.75}', 0.75),
+        (GRADE, '{"Grade": "0.75", "confidence": 1}', 0.75),
+        (GRADE, "Rating: 0.75", 0.75),
+        (RATE, "Reason: It is so.\nScore: 4", 4),
+        (RATE, "**Reason:** It is so.\n\nScore 5: no gaps.\n\n**Score:** 4", 4),
+        (RATE, "Score: 4\nExplanation: It is so.", 4),
+        (CHOOSE, "Reason: It is about money.\nAnswer: refund", "refund"),
+        (COMPARE, "Reasoning: It says where.\nBetter: second", "second"),
+        (YES_OR_NO, "✅ Yes", "yes"),
+        (YES_OR_NO, "❌ No", "no"),
+        (CHOOSE_YES, "✅ yes", "yes"),
+        (CHOOSE_YES, "❌\ufe0f No.", "no"),
     ],
 )
 def test_a_reply_of_one_word_or_number_is_the_answer_to_a_question_that_needs_no_more(
     question: Any, reply: str, value: Any
 ) -> None:
     answer = question.parse(reply)
-    assert getattr(answer, {CHOOSE: "choice", COMPARE: "better"}.get(question, "score")) == value
+    names = {CHOOSE: "choice", CHOOSE_YES: "choice", COMPARE: "better", YES_OR_NO: "verdict"}
+    assert getattr(answer, names.get(question, "score")) == value
+
+
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [
+        ("Reason: It is so.\nScore: 4", "It is so."),
+        ("**Reason:** It is so.\nIt is.\n**Score:** 4", "It is so.\nIt is."),
+        ("Score: 4\nReason: It is so: there.\n", "It is so: there."),
+    ],
+)
+def test_the_reason_beside_a_number_is_kept(reply: str, reason: str) -> None:
+    assert RATE.parse(reply).reason == reason
 
 
 @pytest.mark.parametrize(
@@ -188,9 +221,23 @@ def test_a_reply_of_one_word_or_number_is_the_answer_to_a_question_that_needs_no
         (RATE, "3.5"),
         (RATE, "45"),
         (RATE, "Reason: 4"),
+        (RATE, "Reason: It is so.\nScore: 4\nScore: 5"),
+        (RATE, "Score: 4\nReason: So.\nRating: 5"),
+        (RATE, "It is so.\nScore: 4"),
+        (RATE, "Reason: It is so.\nScore: 4\nOr 5."),
+        (RATE, '{"score": null, "rating": 4}'),
+        (RATE, '{"rating": 4, "grade": 5}'),
+        (RATE, '{"confidence": 4}'),
+        (RATE, '{"score": .4.5}'),
+        (CHOOSE_YES, "❌ yes"),
+        (CHOOSE_YES, "✅ no"),
+        (YES_OR_NO, '{"verdict": "!yes"}'),
+        (YES_OR_NO, '{"verdict": "!no"}'),
+        (YES_OR_NO, '{"verdict": "¬ yes"}'),
+        (YES_OR_NO, '{"verdict": "❌ yes"}'),
+        (YES_OR_NO, '{"answer": "yes"}'),
         (RATE, "²"),
         (RATE, "٤"),
-        (GRADE, ".75"),
         (GRADE, "75%"),
         (GRADE, "0,75"),
         (ASKED, "supported"),
@@ -257,3 +304,17 @@ def test_a_number_that_is_a_part_of_the_text_stays() -> None:
         asked.parse('{"claims": ["1. The museum opened in 1922."]}')
     with pytest.raises(ReplyError, match=r"claims\.0"):
         asked.parse('{"claims": [{"claim": "The museum opened in 1921.", "why": "it says so"}]}')
+
+
+def test_a_list_may_be_under_another_name_of_what_it_lists() -> None:
+    for name in ("facts", "Statements"):
+        assert ListClaims(TEXT).parse(json.dumps({name: CLAIMS})) == CLAIMS
+    for reply in ({"opinions": CLAIMS}, {"facts": CLAIMS, "statements": CLAIMS}, {"claims": None, "facts": CLAIMS}):
+        with pytest.raises(ReplyError):
+            ListClaims(TEXT).parse(json.dumps(reply))
+
+
+@pytest.mark.parametrize("reply", ["!yes", "Verdict: !yes", "¬yes", "❌ yes", "Answer: ✗ Yes"])
+def test_a_word_behind_a_sign_that_denies_it_decides_nothing(reply: str) -> None:
+    assert YES_OR_NO.parse(reply).verdict == "undecided"
+    assert YES_OR_NO.parse("¡Sí! Wow!").verdict == "yes"

@@ -26,6 +26,14 @@ def charts(sections: tuple[Section, ...]) -> list[DifferenceChart]:
     return [cell.chart for cell in cells if isinstance(cell.chart, DifferenceChart)]
 
 
+def test_the_answers_of_changed_samples_are_what_was_scored() -> None:
+    answers = ("<think>Berlin?</think>Bern", "<think>Bern?</think>Berlin")
+    runs = [evaluate([{"id": "a", "output": o}], "contains(expected=Bern)", ledger=None) for o in answers]
+    (changes,) = comparison_view(compare(*runs)).examples
+    (*_, both) = changes.samples[0].panel
+    assert [side.text for side in both.items] == ["Bern", "Berlin"]
+
+
 def test_each_verdict_has_a_mark_of_its_own_shape() -> None:
     better = "".join(page(comparison_view(compare(run_of(LOW), run_of(HIGH)))))
     assert '<path class="mean good" d="M' in better

@@ -88,6 +88,14 @@ def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> N
     assert "could not convert string to float" in rows[2]["reason"]
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_answer_is_what_was_scored(keep: bool) -> None:
+    thought = "<think>Berlin?</think>Bern"
+    run = evaluate([{"output": thought}], "contains(expected=Bern)", keep_reasoning=keep, ledger=None)
+    (row,) = csv.DictReader(io.StringIO("".join(run_csv(run))))
+    assert row["answer"] == (thought if keep else "Bern")
+
+
 def test_a_hostile_sample_stays_one_row_without_a_formula() -> None:
     hostile = Sample(id='=cmd|"/c calc"!A1', input='x"\r\n=1,@2', output="0.5")
     rows = list(csv.reader(io.StringIO("".join(run_csv(evaluate([hostile], [Given()], ledger=None))), newline="")))

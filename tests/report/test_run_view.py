@@ -56,6 +56,19 @@ def test_the_worst_samples_are_those_with_the_lowest_mean_goodness_worst_first()
     assert [sample.id for sample in harmful.examples[0].samples] == ["s1", "s3"]
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_answer_is_what_was_scored_and_pages_have_the_reasoning_beside_it(keep: bool) -> None:
+    thought = "<think>It is Berlin? </think>Bern"
+    run = evaluate([{"output": thought}], "exact_match(expected=Basel)", keep_reasoning=keep, ledger=None)
+    samples = run_view(run).samples
+    assert samples is not None
+    (sample,) = samples.samples
+    shown = {block.title: block.text for block in blocks(sample.panel) if block.kind in ("answer", "part")}
+    assert sample.answer == shown["Answer"] == (thought if keep else "Bern")
+    assert shown.get("Reasoning, not scored") == (None if keep else "It is Berlin?")
+    assert all(("Berlin" in report) is keep for report in (on_screen(run_view(run)), "\n".join(lines(run_view(run)))))
+
+
 def test_perfect_samples_are_not_among_the_worst() -> None:
     assert run_view(run_of(["1", "1"])).examples == ()
     assert run_view(run_of(["0.5", "1"]), worst=0).examples == ()

@@ -445,3 +445,24 @@ def test_a_prompt_that_the_server_cuts_is_put_into_the_next_batch_in_parts(serve
     assert done.records[0].value is not None
     assert [len(batch.requests) for batch in server.batches][:2] == [1, 1]
     assert any("cut the prompt" in str(step.detail) for step in done.records[0].steps)
+
+
+@BOTH
+@pytest.mark.parametrize("keep", [False, True])
+def test_reasoning_in_front_of_answers_and_of_replies_is_treated_as_in_a_direct_run(
+    server: BatchServer, run: Call, model: str, keep: bool
+) -> None:
+    draft = '<think>Maybe {"reason": "No.", "verdict": "no"}?</think>\n'
+
+    def after_a_draft(request: dict[str, Any]) -> str:
+        return draft + '{"reason": "The passage says so.", "verdict": "yes"}'
+
+    server.behaviour = after_a_draft
+    samples = [{"id": "a", "input": "Where?", "output": "<think>In Rome?</think>In Bern.", "context": ["In Bern."]}]
+    settings: dict[str, Any] = {"model": model, "samples": samples, "keep_reasoning": keep}
+    assert not run("relevancy_check", **settings).complete
+    done = run("relevancy_check", **settings)
+    assert [record.value for record in done.records] == [1]
+    assert done.keeps_reasoning is keep
+    (request,) = server.requests
+    assert ("Rome" in json.dumps(request)) is keep

@@ -71,23 +71,33 @@ def test_one_miss_is_the_first_line_and_several_are_counted_there() -> None:
     missed = check(Score(0.0, reason="as\nsaid"), 0.5)
     sample = Sample(input="q", output="a")
     rest = ["  s: as said", "  question: “q”", "  answer: “a”", "  kept is 1"]
-    assert explained([passed, missed], sample).splitlines() == ["s is 0, and must be at least 0.5", *rest]
-    first, *lines = explained([passed, missed, other], sample).splitlines()
+    assert explained([passed, missed], sample, keeps_reasoning=False).splitlines() == [
+        "s is 0, and must be at least 0.5",
+        *rest,
+    ]
+    first, *lines = explained([passed, missed, other], sample, keeps_reasoning=False).splitlines()
     assert first == "2 scores of 3 missed: s is 0, and must be at least 0.5; other is 0, and must be at least 0.5"
     assert lines == rest
 
 
 def test_the_reply_that_a_score_failed_with_is_shown_and_its_reason_once() -> None:
     lines = list(
-        sample_lines([check(Failed("no", reply="what\x1b?")), check(Failed("no"), name="t")], Sample(output="a"))
+        sample_lines(
+            [check(Failed("no", reply="what\x1b?")), check(Failed("no"), name="t")],
+            Sample(output="a"),
+            keeps_reasoning=False,
+        )
     )
     assert lines == ["the judge's reply: “what\\u001b?”", "answer: “a”"]
 
 
 def test_a_sample_without_an_answer_since_the_target_failed_shows_none() -> None:
     sample, by_target = Sample(input="q", output="a"), Failed(f"{TARGET_FAILED}no")
-    assert list(sample_lines([check(by_target)], sample)) == ["question: “q”"]
-    assert list(sample_lines([check(by_target), check(Score(0.0), name="t")], sample))[-1] == "answer: “a”"
+    assert list(sample_lines([check(by_target)], sample, keeps_reasoning=False)) == ["question: “q”"]
+    assert (
+        list(sample_lines([check(by_target), check(Score(0.0), name="t")], sample, keeps_reasoning=False))[-1]
+        == "answer: “a”"
+    )
 
 
 PASSAGES = [f"passage {number}." for number in range(1, 13)]
@@ -104,7 +114,7 @@ def claims(*verdicts: tuple[str, list[int]], passages: list[str] = PASSAGES) -> 
     (scorer,) = parse_scorers("faithfulness")
     sample = Sample(output=output, context=passages)
     found = Check(scorer_info(scorer), score(scorer, sample, judge=judge), 1.0)
-    first, *lines, answer = sample_lines([found], sample)
+    first, *lines, answer = sample_lines([found], sample, keeps_reasoning=False)
     assert (first.startswith("faithfulness: "), answer.startswith("answer: ")) == (True, True)
     return lines
 
@@ -136,3 +146,8 @@ def test_many_claims_are_counted(more: int, line: str | None) -> None:
     shown = 2 * MOST_FINDINGS
     assert lines[shown:] == [*([line] if line else []), "passage 12: “passage 12.”"]
     assert lines[shown - 2] == f"✕ contradicted: “Claim number {MOST_FINDINGS}.”"
+
+
+@pytest.mark.parametrize(("keeps", "answer"), [(False, "answer: “a”"), (True, "answer: “<think>t</think>a”")])
+def test_the_answer_is_what_was_scored(keeps: bool, answer: str) -> None:
+    assert [*sample_lines([check(Score(0.0))], Sample(output="<think>t</think>a"), keeps_reasoning=keeps)] == [answer]

@@ -594,3 +594,41 @@ def test_it(evalstone):
     assert [run.trials for run in runs] == [2, 3]
 """
     run(pytester, code, "--evalstone-trials=3").assert_outcomes(passed=1)
+
+
+@pytest.mark.parametrize(("keep", "failed"), [(False, 0), (True, 1)])
+def test_reasoning_in_front_of_an_output_is_scored_if_the_test_says_so(
+    pytester: pytest.Pytester, keep: bool, failed: int
+) -> None:
+    code = f"""
+import pytest
+
+ROW = {{"output": "<think>Berlin?</think>Bern"}}
+MARK = {{"dataset": [ROW], "require": ["not_contains(expected=Berlin)"], "keep_reasoning": {keep}}}
+
+def test_score(evalstone):
+    assert evalstone.score("not_contains(expected=Berlin)", ROW, keep_reasoning={keep}).value == 1
+
+def test_scores(evalstone):
+    evalstone.assert_scores({{"not_contains(expected=Berlin)": 1}}, ROW, keep_reasoning={keep})
+
+@pytest.mark.evalstone(**MARK)
+def test_all(): pass
+
+@pytest.mark.evalstone(**MARK, each=True)
+def test_each(): pass
+"""
+    result = run(pytester, code)
+    result.assert_outcomes(passed=4 * (1 - failed), failed=4 * failed)
+    if keep:
+        result.stdout.fnmatch_lines(["*answer: “<think>Berlin?</think>Bern”"])
+
+
+def test_a_mark_that_neither_keeps_nor_leaves_out_reasoning_is_refused(pytester: pytest.Pytester) -> None:
+    code = """
+import pytest
+
+@pytest.mark.evalstone(dataset=[{"output": "a"}], require=["json_valid"], keep_reasoning="yes")
+def test_all(): pass
+"""
+    run(pytester, code).stdout.fnmatch_lines(["*keep_reasoning must be True or False, not 'yes'*"])

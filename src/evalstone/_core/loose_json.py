@@ -1,6 +1,6 @@
 """JSON as language models write it: with the quotes, keys and constants of Python and JavaScript.
 
-    {'verdict': 'yes'}  {“verdict”: “yes”}  {verdict: "yes"}  {1: "yes"}  True  None  "it\\'s"  [1, 2,]  // a comment
+    {'verdict': 'yes'}  {“verdict”: “yes”}  {verdict: "yes"}  {1: "yes"}  True  .5  "it\\'s"  [1, 2,]  // a comment
 
 Only the spelling is converted. What isn't JSON after that, such as an unescaped quote inside a text, is refused.
 """
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 _BEFORE_VALUE = ("{", "[", ":", ",")
 _MOST_NESTED = 100
 _CONSTANTS = {"True": "true", "False": "false", "None": "null"}
+_BARE_DECIMAL = re.compile(r"(?<![^-])\.(?=\d)")
 _KEY = re.compile(r"[^\W\d]\w*|\d+")
 _LATEX = "|".join(
     rf"{commands[0]}(?=(?:{commands[1:]})\b)"
@@ -63,7 +64,7 @@ def as_json(text: str, start: int) -> tuple[str, int] | None:
         if token["text"]:
             written = f'"{_IN_TEXT.sub(_escaped, with_latex(written[1:-1]))}"'
         elif token["word"]:
-            written = _CONSTANTS.get(written, written)
+            written = _CONSTANTS.get(written, _BARE_DECIMAL.sub("0.", written))
         elif written == ":":
             if parts and _KEY.fullmatch(parts[-1]):
                 parts[-1] = f'"{parts[-1]}"'

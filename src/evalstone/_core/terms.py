@@ -37,12 +37,16 @@ _NOT_OF_MARKS = (
     "labels",
     "baseline_labels",
     "allow_mismatch",
-    "keep_reasoning",
 )
 MARK = FrontEnd({"minimum": "fail_under", "maximum": "fail_over"} | dict.fromkeys(_NOT_OF_MARKS, ""))
 """`@pytest.mark.evalstone(…)`."""
 
 _CURRENT: ContextVar[FrontEnd] = ContextVar("evalstone_front_end", default=PYTHON)
+
+
+def current() -> FrontEnd:
+    """The front end whose names messages use."""
+    return _CURRENT.get()
 
 
 @contextlib.contextmanager
@@ -60,7 +64,7 @@ def term(setting: str, value: Value = None) -> str:
 
     An ellipsis stands for a value of the user's: `labels=…`, or `--labels`.
     """
-    kind = _CURRENT.get()
+    kind = current()
     name = kind.names.get(setting, setting)
     if not name:
         return ""

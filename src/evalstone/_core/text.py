@@ -55,7 +55,9 @@ _SPACELESS = (
     "\u3005-\u3007\u3041-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff"
 )
 _HAN = "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_RUN = re.compile(f"[{_SPACELESS}{_HAN}]++")
+SPACELESS = f"{_SPACELESS}{_HAN}"
+"""The characters of scripts without spaces between words, for a class of a regular expression."""
+_RUN = re.compile(f"[{SPACELESS}]++")
 _LETTERS = rf"(?:[^\W_]++|[{_MARKS}{_SPACELESS}]++)+"
 # Possessive quantifiers for characters prevent backtracking. Not for groups, which Python before 3.11.5 (as in Debian
 # 12) then matches wrongly (python/cpython#106052).
@@ -133,7 +135,7 @@ Multilingual Plane, such as the danda of Hindi and the full stops of Arabic, Arm
 QUESTION_MARKS = "?\uff1f\u061f\u1367\u2047\u2048\u203d\u2e2e\ufe16\ufe56"
 _STOP = re.compile(rf"(?<![{STOPS}])[{STOPS}]++[\"'”’»)\]」』）\*_]*+")
 _ENDED = re.compile(rf"[{STOPS}:;|]\Z")
-_SPACELESS_PAIR = re.compile(rf"[{_SPACELESS}{_HAN}][{_ASCII_STOPS}]++[\"'”’»)\]」』）\*_]*+[{_SPACELESS}{_HAN}]")
+_SPACELESS_PAIR = re.compile(rf"[{SPACELESS}][{_ASCII_STOPS}]++[\"'”’»)\]」』）\*_]*+[{SPACELESS}]")
 _WRAPPED_LINE = 60
 
 _TITLES = _set("mr mrs ms mx dr prof rev hon st gen col sgt capt lt gov sen rep pres vs cf viz ca approx al")

@@ -272,9 +272,13 @@ def main() -> None:
         message = message[:1].lower() + message[1:]
         help = f"; see {context.command_path if context else 'evalstone'} --help"
         if hasattr(error, "possibilities"):  # an unknown option
-            names = (name for known in context.command.params for name in (*known.opts, *known.secondary_opts))
+            given, parameters = error.option_name.lstrip("-"), context.command.params
+            options = (known for known in parameters if known.param_type_name == "option")
+            names = (name for known in options for name in (*known.opts, *known.secondary_opts))
             message = f"unknown option {error.option_name}"
-            if guesses := near(error.option_name.lstrip("-"), [name.lstrip("-") for name in names]):
+            if argument := next((known for known in parameters if given in known.opts), None):
+                help = f"; give {(argument.name or given).upper()} without an option"
+            elif guesses := near(given, [name.lstrip("-") for name in names]):
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except ConfigError as error:

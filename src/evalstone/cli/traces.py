@@ -177,6 +177,7 @@ def collect(
         float | None, option("--daily-budget USD", "Stop scoring for the day (UTC) at this cost.", min=0)
     ] = None,
     name: Annotated[Value, option("--name STREAM", "Name of the scores in the ledger. Default: traces.")] = None,
+    keep_reasoning: options.KeepReasoning = None,
     settle: Annotated[
         Value, option("--settle TIME", "How long without new spans a trace counts as complete. Default: 5s.")
     ] = None,
@@ -196,6 +197,7 @@ def collect(
         "--sampling": sampling,
         "--daily-budget": daily_budget,
         "--name": name,
+        "--keep-reasoning": keep_reasoning,
         "--settle": settle,
         "--ledger": ledger,
         "--otel": otel or None,
@@ -220,6 +222,7 @@ def collect(
             daily_budget=daily_budget,
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
             queue=WAITING,
+            keep_reasoning=bool(keep_reasoning),
             on_record=emit_otlp if otel else None,
         )
 

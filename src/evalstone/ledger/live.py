@@ -72,6 +72,8 @@ class LiveScore:
     """The time when it was scored, skipped, failed or dropped, in seconds since 1970."""
     cost: float | None = None
     """US dollars; None if unknown, or before any judge call."""
+    kept_reasoning: bool | None = None
+    """Whether the reasoning in front of the output was scored; None if there is none, or before it was scored."""
     body: str | None = None
     """The record as JSON; None while it is pending, and if it was dropped."""
 
@@ -247,6 +249,18 @@ def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[lis
         seen = [LiveCounts(**dict(row)) for row in connection.execute(counted).mappings()]
         rows = {tuple(of): int(number) for *of, number in connection.execute(states.group_by(*key))}
     return seen, rows
+
+
+def kept_reasoning(ledger: Ledger, stream: str, scorer: str, since: float | None = None) -> frozenset[bool]:
+    """Whether the scores of a stream by one scorer, from a time on, are of outputs with the reasoning in front of them;
+    both if some are and some aren't, and neither if no output begins with reasoning."""
+    table = live_scores.c
+    query = sa.select(table.kept_reasoning).distinct().where(table.kept_reasoning.is_not(None))
+    query = query.where(table.stream == storable(stream), table.scorer == storable(scorer))
+    if since is not None:
+        query = query.where(table.submitted >= since)
+    with ledger.transaction() as connection:
+        return frozenset(map(bool, connection.scalars(query)))
 
 
 def streams(ledger: Ledger) -> list[str]:

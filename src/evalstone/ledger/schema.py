@@ -147,6 +147,7 @@ live_scores = sa.Table(
     sa.Column("submitted", sa.Float, nullable=False),
     *_columns(sa.Integer, "hour", "takeovers", nullable=False),
     *_columns(sa.Float, "value", "scale", "finished", "cost"),
+    sa.Column("kept_reasoning", sa.Boolean),
     sa.Column("body", sa.Text),
 )
 live_counts = sa.Table(
@@ -217,7 +218,8 @@ class _Statements:
         self.insert[live_counts] = text(growing)
         self.finish_score = text(
             "UPDATE live_scores SET state = :state, value = :value, scale = :scale, finished = :finished, "
-            "cost = :cost, body = :body WHERE id = :id AND worker = :worker AND state = 'pending'"
+            "cost = :cost, kept_reasoning = :kept_reasoning, body = :body "
+            "WHERE id = :id AND worker = :worker AND state = 'pending'"
         )
         self.upsert_answer, self.upsert_record = text(_upsert(answers)), text(_upsert(records))
         self.pay = text(

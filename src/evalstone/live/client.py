@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from evalstone._core import sync
+from evalstone._core import sync, terms
 from evalstone._core.display import count, excerpt
 from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
@@ -105,6 +105,8 @@ class Live:
             "idle" for one that runs only on an idle CPU (SCHED_IDLE on Linux; niceness 19 elsewhere): it barely delays
             requests, but on a machine without idle time it scores nothing, and the queue fills.
         unsampled: Whether to score traces that their tracer didn't sample.
+        keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
+            of it.
         on_record: A function that is called in the worker with each record, its sample and its scorer, after they are
             stored: at most once for each record, and not if the worker dies in between. Dropped samples have no record.
             If what was submitted isn't a sample, the record is a failure, and the sample has only its origin in the
@@ -130,6 +132,7 @@ class Live:
         process: bool = True,
         priority: Priority = "low",
         unsampled: bool = False,
+        keep_reasoning: bool = False,
         on_record: Callable[[Record, Sample, Scorer], object] | None = None,
     ) -> None:
         plan = plan_for([Sample(output="-")], scorers, judge=judge)
@@ -166,6 +169,8 @@ class Live:
             concurrency=concurrency,
             daily_budget=daily_budget,
             priority=priority,
+            keep_reasoning=keep_reasoning,
+            terms=terms.current(),
             on_record=on_record,
         )
         if process:

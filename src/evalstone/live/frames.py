@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.terms import PYTHON, FrontEnd
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.scorers.registry import folders_of, import_from
@@ -280,4 +281,6 @@ class Settings:
     concurrency: int = 8
     daily_budget: float | None = None
     priority: Priority = "low"
+    keep_reasoning: bool = False
+    terms: FrontEnd = PYTHON
     on_record: Any = None

@@ -17,6 +17,7 @@ from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
 from evalstone._core import sync
 from evalstone._core.display import joined, safe, sentence
 from evalstone._core.redaction import masked
+from evalstone.agents.reasoning import has_reasoning
 from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
 from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
 from evalstone.judges.base import Judge, leaves
@@ -26,6 +27,7 @@ from evalstone.live.frames import USER_ERRORS, copied
 from evalstone.live.samples import read_sample
 from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
+from evalstone.results.run import reasoning_note
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.scoring import score_sample
@@ -89,6 +91,7 @@ class Guard:
     on_undefined: OnUndefined
     timeout: float
     on_verdict: Callable[[GuardVerdict], None] | None
+    keep_reasoning: bool = False
     _tell: Callable[[str, str], None] = field(init=False, repr=False, default_factory=lambda: OncePerKind("guard").warn)
 
     def __call__(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
@@ -242,6 +245,8 @@ class Guard:
         return work
 
     def _score(self, work: _Work) -> None:
+        if has_reasoning(work.sample):
+            self._tell("reasoning", reasoning_note("An output begins", scored=self.keep_reasoning))
         try:
             asyncio.run(self._score_all(work))
         except TimeoutError:
@@ -251,7 +256,8 @@ class Guard:
 
     async def _score_all(self, work: _Work) -> None:
         own = (judge for scorer, _ in self.thresholds for judge in scorer.judges)
-        async with asyncio.timeout(work.left), open_session(self.judge, *own) as session:
+        opened = open_session(self.judge, *own, keep_reasoning=self.keep_reasoning)
+        async with asyncio.timeout(work.left), opened as session:
 
             async def score(scorer: Scorer) -> None:
                 try:
@@ -313,6 +319,7 @@ def guard(
     on_undefined: OnUndefined = "block",
     timeout: float | None = None,
     on_verdict: Callable[[GuardVerdict], None] | None = None,
+    keep_reasoning: bool = False,
 ) -> Guard:
     """Make a guard, which checks an answer before it is sent.
 
@@ -333,6 +340,8 @@ def guard(
             default is 1; a remote judge requires a timeout.
         on_verdict: A plain function that is called with each verdict before it is returned, to log or count it. If it
             raises, the error is logged once.
+        keep_reasoning: Whether a model's reasoning in front of an answer, such as <think>…</think>, is checked as a
+            part of it. If False, it isn't checked, and must not be sent.
 
     Raises:
         ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or reached by every
@@ -377,6 +386,7 @@ def guard(
         on_undefined=on_undefined,
         timeout=timeout,
         on_verdict=on_verdict,
+        keep_reasoning=keep_reasoning,
     )
 
 

@@ -178,13 +178,14 @@ def drift(
         cycle: The time after which scores vary in the same way again, such as a day or a week. Only the means over
             whole cycles from the beginning of the watch on are tested, so that a bad hour of every day is no drift.
             None: the expected score is the same at all times, so a few bad hours are drift.
-        allow_mismatch: Watch scorers that another judge judges than in the baseline; the notes say so.
+        allow_mismatch: Watch scorers that another judge judges than in the baseline, or whose scores are only in part
+            of outputs with the reasoning in front of them; the notes say so.
         ledger: Where the live scores are; by default `.evalstone/ledger.db`.
 
     Raises:
-        ConfigError: There is no such ledger, stream or scorer; the baseline is unknown or has no score; the judges
-            differ; the samples of the baseline are weighted; a period of a scorer whose direction is unknown without
-            `two_sided`; or an option is out of range.
+        ConfigError: There is no such ledger, stream or scorer; the baseline is unknown or has no score; the judges or
+            the scored reasoning differ; the samples of the baseline are weighted; a period of a scorer whose direction
+            is unknown without `two_sided`; or an option is out of range.
         LedgerError: The ledger can't be read.
     """
     from evalstone.ledger.live import only_stream  # noqa: PLC0415 - SQLAlchemy
@@ -206,7 +207,7 @@ def drift(
             opened, name, tolerance, two_sided, settle.total_seconds(), None if cycle is None else cycle.total_seconds()
         )
         if isinstance(source, Run):
-            before: _RunBaseline | _PeriodBaseline = _RunBaseline(source, watching, allow_mismatch=allow_mismatch)
+            before: _RunBaseline | _PeriodBaseline = _RunBaseline(source, watching)
         else:
             before = _PeriodBaseline(*source, watching)
             since = before.begin(since)
@@ -217,6 +218,10 @@ def drift(
                 "); scores are compared if their signatures are equal"
             )
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
+        for note in [note for info in chosen for note in before.mismatches(info, since)]:
+            if not allow_mismatch:
+                raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
+            before.notes.append(note)
         titles = scorer_titles(chosen)
         units = {info.signature: before.units(info) for info in chosen}
         every = list(itertools.chain.from_iterable(units.values()))
@@ -317,7 +322,7 @@ class _Watching:
             infos.append(ScorerInfo(name, signature, scale, kind is not None and kind.lower_is_better))
         return infos
 
-    def mismatch(self, baseline: Run, info: ScorerInfo) -> str:
+    def other_judges(self, baseline: Run, info: ScorerInfo) -> str:
         """How the judges of the baseline and of the latest live score differ; "" if they don't."""
         from evalstone.ledger.scores import newest_record  # noqa: PLC0415 - SQLAlchemy
 
@@ -327,6 +332,17 @@ class _Watching:
         if not now or not before or set(now) <= set(before):
             return ""
         return f"{info.name} was judged by {joined(before)} in the baseline, and is by {joined(now)} now"
+
+    def mixed_reasoning(self, info: ScorerInfo, since: datetime | None, kept: bool | None = None) -> str:
+        """That some scores from a time on are of outputs with the reasoning in front of them, and others aren't; "" if
+        they are alike. kept: whether those of a baseline outside of the stream are; None without such reasoning."""
+        from evalstone.ledger.live import kept_reasoning  # noqa: PLC0415 - SQLAlchemy
+
+        start = None if since is None else since.timestamp()
+        seen = kept_reasoning(self.ledger, self.stream, info.signature, start)
+        if not seen | {kept} >= {True, False}:
+            return ""
+        return f"only some of the scores of {info.name} are of outputs with the reasoning in front (keep_reasoning)"
 
     def closed(self, info: ScorerInfo, since: float | None, until: float | None = None) -> _Closed:
         """The units of a period that are closed now."""
@@ -414,17 +430,18 @@ class _RunBaseline:
 
     place = waits = ""
 
-    def __init__(self, run: Run, watching: _Watching, *, allow_mismatch: bool) -> None:
+    def __init__(self, run: Run, watching: _Watching) -> None:
         refuse_weights(((each.sample, each.weight) for each in run.records), "a watch")
         self.label, self.infos, self.notes = run.id, list(run.scorers), list[str]()
-        self._run, self._watching, self._allow_mismatch = run, watching, allow_mismatch
+        self._run, self._watching = run, watching
+
+    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[str]:
+        """Why a scorer's scores in the run and in the stream are not comparable."""
+        yield from filter(None, (self._watching.other_judges(self._run, info),))
+        yield from filter(None, (self._watching.mixed_reasoning(info, since, self._run.keeps_reasoning),))
 
     def units(self, info: ScorerInfo) -> list[_Unit]:
-        """A scorer's units. Raises ConfigError if it has another judge in the run, unless that is allowed."""
-        if note := self._watching.mismatch(self._run, info):
-            if not self._allow_mismatch:
-                raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
-            self.notes.append(note)
+        """A scorer's units."""
         return _of_run(self._run, info)
 
 
@@ -450,6 +467,10 @@ class _PeriodBaseline:
         if since is not None and since < self._end:
             raise ConfigError(f"the watch must begin when the baseline has ended ({self._end}), not at {since}")
         return self._end if since is None else since
+
+    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[str]:
+        """Why a scorer's scores in the period and after it are not comparable."""
+        yield from filter(None, (self._watching.mixed_reasoning(info, self._start),))
 
     def units(self, info: ScorerInfo) -> list[_Unit]:
         """A scorer's units that are closed."""

@@ -19,6 +19,8 @@ from typing import Any
 
 from evalstone._core import sync
 from evalstone._core.display import money
+from evalstone._core.terms import front_end
+from evalstone.agents.reasoning import has_reasoning
 from evalstone.api import open_session
 from evalstone.errors import (
     ConfigError,
@@ -50,6 +52,7 @@ from evalstone.live.frames import (
 from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
+from evalstone.results.run import reasoning_note
 from evalstone.run.budget import Budget
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import InflightCall, Session
@@ -395,6 +398,10 @@ class Scoring:
             )
             return row.ended(None), None
         session = self._session_now()
+        if has_reasoning(job.sample):
+            row = dataclasses.replace(row, kept_reasoning=self._settings.keep_reasoning)
+            with front_end(self._settings.terms):
+                self._tell("reasoning", reasoning_note("An output begins", scored=self._settings.keep_reasoning))
         try:
             record = await score_sample(scorer, job.sample, session)
             if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
@@ -425,6 +432,7 @@ class Scoring:
         self._session = _LiveSession(
             settings.judge, ledger=self._ledger, concurrency=settings.concurrency, budget=priced
         )
+        self._session.keep_reasoning = settings.keep_reasoning
         self._refused, self._renew_at = False, time.monotonic() + RENEWED
 
 

@@ -10,7 +10,9 @@
     items     {"claim": "…"}                                               the text of an object that has one
     lists     {"1": …, "2": …} for a list                                  the numbers in order
     fractions "4/5"                                                        if the highest number is 5
-    words     refund, "Score: 4"                                           a reply without JSON; see of_bare_text
+    names     {"rating": 4} for a score, {"facts": […]} for claims         see _SAME
+    signs     "✅ supported", "❌ no"                                      if the sign and the word agree
+    words     refund, "Score: 4", "Reason: …\\nScore: 4"                   a reply without JSON; see of_bare_text
 
 Anything else is unchanged, and is refused. A verdict is never guessed.
 """
@@ -24,14 +26,22 @@ from typing import Any, cast
 from evalstone.questions.schemas import Node, resolved
 
 _EDGES = " \t\r\n\"'`*_.:\u201c\u201d\u2018\u2019\u00ab\u00bb"
+_EDGES_OF_TEXT = " \t\r\n*_`"
 _GAPS = re.compile(r"[\s_-]+")
 _NO_NUMBER = re.compile(r"\W*(?:none|n/?a)?\W*", re.IGNORECASE)
 _BETWEEN_NUMBERS = re.compile(r"\s*(?:[,;&]|\band\b)\s*")
 _NAMED_NUMBER = re.compile(r"[^\w-]*(?!(?:not?|none|non)\b)(?:[^\W\d]+[\s_#.:-]*)?(\d{1,6})\W*", re.IGNORECASE)
 """A number with at most one word before it: `claim 1`, `[1]`."""
-_BARE_NUMBER = re.compile(r"[\s*_`\"']*(\d{1,9}(?:\.\d{1,9})?)\.?[\s*_`\"']*", re.ASCII)
+_BARE_NUMBER = re.compile(r"[\s*_`\"']*(\d{1,9}(?:\.\d{1,9})?|\.\d{1,9})\.?[\s*_`\"']*", re.ASCII)
 _FRACTION = re.compile(r"\s*(\d{1,9}(?:\.\d{1,9})?)\s*(?:/|out of)\s*(\d{1,9})\s*", re.ASCII)
 _LABELS = ("answer", "final answer", "verdict", "final verdict")
+_REASONS = ("reason", "reasoning", "explanation")
+_LABEL = re.compile(r"^[ \t*_#>-]*([A-Za-z][A-Za-z_ ]{0,20})[*_ ]*:", re.MULTILINE)
+_SAME = (frozenset({"score", "rating", "grade"}), frozenset({"claims", "facts", "statements"}))
+"""Names of one thing: a reply with one of them instead of another means that one. "answer" isn't a name of the verdict,
+because it may repeat the judged answer."""
+_SIGNED = re.compile(r"\s*(?:(?P<check>[✅✔☑])|[❌✗✘✖])\ufe0f?\s*(?P<word>[^\W_].*)", re.DOTALL)
+_GOOD, _BAD = ("yes", "true", "supported"), ("no", "false", "contradicted", "not mentioned")
 
 
 def fitted(data: Any, schema: Node) -> Any:
@@ -41,20 +51,42 @@ def fitted(data: Any, schema: Node) -> Any:
 
 def of_bare_text(text: str, schema: Node) -> Any:
     """The reply that a text without JSON stands for: the word or the number of the only key that can't be missing. The
-    key may be named in front of it, as in `Score: 4`. None for any other text."""
+    key may be named in front of it, as in `Score: 4`, and a reason on other lines. None for any other text."""
     defined, inner = schema.get("$defs", {}), schema.get("properties", {})
     needed = [key for key, node in inner.items() if _if_absent(key, resolved(node, defined)) is None]
     if len(needed) != 1:
         return None
     (key,) = needed
-    name, colon, rest = text.partition(":")
-    text = rest if colon and _plain(name) in (_plain(key), *_LABELS) else text
-    node = resolved(inner[key], defined)
+    if (members := _labeled(text, key, inner)) is None:
+        return None
+    node, text = resolved(inner[key], defined), members[key]
     if node.get("type") in ("integer", "number"):
         number = _BARE_NUMBER.fullmatch(text)
-        return _object({key: number[1]}, inner, defined) if number else None
+        return _object({**members, key: number[1]}, inner, defined) if number else None
     word = _word_in(known := _words(node, defined), text)
-    return _object({key: word}, inner, defined) if word in known else None
+    return _object({**members, key: word}, inner, defined) if word in known else None
+
+
+def _labeled(text: str, key: str, inner: Mapping[str, Node]) -> dict[str, str] | None:
+    """The texts of a key and of the reason, by the labels that begin lines; without any, the whole text is that of the
+    key. None if something is in front of the first label, or a label repeats, or the key has none."""
+    names = dict.fromkeys((_plain(key), *_same_names(key), *_LABELS), key)
+    if "reason" in inner:
+        names.update(dict.fromkeys(_REASONS, "reason"))
+    labels = [label for label in _LABEL.finditer(text) if _plain(label[1]) in names]
+    if not labels:
+        return {key: text}
+    ends = [*(label.start() for label in labels[1:]), len(text)]
+    members = {
+        names[_plain(label[1])]: text[label.end() : end].strip(_EDGES_OF_TEXT)
+        for label, end in zip(labels, ends, strict=True)
+    }
+    return members if key in members and len(members) == len(labels) and not text[: labels[0].start()].strip() else None
+
+
+def _same_names(key: str) -> frozenset[str]:
+    """The other names of what a key of a schema names."""
+    return next((names for names in _SAME if key in names), frozenset[str]()) - {key}
 
 
 def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
@@ -128,6 +160,10 @@ def _with_known_keys(members: Mapping[str, Any], inner: Mapping[str, Node]) -> d
         if (new := new or key) in renamed:
             return dict(members)
         renamed[new] = value
+    for key in inner.keys() - renamed.keys():
+        same = [name for name in renamed if name not in inner and _plain(name) in _same_names(key)]
+        if len(same) == 1 and inner.keys().isdisjoint(_same_names(key)):
+            renamed[key] = renamed.pop(same[0])
     return renamed
 
 
@@ -188,6 +224,9 @@ def _words(node: Node, defined: Mapping[str, Node]) -> list[str]:
 
 def _word_in(known: Sequence[str], text: str) -> str:
     """The only word that a text spells; the text itself if there is none, or several."""
+    signed = _SIGNED.fullmatch(text)
+    if signed and _plain(signed["word"]) in (_GOOD if signed["check"] else _BAD):
+        text = signed["word"]
     for bare in (str.strip, _without_edges, _plain):
         matches = [word for word in known if bare(word).casefold() == bare(text).casefold()]
         if len(matches) == 1:

@@ -274,6 +274,8 @@ _LABEL = re.compile(
 )
 _CLAUSE_END = re.compile(rf"[{STOPS},;:，；：、،؛—–/|()\[\]{{}}\n]|\s-+\s")
 _WORD = re.compile(r"\w+(?:-\w+)*")
+_DENYING = re.compile(r"\W*?(?:(?P<not>[!¬])|[❌✗✘✖])\ufe0f?\s*(?=\w)")
+"""A sign in front of a word that denies it, as in `!yes`; a cross only denies a yes."""
 
 
 def read_yes_no(text: str) -> bool | None:
@@ -322,6 +324,8 @@ def _decide(text: str) -> bool | None:
         return None
     head, *rest = clauses
     if head[0] not in YES | NO:
+        return None
+    if (sign := _DENYING.match(text)) and (sign["not"] or head[0] in YES):
         return None
     if len(head) > 1 and (head[1] not in _REASONS or head[0] == "si"):
         return None

@@ -16,7 +16,7 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
-from evalstone.report.samples import score_text
+from evalstone.report.samples import score_text, scored_answer
 from evalstone.report.view import (
     FOOTER,
     Block,
@@ -195,7 +195,12 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
         names = shown.get(name, set())
-        texts[name] = {(s.id, s.trial): s for s in run.dataset or () if s.id in names}
+        keeps = bool(run.keeps_reasoning)
+        texts[name] = {
+            (s.id, s.trial): replace(s, output=s.output and scored_answer(s, keeps_reasoning=keeps).answer)
+            for s in run.dataset or ()
+            if s.id in names
+        }
         records[name] = {}
         for record in run.records:
             if record.sample in names:

@@ -12,10 +12,10 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from evalstone._core.display import visible
-from evalstone.report.samples import with_texts
+from evalstone.report.samples import scored_answer, with_texts
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
@@ -61,24 +61,26 @@ def run_csv(run: Run) -> Iterator[str]:
         records.setdefault((record.sample, record.trial), []).append(record)
     trials = any(trial is not None for _, trial in records)
     rows = (
-        (*_run_row(record, sample, run.titles), *((record.trial,) if trials else ()))
+        (*_run_row(record, sample, run), *((record.trial,) if trials else ()))
         for case, sample in with_texts(run.dataset, tuple(records), key=lambda sample: (sample.id, sample.trial))
         for record in records.pop(case)
     )
     return csv_rows((*RUN_HEADER, "trial") if trials else RUN_HEADER, rows)
 
 
-def _run_row(record: Record, sample: Sample | None, titles: Mapping[str, str]) -> Sequence[Cell]:
-    outcome = record.outcome
+def _run_row(record: Record, sample: Sample | None, run: Run) -> Sequence[Cell]:
+    outcome, answer = record.outcome, None
+    if sample is not None and sample.output is not None:
+        answer = scored_answer(sample, keeps_reasoning=bool(run.keeps_reasoning)).answer
     return (
         record.sample,
-        titles[record.scorer],
+        run.titles[record.scorer],
         OUTCOME_NAMES[type(outcome)],
         record.value,
         outcome.scale if isinstance(outcome, Score) else None,
         outcome.error if isinstance(outcome, Failed) else outcome.reason,
         None if sample is None else sample.input,
-        None if sample is None else sample.output,
+        answer,
         record.group,
         record.seconds,
         record.cost,

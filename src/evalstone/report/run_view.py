@@ -92,7 +92,7 @@ def run_view(
     """
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
-    scorers = {info.signature: info for info in run.scorers}
+    scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
 
     def mean_goodness(name: str) -> float | None:
         values = [goodness(record, scorers[record.scorer]) for record in (records[at] for at in by_sample[name])]
@@ -116,9 +116,8 @@ def run_view(
         shown = set(names)
         for name, sample in with_texts(run.dataset, by_sample):
             if name in shown:
-                yield sample_view(
-                    name, sample, [records[at] for at in by_sample[name]], scorers, run.titles, ranked[name]
-                )
+                own = [records[at] for at in by_sample[name]]
+                yield sample_view(name, sample, own, scorers, run.titles, ranked[name], keeps_reasoning=keeps)
 
     examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
     return View(

@@ -10,6 +10,7 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
+from evalstone._core.reasoning import Split, split_reasoning
 from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
 from evalstone.results.grounding_labels import FIELD, grounding_label
 from evalstone.results.summary import ScorerInfo
@@ -57,6 +58,11 @@ def with_texts(
     yield from ((name, None) for name in rest)
 
 
+def scored_answer(sample: Sample, *, keeps_reasoning: bool) -> Split:
+    """The reasoning in front of a sample's output that wasn't scored, "" if it was, and the answer that was."""
+    return Split("", sample.output or "") if keeps_reasoning else split_reasoning(sample.output or "")
+
+
 def sample_view(
     name: str,
     sample: Sample | None,
@@ -64,14 +70,27 @@ def sample_view(
     scorers: Mapping[str, ScorerInfo],
     titles: Mapping[str, str],
     mean_goodness: float | None,
+    *,
+    keeps_reasoning: bool,
 ) -> SampleView:
-    """A sample with its outcomes. sample: None if its texts are not available."""
+    """A sample with its outcomes.
+
+    Args:
+        name: The sample's key.
+        sample: The sample; None if its texts are not available.
+        records: Its records, one for each scorer.
+        scorers: The scorers by signature.
+        titles: Their titles by signature.
+        mean_goodness: The mean of its scores, as `goodness` gives them.
+        keeps_reasoning: Whether the reasoning in front of the output was scored. If not, it isn't shown as the answer.
+    """
+    scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
     evidence = {r.scorer: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
     claims = _claims(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
     outcomes = tuple(_outcome(record, scorers[record.scorer], titles, evidence[record.scorer]) for record in records)
     panel = [] if sample is not None else [Block("note", text="The texts of this sample are not available.")]
-    panel += _texts(sample, _passages(passages, evidence)) if sample is not None else []
+    panel += _texts(sample, scored, _passages(passages, evidence)) if sample is not None else []
     panel += claims
     panel += [
         _explained(record, outcome, evidence[record.scorer], shown_above=bool(passages))
@@ -81,7 +100,7 @@ def sample_view(
     return SampleView(
         id=name,
         question=_question(sample),
-        answer=(sample.output or "") if sample is not None else "",
+        answer=scored.answer,
         label=_label(sample),
         goodness=mean_goodness,
         outcomes=outcomes,
@@ -135,12 +154,13 @@ def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], eviden
 # ---- The sample's own texts ----
 
 
-def _texts(sample: Sample, passages: Sequence[Block]) -> Iterator[Block]:
+def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator[Block]:
     texts = [
         Block(kind, title, text)
         for kind, title, text in (
             ("part", "Question", sample.input),
-            ("answer", "Answer", sample.output),
+            ("part", "Reasoning, not scored", scored.reasoning),
+            ("answer", "Answer", scored.answer),
             ("part", "Label of the data", _label(sample)),
             ("part", "Reference", sample.reference),
             ("part", "Instructions", sample.instructions),

@@ -51,23 +51,27 @@ class Check:
                 return f"{text}, and must be {side} {self.threshold:g}"
 
 
-def explained(checks: Sequence[Check], sample: Sample) -> str:
+def explained(checks: Sequence[Check], sample: Sample, *, keeps_reasoning: bool) -> str:
     """Why checks of a sample fail: in the first line what is wrong, then the evidence, the answer, and other scores."""
     titles = scorer_titles([check.info for check in checks])
     missed = [check for check in checks if not check.passed]
     heads = [check.text(titles[check.info.signature]) for check in missed]
     first = heads[0] if len(heads) == 1 else f"{count(len(heads), 'score')} of {len(checks)} missed: {'; '.join(heads)}"
-    lines = [first, *(f"  {line}" for line in sample_lines(missed, sample))]
+    lines = [first, *(f"  {line}" for line in sample_lines(missed, sample, keeps_reasoning=keeps_reasoning))]
     lines += [f"  {check.text(titles[check.info.signature])}" for check in checks if check.passed]
     return "\n".join(lines)
 
 
-def sample_lines(checks: Iterable[Check], sample: Sample) -> Iterator[str]:
-    """The claims that are at fault, with the passages they were checked against, the judge's reasons, and the texts."""
+def sample_lines(checks: Iterable[Check], sample: Sample, *, keeps_reasoning: bool) -> Iterator[str]:
+    """The claims that are at fault, with the passages they were checked against, the judge's reasons, and the texts.
+
+    keeps_reasoning: whether the reasoning in front of the output was scored.
+    """
     checks = tuple(checks)
     scorers = {check.info.signature: check.info for check in checks}
     titles = scorer_titles(list(scorers.values()))
-    view = sample_view(sample.id, sample, [check.record for check in checks], scorers, titles, None)
+    records = [check.record for check in checks]
+    view = sample_view(sample.id, sample, records, scorers, titles, None, keeps_reasoning=keeps_reasoning)
     for check, outcome in zip(checks, view.outcomes, strict=True):
         if isinstance(check.record.outcome, Score) and outcome.reason:
             yield f"{safe(outcome.title)}: {safe(outcome.reason, LONGEST)}"

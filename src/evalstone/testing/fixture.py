@@ -92,6 +92,7 @@ class Evalstone:
         sample: Sample | Mapping[str, Any] | None = None,
         *,
         judge: JudgeSpec | None = None,
+        keep_reasoning: bool = False,
         **fields: Any,
     ) -> Record:
         """Score one sample: `evalstone.score("faithfulness", output="…", context=["…"])`.
@@ -99,7 +100,7 @@ class Evalstone:
         Args and errors: those of `evalstone.score`, without the ledger, which is the session's.
         """
         __tracebackhide__ = True
-        _, records = await _here(self._scored([scorer], sample, fields, judge))
+        _, records = await _here(self._scored([scorer], sample, fields, judge, keep_reasoning=keep_reasoning))
         return records[0]
 
     async def aassert_scores(
@@ -108,6 +109,7 @@ class Evalstone:
         sample: Sample | Mapping[str, Any] | None = None,
         *,
         judge: JudgeSpec | None = None,
+        keep_reasoning: bool = False,
         **fields: Any,
     ) -> Mapping[str, Record]:
         """Check that each score of a sample reaches its threshold:
@@ -118,6 +120,7 @@ class Evalstone:
                 better.
             sample: The sample as a whole; or give its fields by name.
             judge: Who answers the scorers' questions.
+            keep_reasoning: Whether a model's reasoning in front of the output is scored as a part of it.
 
         Returns:
             The records, by the scorers as they are in `thresholds` if these are names, else by their own names.
@@ -127,13 +130,14 @@ class Evalstone:
             ConfigError: For an unknown scorer, judge or field, and for a threshold outside the scorer's scale.
         """
         __tracebackhide__ = True
-        plan, records = await _here(self._scored(thresholds, sample, fields, judge, thresholds))
+        scored = self._scored(thresholds, sample, fields, judge, thresholds, keep_reasoning=keep_reasoning)
+        plan, records = await _here(scored)
         checks = [
             Check(scorer_info(scorer), record, threshold)
             for scorer, record, threshold in zip(plan.scorers, records, thresholds.values(), strict=True)
         ]
         if not all(check.passed for check in checks):
-            raise AssertionError(explained(checks, next(iter(plan.dataset))))
+            raise AssertionError(explained(checks, next(iter(plan.dataset)), keeps_reasoning=keep_reasoning))
         names = [key if isinstance(key, str) else s.name for key, s in zip(thresholds, plan.scorers, strict=True)]
         return dict(zip(names, records, strict=True))
 
@@ -144,10 +148,13 @@ class Evalstone:
         fields: Mapping[str, Any],
         judge: JudgeSpec | None,
         thresholds: Mapping[Any, float] | None = None,
+        *,
+        keep_reasoning: bool,
     ) -> tuple[Plan, tuple[Record, ...]]:
         if thresholds is not None and not (thresholds and isinstance(cast(object, thresholds), Mapping)):
             raise ConfigError('name scorers and their thresholds: assert_scores({"faithfulness": 0.9}, …)')
-        plan = plan_for_one(sample, fields, list(scorers), judge=self.judge if judge is None else judge)
+        judge = self.judge if judge is None else judge
+        plan = plan_for_one(sample, fields, list(scorers), judge=judge, keep_reasoning=keep_reasoning)
         if thresholds is not None:
             check_thresholds(dict(zip(plan.scorers, thresholds.values(), strict=True)))
         return plan, await self.score_plan(plan)
@@ -456,10 +463,11 @@ def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     scored = [(goodness(record, infos[record.scorer]), record) for record in run.records if record.scorer in infos]
     bad = [(-1.0 if good is None else good, record) for good, record in scored if good is None or good < 1]
     keys = list(dict.fromkeys(record.key for _, record in sorted(bad, key=itemgetter(0))))[:WORST]
+    keeps = bool(run.keeps_reasoning)
     if keys:
         yield "\nWorst samples:"
     for key, sample in with_texts(run.dataset, keys):
         records = [record for _, record in bad if record.key == key]
         checks = [Check(infos[record.scorer], record) for record in records]
         yield f"{safe(key)}: {'; '.join(check.text(run.titles[check.info.signature]) for check in checks)}"
-        yield from (f"  {line}" for line in sample_lines(checks, sample or Sample(id=key)))
+        yield from (f"  {line}" for line in sample_lines(checks, sample or Sample(id=key), keeps_reasoning=keeps))

@@ -168,6 +168,7 @@ def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:
             target=answering,
             trials=1 if answering is None else _trials(function, case),
             user=None if mark.user is None else parse_user(mark.user),
+            keep_reasoning=mark.keep_reasoning,
         )
     return _serve(fixture.run_plan(plan), calls)
 
@@ -249,7 +250,7 @@ def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
             continue
         judge = fixture.judge if case.mark.judge is None else case.mark.judge
         with front_end(MARK):
-            plan = plan_for([sample], case.scorers, judge=judge)
+            plan = plan_for([sample], case.scorers, judge=judge, keep_reasoning=case.mark.keep_reasoning)
         records = sync.run(fixture.score_plan(plan))
         checks = [
             Check(scorer_info(scorer), record, threshold)
@@ -257,4 +258,5 @@ def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
         ]
         if not all(check.passed for check in checks):
             where = f"trial {trial} of {trials}: " if trials > 1 else ""
-            pytest.fail(where + explained(checks, sample), pytrace=False)
+            why = explained(checks, sample, keeps_reasoning=case.mark.keep_reasoning)
+            pytest.fail(where + why, pytrace=False)

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar, cast
+from typing import Any, NoReturn, TypeVar
 
 import pytest
 
@@ -65,6 +65,8 @@ class Mark:
     """The simulated user, as for `evaluate`."""
     mapping: ColumnMapping | None = None
     """Sample field to column name."""
+    keep_reasoning: bool = False
+    """Whether a model's reasoning in front of an output is scored as a part of it."""
     inconclusive: Inconclusive = "fail"
     """The result of the test if the samples don't decide it: "fail", "pass" or "skip"."""
     alpha: float | None = 0.05
@@ -237,8 +239,9 @@ def _mark(mark: pytest.Mark) -> Mark:
     for name in ("fail_under", "fail_over", "pass_rate"):
         if not isinstance(getattr(arguments, name), Mapping):
             raise ConfigError(f"{name} must be a table from scorer to threshold, not {getattr(arguments, name)!r:.80}")
-    if not isinstance(cast(object, arguments.each), bool):
-        raise ConfigError(f"each must be True or False, not {arguments.each!r:.80}")
+    for name in ("each", "keep_reasoning"):
+        if not isinstance(getattr(arguments, name), bool):
+            raise ConfigError(f"{name} must be True or False, not {getattr(arguments, name)!r:.80}")
     if arguments.inconclusive not in INCONCLUSIVE:
         raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {arguments.inconclusive!r:.80}")
     check_missing(arguments.missing)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from evalstone._core.text import stem
 from evalstone.judges.lexical.opposites import opposed
+from evalstone.judges.lexical.spaceless_negations import NEGATION
 from evalstone.judges.lexical.tokens import NEGATIONS, stems_of
 from evalstone.judges.lexical.units import measures, shown_measure
 
@@ -35,7 +36,7 @@ mai senza niet geen nooit inte aldrig utan ikke uten uden nigdy bez değil
 не нет нельзя никогда без ні немає नहीं न मत غير لا ليس ليست لم لن
 없습니다 않습니다 아닙니다 없다 않다 아니다 없어요 않아요
 """
-_NEGATING = NEGATIONS.union(_WEAK_NEGATIONS.split(), _WITHOUT_APOSTROPHE, _FOREIGN_NEGATIONS.split())
+_NEGATING = NEGATIONS.union([NEGATION], _WEAK_NEGATIONS.split(), _WITHOUT_APOSTROPHE, _FOREIGN_NEGATIONS.split())
 _BESIDE_NEGATIONS = """
 able longer anymore ne somebody someone something anybody anyone anything everybody everyone everything
 있습니다 있다 있어요

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from evalstone._core.text import QUESTION_MARKS, sentences, tokens, unmarked
 from evalstone.judges.lexical.numbers import evened_dates, evened_numbers, is_even, numbered
+from evalstone.judges.lexical.spaceless_negations import with_negations_apart
 from evalstone.judges.lexical.units import spaced_units
 
 LONGEST_PIECE = 600
@@ -70,7 +71,8 @@ def comparable_low(text: str) -> Sequence[str]:
 def evened(text: str) -> str:
     """The text with normalized clock times (`5:30 PM`, `17:30` and `17:30:00` become `17h30`), joined words split
     (`WiFi`, `wi_fi` and `5kg` become `Wi Fi`, `wi fi` and `5 kg`), and dates, prices and Chinese numerals as figures.
-    Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped."""
+    Apostrophes are straight, and `no more than` is `at most`. An opening such as "First, " or "No, " is dropped.
+    Negations in scripts without spaces are words of their own."""
     text = straight(text)
     if "," in text[:_LONGEST_OPENING]:
         text = _OPENING.sub("", text)
@@ -80,7 +82,7 @@ def evened(text: str) -> str:
         text = _CAMEL.sub(" ", text)
     if _HINTS_AT_TIME_OR_DATE.search(text):
         text = evened_dates(_TIME.sub(_clock, _SPAN.sub(r"\1 \2m", text)))
-    return spaced_units(evened_numbers(text))
+    return spaced_units(with_negations_apart(evened_numbers(text)))
 
 
 def straight(text: str) -> str:

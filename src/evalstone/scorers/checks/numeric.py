@@ -42,7 +42,7 @@ _NO_NUMBER = re.compile(
 )
 """Addresses, dates and times."""
 _POWER_SIGN = re.compile(r"(?<=\d) ?\*\*(?= ?[-−]?\d+(?!\d|\*(?!\*\d)))")
-_ARABIC_SIGNS = re.compile(r"(?<=\d)[٫٬](?=\d)")
+_ARABIC_SIGNS = re.compile(r"٫(?=\d)|(?<=\d)٬(?=\d)")
 _VULGAR = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
 _MINUS = "-−–"
 _CITATION = re.compile(r"\[\^?\d{1,3}(?:[,;–-] ?\d{1,3})*\](?:\([^()\s]*\))?|【[^】\n]{0,80}】")
