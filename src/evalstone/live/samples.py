@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, cast
 
-from evalstone.api import one_sample
 from evalstone import datasets
+from evalstone.api import one_sample
 from evalstone.errors import DataError
 from evalstone.live.frames import Content
 from evalstone.targets import Answer
