@@ -6,7 +6,7 @@ import pytest
 
 from evalstone import ConfigError, DataError, Sample
 from evalstone.live.frames import Content
-from evalstone.live.samples import sample_from
+from evalstone.live.samples import read_sample, sample_from
 
 
 def test_what_was_answered_took_the_seconds_that_were_measured() -> None:
@@ -26,3 +26,8 @@ def test_fields_without_a_value_are_as_none() -> None:
         sample_from(Content({"output": None}), {})
     with pytest.raises(ConfigError, match="unheard_of"):
         sample_from(Content({"output": "a", "unheard_of": 1}), {})
+
+
+def test_an_error_names_the_field_of_the_one_sample() -> None:
+    with pytest.raises(DataError, match=r"^input must be text"):
+        read_sample({"output": "a", "input": 5.5j})

@@ -190,3 +190,35 @@ def test_one_row_of_labels_without_an_id_is_no_object_of_labels_by_id(tmp_path: 
     for name, text in (("labels.csv", "name,verdict\na,yes\n"), ("labels.json", '{"name": "a", "label": "yes"}')):
         with pytest.raises(DataError, match="a row of labels needs an id; its columns are name, "):
             labels(write(tmp_path / name, text), data=[{"id": "a", "output": "A."}])
+
+
+def test_a_series_is_read_as_the_mapping_from_its_index_and_never_by_position():
+    pandas = pytest.importorskip("pandas")
+    data = [{"id": str(number), "output": "A."} for number in (3, 1, 2)]
+    by_id = {"1": "yes", "2": "no", "3": None}
+    expected = labels(by_id, data=data)
+    table = pandas.DataFrame({"id": [1, 2, 3], "verdict": list(by_id.values())})
+    for series in (
+        pandas.Series(by_id),
+        pandas.Series(by_id).sample(frac=1, random_state=0),
+        pandas.Series(by_id, name="verdict", dtype="string"),
+        table.set_index("id")["verdict"],
+        table.set_index("id")["verdict"].map({"yes": True, "no": False}).astype("boolean"),
+    ):
+        found = labels(series, data=data)
+        assert (found.dataset.samples, found.labels) == (expected.dataset.samples, expected.labels)
+        assert found.columns == ("label",)
+    for series in (table["verdict"], table[1:]["verdict"], table.rename_axis("row")["verdict"]):
+        with pytest.raises(
+            DataError, match=r"a Series of labels needs the ids of the samples as its index, .*set_index"
+        ):
+            labels(series, data=data)
+    twice = pandas.concat([pandas.Series(by_id)] * 2)
+    with pytest.raises(DataError, match=r"id '1': the id '1' was already labeled"):
+        labels(twice, data=data)
+
+
+def test_a_series_without_an_index_has_no_ids():
+    polars = pytest.importorskip("polars")
+    with pytest.raises(DataError, match="a Series of labels needs the ids"):
+        labels(polars.Series("label", ["yes"]), data=ROWS)

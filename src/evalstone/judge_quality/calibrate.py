@@ -125,8 +125,8 @@ async def acalibrate(
 
     Args:
         labels: samples with one or more label columns (anything that `load` reads). With `data`, the IDs and labels of
-            its samples: a path, a list of objects, or a mapping from ID to label. A label is a number in the scorer's
-            range, or a word such as yes, no, supported, unsupported.
+            its samples: a path, a table, a list of objects, or a mapping or pandas Series from ID to label. A label is
+            a number in the scorer's range, or a word such as yes, no, supported, unsupported.
         scorer: one scorer, as for `evaluate`.
         data: the samples that the labels belong to.
         judge: as for `evaluate`.

@@ -9,8 +9,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, cast
 
+from evalstone import datasets
 from evalstone.api import one_sample
-from evalstone.datasets import load
 from evalstone.errors import DataError
 from evalstone.live.frames import Content
 from evalstone.targets import Answer
@@ -58,4 +58,4 @@ def read_sample(fields: object) -> Sample:
     row = {str(name): value for name, value in cast("Mapping[Any, Any]", fields).items() if value is not None}
     if not row:
         raise DataError("it has no field")
-    return next(iter(load([one_sample(None, row)])))
+    return datasets.sample_from(cast("Mapping[str, Any]", one_sample(None, row)))

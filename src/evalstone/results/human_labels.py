@@ -110,7 +110,8 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
-        source: rows with an id and a label: a CSV or JSON Lines file, a list of objects, or a mapping from id to label.
+        source: rows with an id and a label: a CSV or JSON Lines file, a table, a list of objects, or a mapping or
+            pandas Series from id to label.
 
     Raises:
         DataError: a label can't be read (the message names file, line and column), or no sample of the run has the id.

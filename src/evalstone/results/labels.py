@@ -213,7 +213,7 @@ def read_labels(
 
     Args:
         source: samples with columns of labels, in any form that `load` reads. With `data`, rows of an id and labels (a
-            path, a table, a list of objects, or a mapping from id to label).
+            path, a table, a list of objects, or a mapping or pandas Series from id to label).
         reader: reads the labels. A list in a cell has one label per annotator.
         data: the samples that the labels belong to.
         columns: the columns of labels. By default, those with a name such as label, human_label or annotator_1.
@@ -281,11 +281,14 @@ def _raw_rows(source: Any) -> Iterable[tuple[str, Any]]:
     if is_table(source):
         return table_rows(source)
     if isinstance(source, Mapping):
-        return _rows_by_id(cast("Mapping[Any, Any]", source))
+        return _rows_by_id(cast("Mapping[Any, Any]", source).items())
+    if callable(getattr(source, "to_frame", None)):
+        return _rows_by_id(_series_items(source))
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return [(f"item {number}", item) for number, item in enumerate(cast("Iterable[Any]", source), start=1)]
     raise DataError(
-        f"labels must be a path, a table, a list of objects or a mapping from id to label, not {excerpt(source)}"
+        f"labels must be a path, a table, a list of objects or a mapping or Series from id to label, not "
+        f"{excerpt(source)}"
     )
 
 
@@ -295,12 +298,27 @@ def _by_id(rows: Iterator[tuple[str, Any]]) -> Iterable[tuple[str, Any]]:
     if len(first) == 1 and isinstance(only := first[0][1], Mapping):
         entries = cast("Mapping[Any, Any]", only)
         if all(normal(str(name)) not in (*_ID_COLUMNS, *LABEL_COLUMNS) for name in entries):
-            return _rows_by_id(entries)
+            return _rows_by_id(entries.items())
     return itertools.chain(first, rows)
 
 
-def _rows_by_id(labels: Mapping[Any, Any]) -> list[tuple[str, Any]]:
-    return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in labels.items()]
+def _rows_by_id(labels: Iterable[tuple[Any, Any]]) -> list[tuple[str, Any]]:
+    return [(f"id {excerpt(str(name))}", {"id": name, "label": label}) for name, label in labels]
+
+
+def _series_items(series: Any) -> Iterable[tuple[Any, Any]]:
+    """The ids and labels of a pandas Series.
+
+    Raises DataError unless its index has ids: numbers under no such name may count rows in another order.
+    """
+    index = getattr(series, "index", ())  # a polars Series has none
+    names = getattr(index, "names", ())
+    if len(names) != 1 or not (normal(str(names[0])) in _ID_COLUMNS or all(isinstance(label, str) for label in index)):
+        raise DataError(
+            f"a {type(series).__name__} of labels needs the ids of the samples as its index, and a name such as id if "
+            "they are numbers: table.set_index('id')['label']"
+        )
+    return series.items()
 
 
 def _row_with_id(place: str, cells: Any) -> _Row:

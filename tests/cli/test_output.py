@@ -1,0 +1,173 @@
+"""What every command does with its output: where it goes, and what is left out of it."""
+
+from __future__ import annotations
+
+import io
+import logging
+import sys
+import threading
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from rich.console import Group
+from rich.text import Text
+
+from evalstone._core import redaction
+from evalstone.cli import output
+from evalstone.errors import ConfigError
+
+SECRET = "sk-proj-" + "a1B2" * 12
+
+
+@pytest.fixture(autouse=True)
+def secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = redaction.Redactor()
+    known.register(SECRET)
+    monkeypatch.setattr(redaction, "_PROCESS", known)
+    monkeypatch.setattr(output, "redacted", known.redacted)
+
+
+def stdout_of(monkeypatch: pytest.MonkeyPatch, encoding: str, newline: str) -> io.BytesIO:
+    """What is written to standard output, with the encoding and the ends of lines of the machine."""
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding, newline=newline))
+    return raw
+
+
+def never() -> Iterable[str]:
+    raise AssertionError("nothing may be computed")
+
+
+def test_what_goes_to_standard_output_is_utf8_with_the_ends_of_lines_it_has_and_without_secrets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stdout = stdout_of(monkeypatch, "cp1252", "\r\n")
+    assert output.deliver({"csv": ("-", lambda: ["a,b\r\n", f"→,{SECRET}\n"]), "html": (None, never)})
+    sys.stdout.flush()
+    assert stdout.getvalue() == "a,b\r\n→,***\n".encode()
+
+
+def test_files_are_written_before_standard_output_and_all_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stdout_of(monkeypatch, "utf-8", "\n")
+    file = tmp_path / "page.html"
+
+    def after_the_file() -> Iterable[str]:
+        assert file.read_text(encoding="utf-8") == "page"
+        return ["text"]
+
+    outputs: dict[str, output.Output] = {
+        "markdown": ("-", after_the_file),
+        "html": (str(file), lambda: ["page"]),
+        "csv": (None, never),
+    }
+    assert output.deliver(outputs)
+    assert output.written(outputs) == str(file)
+    del outputs["markdown"]
+    assert not output.deliver(outputs)
+
+
+def test_only_one_format_goes_to_standard_output(tmp_path: Path) -> None:
+    problem = "^only one of --html and --json can go to standard output$"
+    with pytest.raises(ConfigError, match=problem):
+        output.check_outputs({"html": "-", "markdown": None}, as_json=True)
+    with pytest.raises(ConfigError, match=problem):
+        output.deliver({"html": ("-", never), "json": ("-", never)})
+    output.check_outputs({"html": str(tmp_path / "page.html"), "markdown": "-"})
+    with pytest.raises(ConfigError, match="none"):
+        output.check_outputs({"html": str(tmp_path / "none" / "page.html")})
+
+
+@pytest.mark.parametrize(
+    ("columns", "width"), [("", 100_000), ("0", 100_000), ("x", 100_000), ("-5", 100_000), ("7", 7)]
+)
+def test_piped_output_is_as_wide_as_columns_says_or_unlimited(
+    columns: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    assert output.console().width == output.console(stderr=True).width == width
+
+
+def test_a_secret_is_removed_before_the_layout_cuts_it(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "20")
+    right = Text(f"key {SECRET} \x1b[2J", justify="right")
+    output.console().print(Group(f"key {SECRET}", right))
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[0].rstrip() == "key ***"
+    assert printed.splitlines()[1].startswith("  ")
+    assert SECRET[:8] not in printed
+    assert "\x1b" not in printed
+
+
+def test_lookalikes_are_for_what_is_written_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = stdout_of(monkeypatch, "ascii", "\n")
+    monkeypatch.setattr(sys, "stderr", io.TextIOWrapper(io.BytesIO(), encoding="ascii"))
+    output.replace_unprintable()
+    print("0.5 ≥ 0.4 → ✓ 日", flush=True)
+    assert raw.getvalue() == b"0.5 >= 0.4 > + ?\n"
+    with pytest.raises(UnicodeDecodeError):
+        b"\xff".decode("utf-8", output._READABLE)  # pyright: ignore[reportPrivateUsage]
+
+
+def test_what_python_prints_itself_has_no_secrets(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(warnings, "formatwarning", warnings.formatwarning)
+    last = logging.StreamHandler(io.StringIO())
+    monkeypatch.setattr(logging, "lastResort", last)
+    output.guard()
+
+    def fail() -> None:
+        raise ValueError(f"refused: {SECRET} \x1b[2J")
+
+    thread = threading.Thread(target=fail)
+    thread.start()
+    thread.join()
+    try:
+        fail()
+    except ValueError as error:
+        sys.excepthook(ValueError, error, error.__traceback__)
+    printed = capsys.readouterr().err
+    assert printed.count("ValueError: refused: ***") == 2
+    shown = warnings.formatwarning(f"{SECRET} \x1b", UserWarning, "file.py", 1)
+    logged = last.format(logging.LogRecord("name", logging.WARNING, "file.py", 1, f"{SECRET} \x1b", None, None))
+    for text in (printed, shown, logged):
+        assert "***" in text
+        assert SECRET not in text
+        assert "\x1b" not in text
+
+
+def test_a_message_is_one_line_and_a_closed_standard_error_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    output.to_stderr("a\x1bb" + "c" * 3000)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "\x1b" not in line
+    assert 1900 < len(line) <= 2000
+
+    class Closed(io.StringIO):
+        def write(self, text: str) -> int:
+            raise BrokenPipeError
+
+    monkeypatch.setattr(sys, "stderr", Closed())
+    output.to_stderr("lost")
+
+
+def test_a_judge_is_shown_without_its_settings_and_endpoint_in_a_column() -> None:
+    assert output.short_judge("vllm/m(https://h/v1)(temperature=0)@2") == "vllm/m@2"
+    assert output.short_judge("panel (of 3)") == "panel (of 3)"
+    assert len(output.short_judge("j" * 100)) == output.JUDGE_WIDTH
+
+
+def test_a_text_within_metadata_is_empty_where_there_is_none() -> None:
+    metadata = {"dataset": {"name": "a\x1bb"}, "name": None}
+    assert "\x1b" not in output.metadata_text(metadata, "dataset", "name")
+    assert output.metadata_text(metadata, "judge", "identity") == ""
+    assert output.metadata_text(["dataset"], "dataset") == ""
