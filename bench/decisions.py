@@ -65,8 +65,11 @@ def equivalences(replications: int) -> None:
             None,
             lambda s, n, d: np.where(s.random(n) < 0.05, 0.76, (d - 0.038) / 0.95),
         ),
-        "normal, deviation 0.15": (None, lambda s, n, d: np.clip(s.normal(d, 0.15, n), -1, 1)),
-        "normal, deviation 0.05, largest change 0.3": (0.3, lambda s, n, d: np.clip(s.normal(d, 0.05, n), -0.3, 0.3)),
+        "normal, deviation 0.15": (None, lambda s, n, d: np.clip(np.round(s.normal(d, 0.15, n), 2), -1, 1)),
+        "normal, deviation 0.05, largest change 0.3": (
+            0.3,
+            lambda s, n, d: np.clip(np.round(s.normal(d, 0.05, n), 2), -0.3, 0.3),
+        ),
     }
     for name, (largest, draw) in cases.items():
         row = [name]
