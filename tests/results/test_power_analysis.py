@@ -90,13 +90,14 @@ def test_a_plan_says_that_the_comparison_counts_what_has_no_score() -> None:
     )
     (ignored,) = sample_size(run_of(after_known := [*(str(1 - int(x)) for x in scores[:30]), *scores[30:-3]]), 0.2)
     (alone,) = sample_size(after, 0.2)
+    assert alone.plan.caution.startswith("2 of the pilot's 39 samples lack a score")
     assert alone.plan.needed is not None
     assert ignored.plan.needed is not None
     assert len(after_known) == 37
-    assert alone.plan.needed > 2 * ignored.plan.needed
+    assert alone.plan.needed > 1.5 * ignored.plan.needed
     (without,) = sample_size(before, 0.2)
     assert without.plan.caution == ""
-    assert "would detect 0.37 in given" in detectable_note(after)
+    assert "would detect 0.35 in given" in detectable_note(after)
     (few,) = sample_size(run_of(["0", "1", "1", "fail"]), 0.5)
     assert few.plan.caution.startswith(
         "small pilot (n = 3): its standard deviation is uncertain; 1 of the pilot's 4 samples lacks"

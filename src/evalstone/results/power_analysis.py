@@ -147,7 +147,8 @@ def _single_pilot(run: Run) -> Iterator[_ScorerPilot]:
         scores = scores_by_sample(run, info.signature, "worst")
         if run.trials > 1:  # plan the number of samples, with the same number of trials each
             scores = scores.by_sample
-        names = list(dict.fromkeys((*scores.values, *scores.ends)))
+        # A score that is undefined in both runs is left out of a comparison.
+        names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
         ends = [scores.ends_of(name) for name in names]
         pilot = Pilot.of(
             [scores.values.get(name) for name in names],

@@ -348,7 +348,7 @@ class Pilot:
         known = column("values", [x for x in values if x is not None], low, scale)
         n = known.size
         units = samples if groups is None else len(set(groups))
-        if n < 2 or len(set(groups or ()) or (0, 1)) < 2:
+        if n < 2 or units < 2:
             return None
         if ends is None:
             ends = [(low, scale) if x is None else (x, x) for x in values]
