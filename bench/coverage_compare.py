@@ -13,7 +13,7 @@ from populations import Floats
 from tables import holds, percent, table, width
 
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
-from evalstone.stats.comparison import Comparison, compare_many, compare_pairs
+from evalstone.stats.comparison import Comparison, compare_many, compare_pairs, possible_differences
 from evalstone.stats.intervals import Interval
 from evalstone.stats.power import Changes, Pilot, mcnemar_power, plan_sample_size, samples_needed
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
@@ -24,6 +24,8 @@ def optional(values: Floats, known: np.ndarray) -> list[float | None]:
     return [x if is_known else None for x, is_known in zip(values.tolist(), known.tolist(), strict=True)]
 
 
+Pairs: TypeAlias = tuple[list[float], list[float | None]]
+Draw: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
 Compared: TypeAlias = Comparison | UnpairedComparison | None
 Compare: TypeAlias = Callable[[np.random.Generator, int, float, float], tuple[Compared, Compared]]
 """Two equal systems are compared without their missing scores, and with them. The numbers: of samples, and the shares
@@ -218,7 +220,7 @@ def plans_beyond(replications: int) -> None:
                 continue
             found = plan_sample_size(pilot, gained - lost)
             assert found is not None
-            n = found.needed
+            n = found.needed or 0
             before = samples_needed(Changes(pilot.most), gained - lost)
             powers.append(mcnemar_power(n, gained, lost))
             optimistic.append(mcnemar_power(before, gained, lost))
@@ -236,6 +238,48 @@ def plans_beyond(replications: int) -> None:
     table("Plans of a difference beyond the changes of the pilot", head, rows)
 
 
+def plans_with_missing(replications: int) -> None:
+    """Plans from a pilot of 4,000 whose second run lacks scores at random: their power, and that without these."""
+    rows: list[list[str]] = []
+
+    def pass_fail(source: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+        a, u = source.random(n) < 0.7, source.random(n)
+        return a.astype(np.float64), np.where(a, u >= 0.05 / 0.7, u < 0.15 / 0.3).astype(np.float64)
+
+    def similarities(source: np.random.Generator, n: int) -> tuple[Floats, Floats]:
+        a = np.round(source.uniform(0.3, 0.7, n), 2)
+        return a, np.clip(np.round(a + source.normal(0.08, 0.12, n), 2), 0, 1)
+
+    kinds = {"pass/fail, 15% gained, 5% lost": (pass_fail, 0.1), "similarities that rise by 0.08": (similarities, 0.08)}
+    for name, (draw, difference) in kinds.items():
+        for missing in (0.01, 0.03, 0.05):
+            source = np.random.default_rng(32)
+
+            def runs(
+                n: int, draw: Draw = draw, missing: float = missing, source: np.random.Generator = source
+            ) -> Pairs:
+                a, b = draw(source, n)
+                return a.tolist(), optional(b, source.random(n) >= missing)
+
+            values, ends = possible_differences(*runs(4000), scale=1.0, reach=1.0)
+            with_missing = Pilot.of(values, ends=ends, pass_fail=draw is pass_fail)
+            without = Pilot.of([x for x in values if x is not None], pass_fail=draw is pass_fail)
+            plans = [
+                None if pilot is None else plan_sample_size(pilot, difference) for pilot in (without, with_missing)
+            ]
+            row = [name, f"{missing:g}"]
+            for plan in plans:
+                assert plan is not None
+                if plan.needed is None:
+                    row += ["no number", ""]
+                    continue
+                found = [compare_pairs(*runs(plan.needed)) for _ in range(replications // 4)]
+                row += [f"{plan.needed:,}", share(sum(c is not None and c.p_value <= 0.05 for c in found), len(found))]
+            rows.append(row)
+    head = ["", "missing", "without them: planned", "power", "default: planned", "power"]
+    table("Plans with missing scores", head, rows)
+
+
 SECTIONS = (
     missing_pairs,
     missing_at_the_ends,
@@ -245,4 +289,5 @@ SECTIONS = (
     equivalence,
     possible_ranks,
     plans_beyond,
+    plans_with_missing,
 )

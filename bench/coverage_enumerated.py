@@ -14,6 +14,7 @@ from functools import cache
 from tables import table
 
 from evalstone.stats.bounded_mean import BoundedMean
+from evalstone.stats.partly_known import PartlyKnown
 
 TWO_VALUES = (range(8, 15), range(15, 30), range(30, 61), (100,), (200,), (300,))
 """Sample sizes of pass rates, by row of the table."""
@@ -72,6 +73,54 @@ def worst_of_pass_rates(n: int) -> tuple[float, float]:
         covers = (chance for chance, (low, high) in zip(chances, intervals, strict=True) if low <= rate <= high)
         found.append((math.fsum(covers), rate))
     return min(found)
+
+
+MISSING_SIZES = (8, 11, 15, 21, 33)
+DISTANCES = (0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.25, 1.6, 2.0, 2.5, 3.5)
+"""How far the ends of a pass rate with missing scores are apart, in standard errors."""
+
+
+def passes(n: int, count: int) -> BoundedMean:
+    """The evidence of this many passes."""
+    return BoundedMean.of([1.0] * count + [0.0] * (n - count), 0.0, 1.0)
+
+
+def errors_at_the_ends(n: int, rate: float, missing: float) -> tuple[float, float]:
+    """The error rates of 95% intervals of a pass rate whose missing scores are all 0, and all 1.
+
+    rate, missing: The shares of passes and of missing scores.
+    """
+    logs = [math.log(share) for share in (rate, missing, 1 - rate - missing)]
+    errors = [0.0, 0.0]
+    for each in counts(n, 3):
+        chance = math.exp(
+            math.lgamma(n + 1) + sum(c * log - math.lgamma(c + 1) for c, log in zip(each, logs, strict=True))
+        )
+        if chance < NEGLIGIBLE:
+            errors = [error + chance for error in errors]
+            continue
+        lowest, highest = passes(n, each[0]), passes(n, each[0] + each[1])
+        partly = PartlyKnown.between(lowest, highest)
+        for end, truth in enumerate((rate, rate + missing)):
+            above = lowest.p_value(truth, 1, share=partly.share) if lowest.mean > truth else 1.0
+            below = highest.p_value(truth, -1, share=partly.share) if highest.mean < truth else 1.0
+            errors[end] += chance * (partly.p_value(min(1.0, 2 * min(above, below))) < 0.05)
+    return errors[0], errors[1]
+
+
+def enumerated_missing(_: int) -> None:
+    """The lowest coverage of a pass rate with missing scores, which are all failures or all passes."""
+    rows: list[list[str]] = []
+    for n in MISSING_SIZES:
+        found: list[tuple[float, float, float]] = []
+        for rate, distance in itertools.product((place / 40 for place in range(1, 40)), DISTANCES):
+            missing = distance * math.sqrt(rate * (1 - rate) / n)
+            if rate + missing < 0.997:
+                found.append((max(errors_at_the_ends(n, rate, missing)), rate, missing))
+        error, rate, missing = max(found)
+        rows.append([f"{n}", f"{100 - 100 * error:.1f}", f"{rate:.3f}", f"{missing:.3f}"])
+    head = ["n", "lowest coverage", "share of passes", "share of missing scores"]
+    table("Worst coverage of pass rates with missing scores, computed", head, rows)
 
 
 def enumerated(_: int) -> None:

@@ -10,7 +10,7 @@ from tables import percent, table
 
 from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
+from evalstone.stats.gates import AtLeast, MaxDifference, MaxRegression, PassRate, decide
 from evalstone.stats.sequential import SequentialGate, Target
 
 
@@ -47,6 +47,45 @@ def regressions(replications: int) -> None:
         rows.append(row)
     head = ["", *(f"{n}: {kind}" for n in (20, 50, 100, 300) for kind in ("wrong pass", "wrong fail"))]
     table("Gate on the maximum regression, the truth at the margin", head, rows)
+
+
+def equivalences(replications: int) -> None:
+    """Wrong decisions on a maximum difference of 0.05: passes where the difference is 0.05, fails where it is below."""
+    rows: list[list[str]] = []
+    cases: dict[str, tuple[float | None, Callable[[np.random.Generator, int, float], Floats]]] = {
+        "pass/fail, 2% change besides": (
+            None,
+            lambda s, n, d: s.choice([1.0, -1.0, 0.0], p=[0.01 + d, 0.01, 0.98 - d], size=n),
+        ),
+        "pass/fail, 30% change besides": (
+            None,
+            lambda s, n, d: s.choice([1.0, -1.0, 0.0], p=[0.15 + d, 0.15, 0.7 - d], size=n),
+        ),
+        "5% gain 0.76, others lose": (
+            None,
+            lambda s, n, d: np.where(s.random(n) < 0.05, 0.76, (d - 0.038) / 0.95),
+        ),
+        "normal, deviation 0.15": (None, lambda s, n, d: np.clip(np.round(s.normal(d, 0.15, n), 2), -1, 1)),
+        "normal, deviation 0.05, largest change 0.3": (
+            0.3,
+            lambda s, n, d: np.clip(np.round(s.normal(d, 0.05, n), 2), -0.3, 0.3),
+        ),
+    }
+    for name, (largest, draw) in cases.items():
+        row = [name]
+        for n in (30, 100, 400):
+            for truth, verdict in ((0.05, "pass"), (0.05 - 1e-6, "fail"), (0.0, "pass")):
+                source, count = np.random.default_rng(15), 0
+                for _ in range(replications // 4):
+                    d = draw(source, n, truth)
+                    a, b = np.maximum(-d, 0).tolist(), np.maximum(d, 0).tolist()
+                    (found,) = decide([MaxDifference("", b, a, 0.05, max_change=largest)])
+                    count += found.verdict == verdict
+                row.append(percent([True] * count + [False] * (replications // 4 - count)))
+        rows.append(row)
+    kinds = ("wrong pass", "wrong fail", "equal ones pass")
+    head = ["differences", *(f"{n}: {kind}" for n in (30, 100, 400) for kind in kinds)]
+    table("Gate on the maximum difference, the truth at the margin", head, rows)
 
 
 def families(replications: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone import ConfigError, sample_size
+from evalstone import ConfigError, compare, sample_size
 from evalstone.report.comparison_view import power_view
 from evalstone.report.run_view import run_view
 from evalstone.results.power_analysis import detectable_note
@@ -20,6 +20,8 @@ def test_one_pilot_is_taken_for_two_unrelated_runs() -> None:
     # n ≈ (1.96 · √share + 0.8416 · √(share - 0.1²))² / 0.1² = 400.1, the share that changes being s²
     assert found.plan.needed == pytest.approx(400, rel=0.005)
     assert found.plan.test == "mid-p McNemar test"
+    assert found.plan.needed_low is not None
+    assert found.plan.needed_high is not None
     assert found.plan.needed_low < 400 < found.plan.needed_high
 
 
@@ -37,7 +39,10 @@ def test_samples_that_hang_together_take_more() -> None:
     (found,) = sample_size(run_of(answers, metadata=data), 0.1)
     assert found.plan.groups is not None
     assert found.plan.needed == 4 * found.plan.groups
-    assert found.plan.needed > 3.8 * sample_size(run_of(answers), 0.1)["given"].plan.needed
+    alone = sample_size(run_of(answers), 0.1)["given"].plan.needed
+    assert alone is not None
+    assert found.plan.needed is not None
+    assert found.plan.needed > 3.8 * alone
     notes = str(power_view(sample_size(run_of(answers, metadata=data), 0.1)))
     assert f"the plan is for {found.plan.groups:,} clusters like the pilot's" in notes
 
@@ -78,17 +83,37 @@ def test_a_plan_says_that_the_comparison_counts_what_has_no_score() -> None:
     after = run_of([*(str(1 - int(score)) for score in scores[:30]), *scores[30:-3], "fail", "fail", "skip"])
     (one,) = sample_size(after, 0.2, baseline=before)
     assert one.plan.n == 37
+    # In A, the 3 samples pass: at worst, they are lost. 37/40 · 0.2 is left of the difference, less 3/40.
     assert one.plan.caution == (
-        "3 of the pilot's samples lack a score: the plan ignores what is missing, but `compare` counts it as any "
-        "score, so that it may need more samples or never find the difference"
+        "3 of the pilot's 40 samples lack a score: the plan expects as many of them, and that the comparison counts "
+        "them as any score, which can hide a difference of up to 0.081 from any number of samples"
     )
+    (ignored,) = sample_size(run_of(after_known := [*(str(1 - int(x)) for x in scores[:30]), *scores[30:-3]]), 0.2)
     (alone,) = sample_size(after, 0.2)
-    assert alone.plan.caution.startswith("2 of the pilot's samples lack a score")
+    assert alone.plan.caution.startswith("2 of the pilot's 39 samples lack a score")
+    assert alone.plan.needed is not None
+    assert ignored.plan.needed is not None
+    assert len(after_known) == 37
+    assert alone.plan.needed > 1.5 * ignored.plan.needed
     (without,) = sample_size(before, 0.2)
     assert without.plan.caution == ""
-    assert "a second run" not in detectable_note(after)
-    assert "a second run" in detectable_note(before)
+    assert "would detect 0.35 in given" in detectable_note(after)
     (few,) = sample_size(run_of(["0", "1", "1", "fail"]), 0.5)
     assert few.plan.caution.startswith(
-        "small pilot (n = 3): its standard deviation is uncertain; 1 of the pilot's samples lacks"
+        "small pilot (n = 3): its standard deviation is uncertain; 1 of the pilot's 4 samples lacks"
     )
+
+
+def test_a_difference_that_missing_scores_can_hide_needs_no_number_of_samples() -> None:
+    before = run_of(["0", "1", "1", "1"] * 10)
+    after = run_of([*["1", "0", "1", "1"] * 9, *["fail"] * 4])
+    found = sample_size(after, 0.05, baseline=before)
+    plan = found["given"].plan
+    assert (plan.needed, plan.needed_low, plan.needed_high) == (None, None, None)
+    assert plan.detectable is not None
+    assert plan.detectable > 0.1
+    assert " ".join(str(found).splitlines()[3].split()).startswith("given no number is enough - 36 ")
+    enough = sample_size(after, plan.detectable, baseline=before)["given"].plan
+    assert enough.needed == pytest.approx(40, abs=1)
+    assert "40 samples" in enough.caution
+    assert compare(before, after)["given"].detectable == pytest.approx(plan.detectable)

@@ -172,7 +172,9 @@ def test_turning_a_comparison_round_turns_its_signs(pairs: list[tuple[float, flo
     assert other is not None
     assert (one.wins, one.losses) == (other.losses, other.wins)
     assert one.p_value == pytest.approx(other.p_value)
-    assert one.difference.low == pytest.approx(-(other.difference.high or 0.0), abs=1e-9)
+    # The search for the worst unseen share ends within CLOSE of its maximum, which moves limits by up to 1.4e-7. Where
+    # it ends depends on rounding errors, which differ between the signs.
+    assert one.difference.low == pytest.approx(-(other.difference.high or 0.0), abs=5e-7)
 
 
 def test_what_cannot_be_compared_is_refused() -> None:

@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import SHARE, BoundedMean, Side
+from evalstone.stats.comparison import compare_pairs, possible_differences
 from evalstone.stats.paired_tests import mcnemar
+from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.power import (
     Changes,
+    PartlyMissing,
     Pilot,
     SampleSizePlan,
     Shifts,
@@ -33,6 +36,14 @@ def plan(pilot: Pilot | None, difference: float) -> SampleSizePlan:
     found = plan_sample_size(pilot, difference)
     assert found is not None
     return found
+
+
+def numbers(found: SampleSizePlan) -> tuple[int, int, int]:
+    """The number of samples, between the ends of its range."""
+    assert found.needed_low is not None
+    assert found.needed is not None
+    assert found.needed_high is not None
+    return found.needed_low, found.needed, found.needed_high
 
 
 @pytest.mark.parametrize(("n", "gained", "lost"), [(12, 0.5, 0.1), (25, 0.3, 0.05), (30, 0.2, 0.0), (20, 0.7, 0.3)])
@@ -99,7 +110,8 @@ def test_a_range_holds_the_samples_that_are_truly_needed() -> None:
         found = plan(
             Pilot.of(source.choice([1.0, -1.0, 0.0], p=[0.2, 0.1, 0.7], size=60).tolist(), pass_fail=True), 0.1
         )
-        held += found.needed_low <= truly <= found.needed_high
+        low, _, high = numbers(found)
+        held += low <= truly <= high
     assert 0.7 * 120 < held < 0.95 * 120
 
 
@@ -118,11 +130,63 @@ def test_a_plan_from_a_pilot() -> None:
     found = plan(Pilot.of([0.1, -0.1] * 20 + [0.0] * 20), 0.03)
     assert (found.n, found.mean, found.groups, found.caution) == (60, 0, None, "")
     assert found.deviation == pytest.approx(math.sqrt(0.4 / 59))
-    assert found.needed_low <= found.needed < found.needed_high
+    low, needed, high = numbers(found)
+    assert low <= needed < high
     assert found.test == "test of the mean difference"
     changes = plan(Pilot.of([1.0] * 8 + [-1.0] * 3 + [0.0] * 89, pass_fail=True), 0.05)
     assert changes.needed == samples_needed(Changes(0.11), 0.05)
     assert changes.test == "mid-p McNemar test"
+
+
+def test_missing_scores_take_what_a_comparison_counts() -> None:
+    known = [1.0] * 20 + [-1.0] * 8 + [0.0] * 64
+    pilot = Pilot.of([*known, *[None] * 8], pass_fail=True, ends=[*((x, x) for x in known), *[(-1.0, 0.0)] * 8])
+    assert pilot is not None
+    assert (pilot.n, pilot.samples, pilot.units, pilot.missing) == (92, 100, 100, 8)
+    population = pilot.population()
+    assert isinstance(population, PartlyMissing)
+    # 20 gained, 16 lost at worst: 0.92 · 12/92 - 0.08 = 0.04
+    assert isinstance(population.lowest, Changes)
+    assert population.lowest.share == pytest.approx(0.36)
+    n = samples_needed(population, 12 / 92)
+    partly = PartlyKnown(0.08 * math.sqrt(n / (0.36 - 0.04**2)))
+    assert mcnemar_power(n, 0.2, 0.16, 2 * partly.error_rate(0.05)) == pytest.approx(0.8, abs=0.005)
+    with pytest.raises(ConfigError, match="would need more"):
+        samples_needed(population, 0.08)
+    assert plan(pilot, 0.08).needed is None
+    assert plan(pilot, 12 / 92).needed == pytest.approx(n, rel=0.005)
+
+
+def test_the_direction_in_which_missing_scores_take_more_is_planned() -> None:
+    known = [0.1, -0.1, 0.2, -0.2] * 20
+    losses, gains = ([*((x, x) for x in known), *[end] * 4] for end in ((-0.9, 0.1), (-0.1, 0.9)))
+    one, other = (plan(Pilot.of([*known, *[None] * 4], ends=ends), 0.1) for ends in (losses, gains))
+    assert one.needed == other.needed
+    # 0.1 · 80/84 - 4 · 0.9/84 = 0.052 of 0.1 is left
+    assert numbers(one)[1] > 2 * numbers(plan(Pilot.of(known), 0.1))[1]
+    anything = plan(Pilot.of([*known, *[None] * 4]), 0.1)
+    assert numbers(anything)[1] > numbers(one)[1]
+
+
+@pytest.mark.no_cover
+def test_plans_with_missing_scores_have_the_power_that_was_asked_for() -> None:
+    source = np.random.default_rng(8)
+
+    def runs(n: int) -> tuple[list[float], list[float | None]]:
+        a = np.round(source.uniform(0.3, 0.7, n), 2)
+        b = np.round(a + source.normal(0.08, 0.12, n), 2)
+        return a.tolist(), [None if source.random() < 0.05 else x for x in np.clip(b, 0, 1).tolist()]
+
+    a, b = runs(4000)
+    values, ends = possible_differences(a, b, scale=1, reach=1)
+    pilot = Pilot.of(values, ends=ends)
+    assert pilot is not None
+    n = samples_needed(pilot.population(), 0.08)
+    ignoring = Pilot.of([x for x in values if x is not None])
+    assert ignoring is not None
+    assert n > 1.5 * samples_needed(ignoring.population(), 0.08)
+    compared = [compare_pairs(*runs(n)) for _ in range(200)]
+    assert 0.7 < np.mean([one is not None and one.p_value <= 0.05 for one in compared]) < 0.9  # 3.5 standard errors
 
 
 def test_one_run_stands_for_two_independent_ones() -> None:
@@ -151,7 +215,7 @@ def test_clusters_are_what_is_planned() -> None:
     alone = plan(Pilot.of(scores), 0.05)
     twins = plan(Pilot.of([x for x in scores for _ in range(3)], groups=[g for g in range(80) for _ in range(3)]), 0.05)
     assert twins.groups == alone.needed
-    assert twins.needed == 3 * alone.needed
+    assert twins.needed == 3 * numbers(alone)[1]
     assert Pilot.of([0.1, 0.2], groups=["a", "a"]) is None
     uneven = plan(Pilot.of(scores, groups=[*range(60), *(g // 4 for g in range(20))]), 0.05)
     assert uneven.groups is not None
@@ -164,10 +228,11 @@ def test_a_pilot_that_says_little_says_so() -> None:
     assert still.caution == "the pilot's values don't vary: plan for the upper end of the range"
     # p = (1 / 1.03)^n: that a sample in 34 is at -1 and was not seen
     assert still.needed == still.needed_low == math.ceil(math.log(40) / math.log(1.03))
-    assert still.needed_high > 2 * still.needed
+    assert numbers(still)[2] > 2 * numbers(still)[1]
     assert Pilot.of([0.1]) is None
     unchanged = plan(Pilot.of([0.0] * 30, pass_fail=True), 0.05)
-    assert samples_needed(Changes(0.0), 0.05) == unchanged.needed_low < unchanged.needed == unchanged.needed_high
+    low, needed, high = numbers(unchanged)
+    assert samples_needed(Changes(0.0), 0.05) == low < needed == high
 
 
 @pytest.mark.parametrize("pass_fail", [True, False])
@@ -179,11 +244,12 @@ def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass
         "end of the range, with as many further changes as that needs"
     )
     # The changes of the pilot stay, and 5% more samples change.
-    assert found.needed_low < found.needed == found.needed_high
+    low, needed, high = numbers(found)
+    assert low < needed == high
     assert pilot is not None
     if pass_fail:
         assert found.needed == samples_needed(Changes(pilot.limits()[1] + 0.05), 0.05)
-        assert mcnemar_power(found.needed, 0.07, 0.02) > 0.8
+        assert mcnemar_power(needed, 0.07, 0.02) > 0.8
     detectable = pilot.detectable()
     assert detectable is not None
     assert samples_needed(pilot.population(difference=detectable), detectable) <= 81

@@ -447,18 +447,11 @@ def _with_detectable(
     if pair is None or pair.weights is not None or pair.stopped or line.verdict != "inconclusive":
         return line
     from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
-    from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
 
     result = line.result
-    if not isinstance(result, Paired) or result.missing:
+    if not isinstance(result, Paired):
         return line
-    known = pair.known
-    pilot = Pilot.of(
-        [after - before for before, after in zip(known.a, known.b, strict=True)],
-        scale=result.max_change or line.info.scale,
-        pass_fail=result.mcnemar is not None,
-        groups=known.groups,
-    )
+    pilot = pair.pilot(result.max_change or line.info.scale)
     confidence = 1 - (1 - line.confidence) / tests
     return dataclasses.replace(line, detectable=pilot and pilot.detectable(confidence=confidence))
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
@@ -16,6 +17,9 @@ from evalstone.results.scores import check_same_weights, group_labels, scores_by
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Ends
+
+if TYPE_CHECKING:
+    from evalstone.stats.power import Pilot
 
 
 @dataclass(frozen=True)
@@ -97,6 +101,25 @@ class PairedScores(OfScorer):
             "weights": self.weights,
             "stopped": self.stopped,
         }
+
+    def pilot(self, reach: float) -> Pilot | None:
+        """The differences as a pilot of further comparisons. None for fewer than two samples (groups) with both scores.
+
+        reach: The largest possible difference.
+        """
+        from evalstone.stats.comparison import possible_differences  # noqa: PLC0415 - numpy
+        from evalstone.stats.power import Pilot  # noqa: PLC0415
+
+        scale, of_ends = self.info.scale, self.columns["ends"]
+        differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)
+        scores = itertools.chain(self.known.a, self.known.b, *of_ends[0], *of_ends[1])
+        return Pilot.of(
+            differences,
+            scale=reach,
+            pass_fail=reach == scale and set(scores) <= {0.0, scale},
+            groups=self.groups,
+            ends=ends,
+        )
 
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""

@@ -8,9 +8,10 @@ are counted, with the group sizes of the pilot.
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
@@ -19,7 +20,7 @@ from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.run import Run
-from evalstone.results.scores import refuse_weights, scores_by_sample
+from evalstone.results.scores import group_labels, refuse_weights, scores_by_sample
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
@@ -123,77 +124,64 @@ def sample_size(
         if difference > pilot.info.scale:
             scale = f"{pilot.info.scale:g}, the scale of {pilot.title}"
             raise ConfigError(f"{term('difference')} must be at most {scale}, not {difference:g}")
-        plan = plan_sample_size(pilot.pilot(), difference, power=power, confidence=confidence)
+        plan = plan_sample_size(pilot.pilot, difference, power=power, confidence=confidence)
         if plan is not None:
-            plan = replace(plan, caution="; ".join(filter(None, (plan.caution, pilot.about_missing))))
             scorers.append(ScorerPower(pilot.title, pilot.info, plan))
     return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
 
 
 @dataclass(frozen=True)
-class _Pilot(OfScorer):
-    """A scorer's differences between two pilot runs, or its scores in one."""
+class _ScorerPilot(OfScorer):
+    """What a pilot says about the differences between two runs in one scorer."""
 
-    values: Sequence[float]
-    groups: Sequence[str] | None
-    paired: bool
-    pass_fail: bool
-    missing: int
-    """The number of samples without a score in one of the runs, or in a trial, which `compare` counts as any score."""
-
-    @property
-    def about_missing(self) -> str:
-        """That the plan ignores missing scores, which the comparison counts, or ""."""
-        if not self.missing:
-            return ""
-        return (
-            f"{self.missing:,} of the pilot's samples {'lacks' if self.missing == 1 else 'lack'} a score: the plan "
-            "ignores what is missing, but `compare` counts it as any score, so that it may need more samples or never "
-            "find the difference"
-        )
-
-    def pilot(self) -> Pilot | None:
-        from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
-
-        scale, groups = self.info.scale, self.groups
-        return Pilot.of(self.values, scale=scale, paired=self.paired, pass_fail=self.pass_fail, groups=groups)
+    pilot: Pilot | None
+    """None if it has too few scores."""
+    varies: bool
+    """Whether its scores differ."""
 
 
-def _single_pilot(run: Run) -> Iterator[_Pilot]:
+def _single_pilot(run: Run) -> Iterator[_ScorerPilot]:
+    from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
+
     for info in run.scorers:
         scores = scores_by_sample(run, info.signature, "worst")
         if run.trials > 1:  # plan the number of samples, with the same number of trials each
             scores = scores.by_sample
-        values = tuple(scores.values.values())
-        pass_fail = set(values) <= {0.0, info.scale}
-        missing = len(scores.ends.keys() - scores.undefined)
-        yield _Pilot(run.titles[info.signature], info, values, scores.groups, False, pass_fail, missing)
+        # A score that is undefined in both runs is left out of a comparison.
+        names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
+        ends = [scores.ends_of(name) for name in names]
+        pilot = Pilot.of(
+            [scores.values.get(name) for name in names],
+            scale=info.scale,
+            paired=False,
+            pass_fail={*scores.values.values(), *itertools.chain(*ends)} <= {0.0, info.scale},
+            groups=group_labels(names, scores.group_of),
+            ends=ends,
+        )
+        yield _ScorerPilot(run.titles[info.signature], info, pilot, len(set(scores.values.values())) > 1)
 
 
-def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_Pilot]:
+def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_ScorerPilot]:
     from evalstone.results.comparable_runs import pair_runs  # noqa: PLC0415 - not for what one run can detect
 
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]:
-        known = pair.known
-        differences = [after - before for before, after in zip(known.a, known.b, strict=True)]
-        pass_fail = {*known.a, *known.b} <= {0.0, pair.info.scale}
-        yield _Pilot(pair.title, pair.info, differences, known.groups, True, pass_fail, pair.missing)
+        pilot = pair.pilot(pair.info.scale)
+        yield _ScorerPilot(pair.title, pair.info, pilot, pilot is not None and pilot.deviation > 0)
 
 
 def detectable_note(run: Run) -> str:
     """Sentences on the differences that a run of this size can detect.
 
-    "" if scores are weighted; without scorers of which scores are too few or missing.
+    "" if scores are weighted; without scorers with too few scores.
     """
     if any(scores_by_sample(run, info.signature).weights is not None for info in run.scorers):
         return ""
     parts: list[str] = []
     impossible: list[str] = []
     for scores in _single_pilot(run):
-        pilot = scores.pilot() if len(set(scores.values)) > 1 and not scores.missing else None
-        if pilot is None:
+        if scores.pilot is None or not scores.varies:
             continue
-        smallest = pilot.detectable()
+        smallest = scores.pilot.detectable()
         if smallest is None:
             impossible.append(scores.title)
         else:

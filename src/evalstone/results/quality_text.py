@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from evalstone.results.members import MemberComparison
     from evalstone.results.power_analysis import PowerAnalysis
     from evalstone.stats.intervals import Interval
+    from evalstone.stats.power import SampleSizePlan
 
 MEASURE_TITLES: Mapping[str, str] = {
     "sensitivity": "sensitivity (TPR)",
@@ -161,8 +162,7 @@ def power_table(analysis: PowerAnalysis) -> list[tuple[str, ...]]:
         *(
             (
                 one.title,
-                f"{one.plan.needed:,}",
-                f"{one.plan.needed_low:,} to {one.plan.needed_high:,}",
+                *_samples_needed(one.plan),
                 f"{one.plan.n:,}",
                 number(one.plan.deviation),
                 number(one.plan.detectable),
@@ -170,6 +170,15 @@ def power_table(analysis: PowerAnalysis) -> list[tuple[str, ...]]:
             for one in analysis
         ),
     ]
+
+
+def _samples_needed(plan: SampleSizePlan) -> tuple[str, str]:
+    low, needed, high = (
+        "-" if number is None else f"{number:,}" for number in (plan.needed_low, plan.needed, plan.needed_high)
+    )
+    if plan.needed is None:
+        needed = "no number is enough"
+    return needed, low if low == high else f"{low} to {high}"
 
 
 def power_notes(analysis: PowerAnalysis) -> Iterator[str]:

@@ -172,7 +172,7 @@ def compare_pairs(
     same_length(a=a, b=b, groups=groups, weights=weights)
     if stopped and (groups is not None or weights is not None):
         raise ConfigError("scores of a stopped run can't have groups or weights")
-    known: Mask = np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
+    known = _known(a, b)
     n = int(known.sum())
     if n == 0:
         return None
@@ -246,6 +246,33 @@ def _lowest_and_highest(
     whole = known & (low_a == high_a) & (low_b == high_b)
     lowest[whole] = highest[whole] = d[whole[known]]
     return lowest, highest
+
+
+def possible_differences(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None = None,
+    *,
+    scale: float,
+    reach: float,
+) -> tuple[list[float | None], list[Ends]]:
+    """The difference of each pair, None without both scores, and its lowest and highest possible value.
+
+    reach: The largest possible difference. The other arguments and errors are those of `compare_pairs`.
+    """
+    same_length(a=a, b=b)
+    known = _known(a, b)
+    before, after = (column(name, _some(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
+    d = differences(before, after)
+    _check_changes(d, known, reach)
+    at_hand = iter(d.tolist())
+    lowest, highest = (end.tolist() for end in _lowest_and_highest(a, b, d, known, ends, scale, reach))
+    return [next(at_hand) if is_known else None for is_known in known.tolist()], list(zip(lowest, highest, strict=True))
+
+
+def _known(a: Sequence[float | None], b: Sequence[float | None]) -> Mask:
+    """Which pairs have both scores."""
+    return np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
 
 
 class _MeanDifference:

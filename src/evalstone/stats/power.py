@@ -11,7 +11,13 @@ tilted to mean c. n is large enough if the test (`BoundedMean`) of this typical 
 
 The population comes from a pilot run. For pass/fail pairs, it is the share of pairs that change, gained + lost, with
 gained - lost set to the difference to detect. For scores, it is the pilot's differences, shifted so that their mean is
-the difference to detect. bench/coverage_plan.py simulates the power at the planned n, and the coverage of the range of
+the difference to detect.
+
+A comparison counts missing scores with the lowest possible difference in the test of a gain (`comparison`), and a plan
+counts those of the pilot in the same way, for the direction in which they take more. If a share k of the samples have
+both scores, a difference between these leaves k · difference - lost between all. `partly_known` has the error rate.
+
+bench/coverage_plan.py simulates the power at the planned n, and the coverage of the range of
 required sample sizes.
 
 Source of the tilting: Gibbs conditioning, Dembo and Zeitouni 1998, Large Deviations Techniques and Applications, 7.3.
@@ -21,7 +27,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TypeAlias
 
@@ -29,10 +35,11 @@ import numpy as np
 
 from evalstone._core.display import percent
 from evalstone.errors import ConfigError
-from evalstone.stats._arrays import Floats, column, same_length
-from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
-from evalstone.stats.intervals import check_confidence
-from evalstone.stats.weighted_mean import WeightedMean
+from evalstone.stats._arrays import Floats, Positions, column, same_length
+from evalstone.stats.bounded_mean import EXACT, BoundedMean, Side
+from evalstone.stats.intervals import Ends, check_confidence
+from evalstone.stats.partly_known import REFERENCE, PartlyKnown
+from evalstone.stats.weighted_mean import WeightedMean, weighted_average
 
 MAX_SAMPLES = 1_000_000_000
 PRACTICAL = 10_000
@@ -58,19 +65,19 @@ class SampleSizePlan:
     """The sample size required to detect a difference, estimated from a pilot run of n samples."""
 
     n: int
-    """The number of pilot samples."""
+    """The number of pilot samples with a score (with both, of two runs)."""
     mean: float
     """The mean of the pilot's differences, or of its scores if there is one pilot run."""
     deviation: float
     """The standard deviation of the differences."""
     difference: float
     """The difference to detect."""
-    needed: int
+    needed: int | None
     """The required number of samples. It is `needed_high` if the difference is larger than the changes of the pilot can
-    add up to (`Pilot.most`)."""
-    needed_low: int
+    add up to (`Pilot.most`). None if as many missing scores as the pilot's can hide the difference from any number."""
+    needed_low: int | None
     """The required number at the lower end of the 80% confidence interval of the differences' mean square."""
-    needed_high: int
+    needed_high: int | None
     """The required number at the upper end."""
     detectable: float | None
     """The minimum detectable difference: the smallest one that the pilot itself would have detected with this power;
@@ -92,11 +99,15 @@ class Changes:
     share: float
     scale: float = 1.0
 
-    def enough(self, n: int, difference: float, power: float, alpha: float) -> bool:
-        """Whether n pairs have this power. If the difference needs more changes than `share`, all changes are gains."""
+    def enough(self, n: int, difference: float, power: float, alpha: float, gap: float = 0.0) -> bool:
+        """Whether n pairs have this power. If the difference needs more changes than `share`, all changes are gains.
+
+        gap: The distance of the two ends of a mean difference that missing scores leave known in part.
+        """
         net = difference / self.scale
         share = max(self.share, net)
-        return mcnemar_power(n, (share + net) / 2, (share - net) / 2, alpha) >= power
+        partly = _partly_known(gap, self.scale * math.sqrt(max(0.0, share - net**2)), n)
+        return mcnemar_power(n, (share + net) / 2, (share - net) / 2, 2 * partly.error_rate(alpha)) >= power
 
 
 @dataclass(frozen=True)
@@ -106,20 +117,54 @@ class Shifts:
     points: Points
     scale: float = 1.0
 
-    def enough(self, n: int, difference: float, power: float, alpha: float) -> bool:
-        """Whether n units have this power for a mean difference in either direction."""
+    def enough(self, n: int, difference: float, power: float, alpha: float, gap: float = 0.0) -> bool:
+        """Whether n units have this power for a mean difference in either direction. gap: As for `Changes`."""
         mirrored = tuple((-x, w, share) for x, w, share in self.points)
-        return all(self._shows(points, n, difference, power, alpha) for points in (self.points, mirrored))
+        return all(self._shows(points, n, difference, power, alpha, gap) for points in (self.points, mirrored))
 
-    def _shows(self, points: Points, n: int, difference: float, power: float, alpha: float) -> bool:
+    def _shows(self, points: Points, n: int, difference: float, power: float, alpha: float, gap: float) -> bool:
         moved = _moved(points, difference, self.scale)
         mean, deviation = _moments(moved)
         edge = mean - NORMAL.inv_cdf(power) * deviation / math.sqrt(n)
         sample = _typical_sample(moved, edge, n, -self.scale, self.scale)
-        return sample is not None and sample.p_value(0.0, 1, share=SHARE) <= alpha / 2
+        partly = _partly_known(gap, deviation, n)
+        return sample is not None and partly.p_value(sample.two_sided_p(0.0, share=partly.share)) <= alpha
 
 
-Population: TypeAlias = Changes | Shifts
+@dataclass(frozen=True)
+class PartlyMissing:
+    """Differences of which some are missing, and count with their lowest value."""
+
+    lowest: Changes | Shifts
+    """All differences, missing ones at their lowest. If it is `Shifts`, the others have a mean of 0."""
+    kept: float
+    """The share of samples with both scores."""
+    lost: float
+    """What missing scores take from kept · difference, at most."""
+    gap: float
+    """The distance of the mean difference with missing ones at their highest from that with them at their lowest."""
+
+    @property
+    def scale(self) -> float:
+        """That of the differences."""
+        return self.lowest.scale
+
+    def enough(self, n: int, difference: float, power: float, alpha: float) -> bool:
+        """Whether n units have this power for a mean difference of those with both scores."""
+        left = self.kept * difference - self.lost
+        return left > 0 and self._at(difference).enough(n, left, power, alpha, self.gap)
+
+    def _at(self, difference: float) -> Changes | Shifts:
+        """All differences, those without a missing score moved by the difference: the distance of the others grows."""
+        if isinstance(self.lowest, Changes):
+            return self.lowest
+        variance = _moments(self.lowest.points)[1] ** 2
+        grown = variance + self.kept * ((1 - self.kept) * difference**2 + 2 * self.lost * difference)
+        factor = math.sqrt(grown / variance) if variance else 1.0
+        return replace(self.lowest, points=tuple((factor * x, w, share) for x, w, share in self.lowest.points))
+
+
+Population: TypeAlias = Changes | Shifts | PartlyMissing
 
 
 def samples_needed(population: Population, difference: float, *, power: float = 0.8, confidence: float = 0.95) -> int:
@@ -245,7 +290,9 @@ class Pilot:
     """The differences of a pilot, or the scores of one pilot run that stand for those of two independent runs."""
 
     n: int
-    """The number of samples."""
+    """The number of samples with a score (with both, of two runs)."""
+    samples: int
+    """The number of samples, with those that lack a score."""
     units: int
     """The number of independent samples or clusters."""
     mean: float
@@ -264,57 +311,98 @@ class Pilot:
     most: float
     """The largest mean difference that the samples that changed can add up to, scale times their share; infinity for
     one run's scores. A larger difference needs changes of which the pilot says nothing."""
+    missing: int
+    """The number of samples of which a score is missing, at least in part."""
+    lost: float
+    gap: float
+    """See `PartlyMissing`."""
 
     @classmethod
     def of(
         cls,
-        values: Sequence[float],
+        values: Sequence[float | None],
         *,
         scale: float = 1.0,
         paired: bool = True,
         pass_fail: bool = False,
         groups: Sequence[Hashable] | None = None,
+        ends: Sequence[Ends] | None = None,
     ) -> Pilot | None:
-        """Build it from values; None for fewer than two samples (clusters).
+        """Build it from values; None for fewer than two samples (clusters) with a value.
 
         Args:
             values: The paired differences of two pilot runs, in [-scale, scale], or the scores of one pilot run, in
-                [0, scale]. With one run, the scores of the two planned runs are assumed to be independent, each with
-                the variance of these scores.
+                [0, scale]. None is a missing one. With one run, the scores of the two planned runs are assumed to be
+                independent, each with the variance of these scores.
             scale: The upper end of the range of scores.
             paired: Whether `values` are differences.
             pass_fail: Whether all scores are 0 or `scale`; McNemar's test is then used, unless there are groups.
             groups: One cluster label per value; clusters are then the units.
+            ends: The lowest and the highest possible value of each sample. None: a missing one may have any value.
 
         Raises:
-            DataError: A value is not a finite number in its range, or `groups` differs in length.
+            DataError: A value is not a finite number in its range, or `groups` or `ends` differ in length.
         """
-        n = same_length(values=values, groups=groups)
-        low, factor = (-scale, 1.0) if paired else (0.0, 2.0)  # the difference of two scores has twice their variance
-        x = column("values", values, low, scale)
-        if n < 2:
+        samples = same_length(values=values, groups=groups, ends=ends)
+        low = -scale if paired else 0.0
+        known = column("values", [x for x in values if x is not None], low, scale)
+        n = known.size
+        units = samples if groups is None else len(set(groups))
+        if n < 2 or units < 2:
             return None
-        evidence = WeightedMean.of_units(x.tolist(), low, scale, groups=groups)
-        units = n if groups is None else len(set(groups))
-        if units < 2:
-            return None
-        points = np.array(evidence.points)
-        weights = points[:, 1] * units / float(points[:, 1] @ points[:, 2])
-        deviations: Floats = points[:, 0] - evidence.mean
-        squares = np.repeat(factor * units / (units - 1) * (weights * deviations) ** 2, points[:, 2].astype(int))
-        largest = factor * units / (units - 1) * (float(weights.max()) * (scale + abs(evidence.mean) * paired)) ** 2
+        if ends is None:
+            ends = [(low, scale) if x is None else (x, x) for x in values]
+        lowest, highest = (column("ends", [pair[side] for pair in ends], low, scale) for side in (0, 1))
+        missing = int(np.count_nonzero(lowest != highest))
+        mean = weighted_average(None, known.tolist())
         pairs = pass_fail and groups is None
+        lost = gap = 0.0
+        if missing:
+            mean_at_ends, has_value = mean, np.array([x is not None for x in values])
+            lost, gap = n / samples * mean - float(lowest.mean()), float((highest - lowest).mean())
+            if not paired:
+                lost = gap
+            elif gap > 2 * lost:  # missing scores take more from a loss than from a gain
+                lowest, highest, lost, mean_at_ends = -highest, -lowest, gap - lost, -mean_at_ends
+            if paired and not pairs:  # as if the others had a mean of 0
+                lowest = np.clip(lowest - mean_at_ends * has_value, -scale, scale)
+        # The difference of two independent scores has the sum of their variances.
+        kinds = [
+            _Kinds.of(WeightedMean.of_units(x.tolist(), low, scale, groups=groups))
+            for x in ((lowest,) if paired else (lowest, highest))
+        ]
+        widest, factor = max(kinds, key=lambda kind: kind.variance), units / (units - 1)
+        if widest.variance:
+            factor *= math.fsum(kind.variance for kind in kinds) / widest.variance
         if pairs and paired:
-            squares, largest = x**2, scale**2
-        shares = points[:, 2] / units
-        if not paired:
-            deviations = math.sqrt(2) * np.concatenate((deviations, -deviations))
-            weights, shares = np.tile(weights, 2), np.tile(shares / 2, 2)
-        deviation = math.sqrt(factor) * float(x.std(ddof=1)) if x.max() > x.min() else 0.0
-        kinds = _classes(deviations, weights, shares)
-        clustered = groups is not None
-        most = scale * int(np.count_nonzero(x)) / n if paired else math.inf
-        return cls(n, units, evidence.mean, squares, largest, kinds, scale, deviation, pairs, clustered, most)
+            squares, largest = lowest**2, scale**2
+        else:
+            reach = float(widest.weights.max()) * (scale + abs(float(lowest.mean())) * paired)
+            more = gap**2 if pairs else 0.0
+            squares, largest = factor * widest.squares + more, factor * reach**2 + more
+        points = _classes(
+            math.sqrt(len(kinds)) * np.concatenate([(-1) ** end * kind.deviations for end, kind in enumerate(kinds)]),
+            np.concatenate([kind.weights for kind in kinds]),
+            np.concatenate([kind.shares for kind in kinds]) / len(kinds),
+        )
+        deviation = math.sqrt(len(kinds)) * float(known.std(ddof=1)) if known.max() > known.min() else 0.0
+        return cls(
+            n=n,
+            samples=samples,
+            units=units,
+            mean=mean,
+            squares=squares,
+            largest=largest,
+            points=points,
+            scale=scale,
+            deviation=deviation,
+            pass_fail=pairs,
+            clustered=groups is not None,
+            most=scale * int(np.count_nonzero(known)) / n if paired else math.inf,
+            missing=missing,
+            lost=lost,
+            gap=gap,
+        )
 
     def population(self, square: float | None = None, *, difference: float = 0.0) -> Population:
         """The expected differences, rescaled to this mean square. None: the pilot's own.
@@ -327,6 +415,10 @@ class Pilot:
         square = observed if square is None else square
         if difference > self.most:
             square += difference * self.scale
+        expected = self._with_square(square, observed)
+        return PartlyMissing(expected, self.n / self.samples, self.lost, self.gap) if self.missing else expected
+
+    def _with_square(self, square: float, observed: float) -> Changes | Shifts:
         if self.pass_fail:
             return Changes(min(1.0, square / self.scale**2), self.scale)
         if square <= observed:
@@ -336,6 +428,18 @@ class Pilot:
         added = min(1.0, (square - observed) / room) if room > 0 else 1.0
         kept = tuple((x, w, share * (1 - added)) for x, w, share in self.points)
         return Shifts((*kept, (-self.scale, 1.0, added / 2), (self.scale, 1.0, added / 2)), self.scale)
+
+    @property
+    def about_missing(self) -> str:
+        """That the plan expects as many missing scores as the pilot has, and what they can hide, or ""."""
+        if not self.missing:
+            return ""
+        hidden = self.lost * self.samples / self.n
+        return (
+            f"{self.missing:,} of the pilot's {self.samples:,} samples {'lacks' if self.missing == 1 else 'lack'} a "
+            "score: the plan expects as many of them, and that the comparison counts them as any score, which can hide "
+            f"a difference of up to {hidden:.2g} from any number of samples"
+        )
 
     def limits(self) -> tuple[float, float]:
         """The 80% confidence interval of the mean square."""
@@ -354,13 +458,16 @@ class Pilot:
 def plan_sample_size(
     pilot: Pilot | None, difference: float, *, power: float = 0.8, confidence: float = 0.95
 ) -> SampleSizePlan | None:
-    """The sample size plan for a pilot; None without a pilot. Arguments and errors as for `samples_needed`."""
+    """The sample size plan for a pilot; None without a pilot. Arguments and errors as for `samples_needed`.
+
+    If the pilot's missing scores can hide the difference from any number of samples, there is no error: none is needed.
+    """
     if pilot is None:
         return None
-    size = pilot.n / pilot.units
+    size = pilot.samples / pilot.units
     smallest, largest = pilot.limits()
     needed, low, high = (
-        samples_needed(population, difference, power=power, confidence=confidence)
+        _needed(population, difference, power=power, confidence=confidence)
         for population in (
             pilot.population(difference=difference),
             pilot.population(smallest),
@@ -377,23 +484,70 @@ def plan_sample_size(
         )
     elif pilot.deviation == 0:
         caution = "the pilot's values don't vary: plan for the upper end of the range"
-    elif pilot.units < SMALL_PILOT:
-        caution = f"small pilot (n = {pilot.units}): its standard deviation is uncertain"
+    elif (known := pilot.units if pilot.clustered else pilot.n) < SMALL_PILOT:
+        caution = f"small pilot (n = {known}): its standard deviation is uncertain"
+
+    def in_samples(units: float) -> int | None:
+        return None if math.isinf(units) else math.ceil(units * size)
+
     return SampleSizePlan(
         n=pilot.n,
         mean=pilot.mean,
         deviation=pilot.deviation,
         difference=difference,
-        needed=math.ceil(needed * size),
-        needed_low=math.ceil(min(low, needed) * size),
-        needed_high=math.ceil(max(high, needed) * size),
+        needed=in_samples(needed),
+        needed_low=in_samples(min(low, needed)),
+        needed_high=in_samples(max(high, needed)),
         detectable=pilot.detectable(power=power, confidence=confidence),
         power=power,
         confidence=confidence,
         test="mid-p McNemar test" if pilot.pass_fail else "test of the mean difference",
-        groups=needed if pilot.clustered else None,
-        caution=caution,
+        groups=int(needed) if pilot.clustered and math.isfinite(needed) else None,
+        caution="; ".join(filter(None, (caution, pilot.about_missing))),
     )
+
+
+def _needed(population: Population, difference: float, *, power: float, confidence: float) -> float:
+    """As `samples_needed`, but infinite if missing scores can hide the difference from any number of units."""
+    if isinstance(population, PartlyMissing) and not population.enough(MAX_SAMPLES, difference, power, 1 - confidence):
+        return math.inf
+    return samples_needed(population, difference, power=power, confidence=confidence)
+
+
+def _partly_known(gap: float, deviation: float, n: int) -> PartlyKnown:
+    """How far the ends of a mean of n units with this standard deviation are apart."""
+    return PartlyKnown.of(gap, -NORMAL.inv_cdf(REFERENCE) * deviation / math.sqrt(n))
+
+
+@dataclass(frozen=True)
+class _Kinds:
+    """The kinds of units of a pilot."""
+
+    deviations: Floats
+    """From the mean."""
+    weights: Floats
+    """Their mean over all units is 1."""
+    counts: Positions
+
+    @classmethod
+    def of(cls, evidence: BoundedMean) -> _Kinds:
+        values, weights, counts = np.array(evidence.points).T
+        mass = float(weights @ counts) / float(counts.sum())
+        return cls(values - evidence.mean, weights / mass, counts.astype(np.intp))
+
+    @property
+    def shares(self) -> Floats:
+        return self.counts / self.counts.sum()
+
+    @property
+    def squares(self) -> Floats:
+        """One per unit."""
+        return np.repeat((self.weights * self.deviations) ** 2, self.counts)
+
+    @property
+    def variance(self) -> float:
+        """Per unit."""
+        return float(self.squares.mean())
 
 
 def _classes(values: Floats, weights: Floats, shares: Floats) -> Points:
