@@ -14,14 +14,16 @@ import pytest
 from evalstone import ConfigError, Score, evaluate
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
 from evalstone.api import plan_for
-from evalstone.errors import DataError, RunStopped
+from evalstone.errors import DataError, OutcomeError, RunStopped
 from evalstone.judges.model import ModelJudge
 from evalstone.live import Live
 from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import estimate
+from evalstone.scorers import Faithfulness
 from evalstone.targets import HTTPTarget
 from evalstone.targets.users import FunctionUser
 from evalstone.types import StoredTarget
+from evalstone.types.metadata import StoredScorer
 
 HUGE = 99_999_999_999
 SAMPLES = [{"id": f"q{n}", "input": f"{n}"} for n in range(3)]
@@ -63,6 +65,19 @@ def test_a_saved_run_with_impossible_trials_is_damaged() -> None:
     assert StoredTarget(identity="a", trials=10_000).trials == 10_000
     with pytest.raises(DataError, match="trials must be from 1 to 10000"):
         StoredTarget(identity="a", trials=10_001)
+
+
+def test_a_scale_whose_squares_overflow_is_refused_at_every_door() -> None:
+    assert Score(1.0, 1e100).scale == 1e100
+    assert Faithfulness(scale=1e100).scale == 1e100
+    assert StoredScorer("a", "a@1", 1e100, lower_is_better=False).scale == 1e100
+    with pytest.raises(OutcomeError, match=r"^a score's scale must be 1e\+100 at most, not 1e\+101$"):
+        Score(1.0, 1e101)
+    with pytest.raises(ConfigError, match=r"^faithfulness: scale must be 1e\+100 at most, not 1e\+101$"):
+        Faithfulness(scale=1e101)
+    for scale in (0.0, -1.0, 1e101):
+        with pytest.raises(DataError, match=r"^the scale of a must be above 0, and 1e\+100 at most, not"):
+            StoredScorer("a", "a@1", scale, lower_is_better=False)
 
 
 def test_too_many_outcomes_are_refused_with_what_multiplies() -> None:

@@ -20,6 +20,8 @@ MOST_RETRIES = 1000
 """The most retries of a call."""
 MOST_QUEUED = 10_000_000
 """The most samples that wait to be scored live."""
+MOST_SCALE = 1e100
+"""The largest upper end of a range of scores: sums of squares of larger ones would overflow."""
 
 
 def whole(name: str, value: object, least: int, most: int) -> int:

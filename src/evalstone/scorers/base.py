@@ -19,6 +19,7 @@ from evalstone._core.display import joined
 from evalstone._core.json import brief as json_brief
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
 from evalstone.agents import messages
 from evalstone.agents.sides import SEPARATOR, TEXTS, Text, side
@@ -131,6 +132,8 @@ class Scorer(ABC):
             kind = type(self).__name__
             raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         require_number(self, "scale", exclude_low=True)
+        if self.scale > MOST_SCALE:
+            raise ConfigError(f"{self.name}: scale must be {MOST_SCALE:g} at most, not {self.scale:g}")
         require_texts(self, "case_metadata")
         self._read_tables()
         if self.judge is not None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
-from evalstone._core.sizes import MOST_TRIALS
+from evalstone._core.sizes import MOST_SCALE, MOST_TRIALS
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError
 from evalstone.types.messages import NO_USAGE, Usage
@@ -45,6 +45,10 @@ class StoredScorer:
     lower_is_better: bool
     case_metadata: tuple[str, ...] = ()
     mean: float | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 < self.scale <= MOST_SCALE:
+            raise DataError(f"the scale of {self.name} must be above 0, and {MOST_SCALE:g} at most, not {self.scale:g}")
 
 
 @dataclass(frozen=True, kw_only=True)

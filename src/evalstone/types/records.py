@@ -9,6 +9,7 @@ from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
+from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, OutcomeError
 from evalstone.types.messages import NO_USAGE, Usage
@@ -39,8 +40,9 @@ class Score:
             raise OutcomeError(f"a score must be a number, not {type(value).__name__}: {excerpt(value)}")
         if not -math.inf < self.value < math.inf:
             raise OutcomeError(f"a score must be finite, not {self.value}")
-        if not 0 < self.scale < math.inf:
-            raise OutcomeError(f"a score's scale must be a positive number, not {self.scale}")
+        if not 0 < self.scale <= MOST_SCALE:
+            limit = f"{MOST_SCALE:g} at most" if 0 < self.scale < math.inf else "a positive number"
+            raise OutcomeError(f"a score's scale must be {limit}, not {self.scale}")
         if not 0 <= self.value <= self.scale:
             raise OutcomeError(f"a score must be in [0, {self.scale:g}], not {self.value}")
         _check_reason(self.reason)
