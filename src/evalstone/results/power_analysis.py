@@ -140,13 +140,17 @@ class _ScorerPilot(OfScorer):
     """Whether its scores differ."""
 
 
-def _single_pilot(run: Run) -> Iterator[_ScorerPilot]:
-    from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
-
+def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
+    """The pilot of each scorer; with `varying`, only of those whose scores differ."""
     for info in run.scorers:
         scores = scores_by_sample(run, info.signature, "worst")
         if run.trials > 1:  # plan the number of samples, with the same number of trials each
             scores = scores.by_sample
+        varies = len(set(scores.values.values())) > 1
+        if varying and not varies:
+            continue
+        from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
+
         # A score that is undefined in both runs is left out of a comparison.
         names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
         ends = [scores.ends_of(name) for name in names]
@@ -158,7 +162,7 @@ def _single_pilot(run: Run) -> Iterator[_ScorerPilot]:
             groups=group_labels(names, scores.group_of),
             ends=ends,
         )
-        yield _ScorerPilot(run.titles[info.signature], info, pilot, len(set(scores.values.values())) > 1)
+        yield _ScorerPilot(run.titles[info.signature], info, pilot, varies)
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_ScorerPilot]:
@@ -178,8 +182,8 @@ def detectable_note(run: Run) -> str:
         return ""
     parts: list[str] = []
     impossible: list[str] = []
-    for scores in _single_pilot(run):
-        if scores.pilot is None or not scores.varies:
+    for scores in _single_pilot(run, varying=True):
+        if scores.pilot is None:
             continue
         smallest = scores.pilot.detectable()
         if smallest is None:
