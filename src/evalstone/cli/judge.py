@@ -101,15 +101,7 @@ def calibrate(
     calibrations: list[Calibration] = []
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
-        calls = _judge_options(
-            map,
-            no_cache,
-            quiet,
-            keep_reasoning=bool(keep_reasoning),
-            concurrency=concurrency or 32,
-            budget=budget,
-            stop=stop,
-        )
+        calls = _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
                 labels, spec, data=data, judge=one, ledger=location, config=config, options=calls, slice_by=slice_by
@@ -168,7 +160,9 @@ def _label_range(text: str) -> tuple[float, float]:
     return options.finite(low, "--label-range"), options.finite(high, "--label-range")
 
 
-def _judge_options(map: Values, no_cache: Flag, quiet: bool, keep_reasoning: Flag, **settings: Any) -> JudgeOptions:
+def _judge_options(
+    map: Values, no_cache: Flag, quiet: bool, keep_reasoning: Flag, concurrency: int | None, **settings: Any
+) -> JudgeOptions:
     from evalstone.judge_quality.calibrate import JudgeOptions
 
     mapping = options.field_columns(map or []) or None
@@ -177,6 +171,7 @@ def _judge_options(map: Values, no_cache: Flag, quiet: bool, keep_reasoning: Fla
         use_cache=not no_cache,
         progress=not quiet and sys.stderr.isatty(),
         keep_reasoning=bool(keep_reasoning),
+        concurrency=concurrency or 32,
         **settings,
     )
 
@@ -244,15 +239,7 @@ def audit(
             "judge": options.judge_spec(judge or "lexical", base_url),
             "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,
-            "options": _judge_options(
-                map,
-                no_cache,
-                quiet,
-                keep_reasoning=bool(keep_reasoning),
-                concurrency=concurrency or 32,
-                budget=budget,
-                stop=stop,
-            ),
+            "options": _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop),
         }
         estimates = sync.run(estimate_audit(**arguments)) if dry_run else None
         result = None if dry_run else evalstone.audit(**arguments)
