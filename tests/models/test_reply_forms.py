@@ -230,10 +230,10 @@ def test_probabilities_that_only_a_question_asks_for_are_refused_before_anything
 def test_what_was_learned_can_be_taken_up_by_another_process() -> None:
     first, second = ModelCapabilities(), ModelCapabilities()
     payload = {"response_format": {"type": "json_schema", "json_schema": {"schema": Bounded().json_schema}}}
-    assert first.learn("bounded", payload, 400, "response_format: maxLength")
+    assert first.learn(Bounded().reply_form, payload, 400, "response_format: maxLength")
     first.accept(Other().reply_form, WITHOUT_BOUNDS)
     bare = {"response_format": {"type": "json_schema", "json_schema": {"schema": Unbounded().json_schema}}}
-    assert first.learn("unbounded", bare, 400, "response_format")
+    assert first.learn(Unbounded().reply_form, bare, 400, "response_format")
     second.update(json.loads(json.dumps(first.to_dict())))
     for question in (Bounded(), Other(), Unbounded()):
         assert second.response_format(question.reply_form) == first.response_format(question.reply_form)
@@ -244,7 +244,7 @@ def test_what_was_learned_can_be_taken_up_by_another_process() -> None:
 def test_a_form_that_is_accepted_late_is_given_back_to_the_other_kinds() -> None:
     known = ModelCapabilities()
     payload = {"response_format": {"type": "json_schema", "json_schema": {"schema": Bounded().json_schema}}}
-    assert known.learn("bounded", payload, 400, "response_format")
+    assert known.learn(Bounded().reply_form, payload, 400, "response_format")
     known.accept(Other().reply_form, SCHEMA)  # of a request that was in flight
     assert [known.level(each.reply_form) for each in (Bounded(), Other(), Unbounded())] == [1, 0, 0]
 

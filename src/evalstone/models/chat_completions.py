@@ -47,7 +47,7 @@ class ChatCompletions(ChatProvider):
         level = capabilities.level(form)
         payload = chat_payload(self.name, messages, form, settings, capabilities)
         refused = capabilities.refused_of(settings) if capabilities.refused else ()
-        learn = partial(capabilities.learn, form.name if form else "", payload)
+        learn = partial(capabilities.learn, form, payload)
         call = json_call("/chat/completions", self._marked(payload))
         try:
             content = await self.endpoint.request(call, self.model.count_request, learn)

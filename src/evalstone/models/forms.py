@@ -96,22 +96,19 @@ class ModelCapabilities:
         self._accepted = min(self._accepted, level)
         self._form = min(self._form, level)
 
-    def learn(self, name: str, payload: Mapping[str, Any], status: int, message: str) -> bool:
-        """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending.
-
-        name: that of the reply's form; "" for plain text.
-        """
+    def learn(self, form: ReplyForm | None, payload: Mapping[str, Any], status: int, message: str) -> bool:
+        """Learn from the refusal of a chat completion. Returns whether the adapted request is worth sending."""
         if status in _OF_OTHERS:
             return False
-        form: Mapping[str, Any] = payload.get("response_format") or {}
-        refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(form.get("type", ""), PROMPT)
-        if "schema" in form:
+        asked: Mapping[str, Any] = payload.get("response_format") or {}
+        refused = {"json_schema": WITHOUT_BOUNDS, "json_object": JSON_MODE}.get(asked.get("type", ""), PROMPT)
+        if "schema" in asked:
             refused = BESIDE_JSON_MODE
-        elif refused == WITHOUT_BOUNDS and has_bounds(form["json_schema"]["schema"]):
+        elif refused == WITHOUT_BOUNDS and has_bounds(asked["json_schema"]["schema"]):
             refused = SCHEMA
-        return self.learn_from(name, refused, payload, message)
+        return self.learn_from(form, refused, payload, message)
 
-    def learn_from(self, name: str, level: int, sent: Mapping[str, Any], message: str) -> bool:
+    def learn_from(self, form: ReplyForm | None, level: int, sent: Mapping[str, Any], message: str) -> bool:
         """Learn from the refusal of a request with this format and these settings. Returns whether anything changed.
 
         What the refusal repeats of the request teaches nothing.
@@ -135,10 +132,10 @@ class ModelCapabilities:
                 if setting in sent and says(_NAMES[setting]):
                     self.refused.add(setting)
                     return True
-        if level == PROMPT or not (of_form or (level == SCHEMA and says(_OF_BOUNDS))):
+        if form is None or level == PROMPT or not (of_form or (level == SCHEMA and says(_OF_BOUNDS))):
             return False
         # Requests that were already in flight may be refused for a format that was dropped since.
-        self._by_name[name] = max(self._by_name[name], level + 1)
+        self._by_name[form.name] = max(self._by_name[form.name], level + 1)
         if level < self._accepted and not says(_OF_ONE_SCHEMA):
             self._form = max(self._form, level + 1)
         return True

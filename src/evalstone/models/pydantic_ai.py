@@ -153,7 +153,7 @@ class PydanticAI(ChatProvider):
             # Other unsupported settings are known in advance.
             sent = {"messages": list(map(vars, messages)), "temperature": settings.temperature}
             sent = {name: value for name, value in sent.items() if value is not None}
-            if self.capabilities.learn_from(form.name if form else "", level, sent, str(error)):
+            if self.capabilities.learn_from(form, level, sent, str(error)):
                 raise TransientError(str(error), host=name, adapted=True) from None
             raise
         except TransientError as error:

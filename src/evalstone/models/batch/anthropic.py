@@ -107,7 +107,7 @@ class AnthropicBatches(BatchApi):
             return False
         level = WITHOUT_BOUNDS if "output_config" in sent else PROMPT
         again = "max_tokens" not in self.capabilities.refused or "max_tokens" not in message
-        return self.capabilities.learn_from(form.name if form else "", level, sent, message) and again
+        return self.capabilities.learn_from(form, level, sent, message) and again
 
     async def submit(self, batch: str, lines: Sequence[bytes]) -> str:
         body = b'{"requests":[' + b",".join(lines) + b"]}"

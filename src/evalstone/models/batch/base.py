@@ -212,7 +212,7 @@ class BatchApi(ABC):
 
     def learn(self, form: ReplyForm | None, sent: Mapping[str, Any], result: Mapping[str, Any]) -> bool:
         """Learn from the refusal of a payload. Returns whether later requests will be different."""
-        return self.capabilities.learn(form.name if form else "", sent, result["status"], self.refusal(result))
+        return self.capabilities.learn(form, sent, result["status"], self.refusal(result))
 
     def created_id(self, content: bytes) -> str:
         """The provider's id of a batch that was just created. Raises DeliveryUnknown if the response has none."""
