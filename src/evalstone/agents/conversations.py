@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.parts import text_of
+from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.spans import SpanReader
 from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.span_tree import Node, start_of, walk

@@ -10,10 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.mastra_rows import RESUMED
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
-from evalstone.agents.formats.parts import BLOCKS, Content, text_of
+from evalstone.agents.formats.parts import BLOCKS, Content
 from evalstone.agents.formats.pydantic_ai import is_waiting
 from evalstone.agents.formats.records import Record, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed

@@ -18,18 +18,18 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats import pydantic_ai
-from evalstone.agents.formats.parts import (
-    CALL_NAMES,
-    CONTENT_KEYS,
-    ITEM_ROLES,
-    Content,
-    ToolResult,
+from evalstone.agents.formats.calls import CALL_NAMES, ToolResult, says_failed, text_of
+from evalstone.agents.formats.parts import CONTENT_KEYS, ITEM_ROLES, Content
+from evalstone.agents.formats.values import (
+    Entries,
+    PlacedError,
+    by_normal_name,
+    entries_of,
+    normal,
     part_text,
-    says_failed,
-    text_of,
+    placed,
+    read_usage,
 )
-from evalstone.agents.formats.parts import read_call as read_call
-from evalstone.agents.formats.values import Entries, PlacedError, by_normal_name, entries_of, normal, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
 from evalstone.types.accounts import first_shown

@@ -7,15 +7,20 @@ of an unknown type is named in the attachments, with a note.
 
 from __future__ import annotations
 
-import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, cast
 
 from evalstone._core.display import excerpt, shortlist
-from evalstone._core.files import check_containers
-from evalstone._core.literals import written_value
+from evalstone.agents.formats.calls import (
+    OWN_CALLS,
+    ToolResult,
+    own_call,
+    passages_in,
+    read_call,
+    read_calls,
+    tool_result,
+)
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -24,14 +29,14 @@ from evalstone.agents.formats.values import (
     first,
     normal,
     objects_in,
+    part_text,
     placed,
 )
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
-from evalstone.types.accounts import first_shown, is_hidden, merged_call, merged_calls, same_value
+from evalstone.types.accounts import first_shown, merged_calls
 
 CONTENT_KEYS = ("content", "parts", "value", "text")
-CALL_NAMES = ("name", "toolname", "tool")
 # Types of parts, by their normal names.
 _TEXTS = frozenset(("", "text", "inputtext", "outputtext", "summarytext", "reasoningtext", "textplain"))
 _THOUGHTS = frozenset(("reasoning", "thinking", "thought", "compaction", "reasoningcontent"))
@@ -48,22 +53,6 @@ _RESULTS = frozenset(
         *("functioncalloutput", "customtoolcalloutput", "computercalloutput", "localshellcalloutput"),
         *("shellcalloutput", "applypatchcalloutput", "toolsearchoutput", "programoutput", "toolerror"),
     )
-)
-# Calls of OpenAI's own tools: the tool's name, the entries that are its arguments, and those that are its result.
-_OWN_CALLS: Mapping[str, tuple[str, tuple[str, ...], str]] = {
-    "filesearchcall": ("file_search", ("queries",), "results"),
-    "websearchcall": ("web_search", ("action",), ""),
-    "codeinterpretercall": ("code_interpreter", ("code",), "outputs"),
-    "imagegenerationcall": ("image_generation", ("revised_prompt",), ""),
-    "computercall": ("computer", ("action", "actions"), ""),
-    "localshellcall": ("local_shell", ("action",), ""),
-    "shellcall": ("shell", ("action",), ""),
-    "applypatchcall": ("apply_patch", ("operation",), ""),
-    "toolsearchcall": ("tool_search", ("arguments",), ""),
-    "program": ("program", ("code",), ""),
-}
-_ANSWERED_BY_ITEM = frozenset(
-    ("computercall", "localshellcall", "shellcall", "applypatchcall", "toolsearchcall", "program")
 )
 _ATTACHMENTS: Mapping[str, str] = {
     **dict.fromkeys(("image", "imageurl", "inputimage"), "image"),
@@ -98,7 +87,7 @@ _UNTYPED = BLOCKS | frozenset(
 ITEM_ROLES: Mapping[str, Literal["assistant", "tool"]] = {
     **dict.fromkeys(("reasoning", "functioncall", "customtoolcall", "mcpcall", "mcpapprovalrequest"), "assistant"),
     **dict.fromkeys(
-        (*_OWN_CALLS, "mcplisttools", "compaction", "compactiontrigger", "configurationupdate"), "assistant"
+        (*OWN_CALLS, "mcplisttools", "compaction", "compactiontrigger", "configurationupdate"), "assistant"
     ),
     **dict.fromkeys(("additionaltools", "itemreference"), "assistant"),
     **dict.fromkeys((kind for kind in _RESULTS if kind.endswith("output")), "tool"),
@@ -109,254 +98,6 @@ ITEM_ROLES: Mapping[str, Literal["assistant", "tool"]] = {
 # What LangChain keeps of a provider's message in `additional_kwargs` alone.
 _EXTRA = ("refusal", "reasoning", "reasoningcontent", "audio", "functioncall")
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")
-_CALL_ARGUMENTS = ("arguments", "args", "inputparameters", "input", "parameters", "servertoolcall")
-_CALL_RESULTS = ("result", "output", "response", "servertoolcallresponse")
-_CALL_IDS = ("toolcallid", "callid", "tooluseid", "id")
-_CALL_ERRORS = ("error", "errortext")
-_State: TypeAlias = Literal["result", "call", "error", "partial"]
-_CALL_STATES: Mapping[str, _State] = {
-    "result": "result",
-    "output-available": "result",
-    "call": "call",
-    "partial-call": "partial",
-    "input-streaming": "partial",
-    "input-available": "call",
-    "error": "error",
-    "output-error": "error",
-}
-
-
-def read_call(item: Any) -> ToolCall:
-    """One tool call. Raises DataError when it names no tool.
-
-    Arguments may be an object or, as OpenAI has it, a JSON text; a text that is not an object is kept under `raw`,
-    because a model's malformed arguments are what is to be judged.
-    """
-    if isinstance(item, ToolCall):
-        return item
-    if not isinstance(item, dict):
-        raise DataError(f"a tool call must be an object, not {type(item).__name__}: {excerpt(item)}")
-    entries = cast("Entries", item)
-    by_name = by_normal_name(entries)
-    for nested in ("function", "custom"):
-        if isinstance(by_name.get(nested), dict):
-            by_name |= by_normal_name(by_name[nested])
-    name = first(by_name, CALL_NAMES)
-    if not isinstance(name, str) or not name:
-        raise DataError(f"a tool call must have a name, not only {shortlist(entries) or 'nothing'}")
-    result, failed = plain_result(first(by_name, _CALL_RESULTS))
-    error, state = first(by_name, _CALL_ERRORS), by_name.get("state")
-    if failed or says_failed(by_name):
-        error, state = text_of(result) if error is None else error, "error"
-    if state == "output-denied":
-        reason = entries_of(by_name.get("approval")).get("reason")
-        error, state = error or reason or "the call was not approved", "error"
-    if not isinstance(state, str) or state not in _CALL_STATES:
-        state = "error" if error is not None else "call" if result is None else "result"
-    return ToolCall(
-        name=name,
-        arguments=arguments_of(first(by_name, _CALL_ARGUMENTS)),
-        result=result,
-        id=str(first(by_name, _CALL_IDS) or ""),
-        state=_CALL_STATES[state],
-        error=None if error is None else error_text(error),
-    )
-
-
-def _read_calls(calls: Any, place: str) -> list[ToolCall]:
-    if not isinstance(calls, list):
-        raise PlacedError(f"tool calls must be a list, not {type(calls).__name__}: {excerpt(calls)}", place)
-    read: list[ToolCall] = []
-    for number, call in enumerate(cast("list[Any]", calls)):
-        try:
-            read.append(read_call(call))
-        except DataError as error:
-            raise placed(error, f"{place}[{number}]") from None
-    return read
-
-
-def _own_call(kind: str, item: Entries) -> ToolCall:
-    """A call of one of OpenAI's own tools. What the item says of its outcome is the result."""
-    name, arguments, result_key = _OWN_CALLS[kind]
-    given = {key: item[key] for key in arguments if item.get(key) is not None}
-    if len(given) == 1 and isinstance(inner := next(iter(given.values())), dict):
-        given = cast("Entries", inner)
-    status, result = item.get("status"), item.get(result_key) if result_key else None
-    logs = [entry.get("logs") for entry in objects_in(result)]
-    if logs and all(isinstance(log, str) for log in logs):
-        result = "\n".join(cast("list[str]", logs))
-    failed = status in ("failed", "incomplete")
-    done = (status == "completed" and kind not in _ANSWERED_BY_ITEM) or result is not None
-    error = error_text(item.get("error") or f"the call is {status}") if failed else None
-    return ToolCall(
-        name=name,
-        arguments=given,
-        result=result,
-        id=str(item.get("call_id") or item.get("id") or ""),
-        state="error" if failed else "result" if done else "call",
-        error=error,
-    )
-
-
-def arguments_of(value: Any) -> Mapping[str, Any]:
-    """The arguments of a call. What is no object, or no JSON text of one, is under `raw`."""
-    if value is None or value == "":
-        return {}
-    arguments: Any = value
-    if isinstance(value, str):
-        check_containers(value)
-        with contextlib.suppress(DataError):  # what a model wrote need not be an object
-            arguments = written_value(value)
-    return cast("Entries", arguments) if isinstance(arguments, dict) else {"raw": value}
-
-
-def text_of(result: Any) -> str:
-    """A tool's result as text: JSON, if it is none."""
-    return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
-
-
-def error_text(error: Any) -> str:
-    """What an error says: the text in it, else all of it as JSON."""
-    error = plain_result(error)[0]
-    inner = first(entries_of(error), ("message", "error", "content"))
-    return error_text(inner) if inner is not None else text_of(error)
-
-
-def plain_result(value: Any) -> tuple[Any, bool]:
-    """A tool's result without what formats put around it, and whether this says that the call failed.
-
-    The AI SDK has `{"type": "text", "value": …}`; Anthropic's own tools return an object whose type ends in "error";
-    MCP's results of failed calls have `isError`; pydantic-ai's `ToolReturn` has what the model gets beside what it
-    doesn't. A list of texts becomes one text, Bedrock's `[{"json": …}]` the JSON in it; a list with anything else, such
-    as images, stays as it is.
-    """
-    if isinstance(value, dict):
-        item = cast("Entries", value)
-        kind = item.get("type")
-        if isinstance(kind, str):
-            if kind == "execution-denied":
-                return item.get("reason") or "the call was not approved", True
-            if {"type", "value"} <= item.keys() <= {"type", "value", "providerOptions"}:
-                return plain_result(item["value"])[0], kind.startswith("error")
-            if kind.endswith("_error"):
-                return item, True
-        if isinstance(item.get("content"), list) and by_normal_name(item).get("iserror") is True:
-            return plain_result(item["content"])[0], True
-        if item.get("kind") == "tool-return" and "return_value" in item:
-            return plain_result(item["return_value"])
-    if isinstance(value, list) and value:
-        items = cast("list[Any]", value)
-        if all(isinstance(item, dict) and item.keys() in ({"json"}, {"text"}) for item in items):
-            said = [next(iter(cast("Entries", item).values())) for item in items]
-            if len(said) == 1 or not all(isinstance(each, str) for each in said):
-                return said[0] if len(said) == 1 else said, False
-        texts = [part_text(cast("Entries", item)) for item in items if isinstance(item, dict)]
-        if len(texts) == len(items) and None not in texts:
-            return "\n".join(filter(None, texts)), False
-    return cast(Any, value), False
-
-
-def part_text(part: Mapping[str, Any]) -> str | None:
-    """The text of a part: under `text`, or where OpenTelemetry has it, under `content`."""
-    text = part.get("content") if part.get("text") is None and part.get("type") == "text" else part.get("text")
-    return text if isinstance(text, str) else None
-
-
-def _kind_of_attachment(part: Mapping[str, Any]) -> str | None:
-    """The kind of an attachment by its modality or media type: `image`, `audio`, `video`; None for others."""
-    by_name = by_normal_name(part)
-    inner = [by_normal_name(by_name[key]) for key in ("file", "source") if isinstance(by_name.get(key), dict)]
-    named = next(
-        (
-            name
-            for each in (by_name, *inner)
-            if (name := first(each, ("modality", "mimetype", "mediatype", "contenttype")))
-        ),
-        None,
-    )
-    kind = str(named or "").partition("/")[0]
-    return kind if kind in ("image", "audio", "video") else None
-
-
-@dataclass(frozen=True)
-class ToolResult:
-    """The reply of a tool, and the id or the name of the call that it answers.
-
-    Without either it answers the first open call of the latest message that has one.
-    """
-
-    id: str
-    result: Any
-    failed: bool = False
-    name: str = ""
-    otherwise: ToolCall | None = None
-    """The call to add where none is answered."""
-
-    def answers(self, call: ToolCall) -> bool:
-        """Whether this may be the result of a call."""
-        if call.state not in ("call", "partial"):
-            return False
-        return self.id == call.id if self.id else self.name in ("", call.name)
-
-    def repeats(self, call: ToolCall) -> bool:
-        """Whether this says again what the call with its ID returned, or failed with."""
-        if not self.id or self.id != call.id or call.state not in ("result", "error"):
-            return False
-        known = call.result if call.result is not None else call.error
-        return is_hidden(known) or is_hidden(self.result) or same_value(known, self.result)
-
-    def of(self, call: ToolCall) -> ToolCall:
-        """The call with this result."""
-        error = error_text(self.result) if self.failed else None
-        answered = replace(call, result=self.result, state="error" if self.failed else "result", error=error)
-        return answered if call.state in ("call", "partial") else merged_call(call, answered)[0]
-
-
-def _tool_result(part: Mapping[str, Any]) -> ToolResult:
-    """The part of a message with a tool's result."""
-    by_name = by_normal_name(part)
-    result, failed = plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
-    failed = failed or says_failed(by_name) or part.get("type") == "tool-error"
-    failed = failed or (isinstance(result, dict) and result.keys() == {"error"})
-    call_id = first(by_name, _CALL_IDS)
-    return ToolResult(str(call_id or ""), result, failed, str(first(by_name, (*CALL_NAMES, "tooltype")) or ""))
-
-
-def says_failed(by_name: Mapping[str, Any]) -> bool:
-    """Whether a call, a result or the message with it says that the call failed. by_name: its entries, by their names
-    without case and separators."""
-    return by_name.get("iserror") is True or by_name.get("status") in ("error", "failed")
-
-
-def passages_in(value: Any) -> list[str]:
-    """The passages in a tool's result, where their type says that they were retrieved.
-
-    These are search results and documents in text of Anthropic and of Bedrock, and LangChain's documents.
-    """
-    if isinstance(value, list):
-        return [text for item in cast("list[Any]", value) for text in passages_in(item)]
-    item = entries_of(value)
-    if "lc" in item and isinstance(item.get("kwargs"), dict):
-        item = cast("Entries", item["kwargs"])
-    for name in ("document", "searchResult"):
-        if len(item) == 1 and (block := entries_of(item.get(name))):
-            item = {**block, "type": name}
-    kind, content = item.get("type"), item.get("content")
-    if kind == "Document" and isinstance(item.get("page_content"), str):
-        return [item["page_content"]]
-    if kind in ("search_result", "searchResult"):
-        return ["\n".join(filter(None, map(part_text, objects_in(content))))]
-    if kind == "web_fetch_result":
-        return passages_in(content)
-    source = entries_of(item.get("source")) if kind == "document" else {}
-    if source.get("type") == "text" and isinstance(source.get("data"), str):
-        return [source["data"]]
-    if isinstance(source.get("text"), str):  # Bedrock's
-        return [source["text"]]
-    if source.get("type", "content") == "content" and source.get("content"):
-        inner = source.get("content")
-        return [inner] if isinstance(inner, str) else [*filter(None, map(part_text, objects_in(inner)))]
-    return []
 
 
 @dataclass
@@ -435,30 +176,34 @@ class Content:
             return
         if not isinstance(part, dict):
             raise DataError(f"a part of the content must be an object, not {type(part).__name__}: {excerpt(part)}")
-        item = cast("Entries", part)
-        name = str(item.get("type", ""))
-        if name == "non_standard" and isinstance(item.get("value"), dict):  # LangChain's, around a provider's own
-            item = cast("Entries", item["value"])
-            name = str(item.get("type", ""))
-        if name == "generic" and isinstance(item.get("generic_type"), str):  # OpenTelemetry's, around a provider's own
-            name = item["generic_type"]
-            item = {**item, "type": name}
-        untyped = not name
-        inner = [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)] if untyped else []
-        if not inner and untyped and len(item) == 1 and isinstance(next(iter(item.values())), dict):
-            inner = list(item)  # a block of Bedrock's that isn't known
-        if inner:
-            name, item = inner[0], {**item[inner[0]], "type": inner[0]}
-        elif normal(name) in BLOCKS and (body := entries_of(item.get("content"))):  # in OpenTelemetry's generic part
-            # The content of these two may be an object of their own.
-            item = {**body, "type": name} if "toolUseId" in body or "tool" not in normal(name) else item
-        kind, text = normal(name), part_text(item)
+        name, item = _opened(cast("Entries", part))
+        kind = normal(name)
+        if self._read_said(kind, item) or kind in _INVISIBLE:
+            return
+        if not (self._read_of_tool(kind, name, item) or self._read_beside_text(kind, item)):
+            self._note_unknown(kind, name, item)
+        self._goes_on = False
+
+    def _read_said(self, kind: str, item: Entries) -> bool:
+        """Read a part that may stand in the middle of a text: a piece of it, or reasoning. False for any other."""
+        text = part_text(item)
         if kind in _THOUGHTS or (item.get("thought") is True and text):
             self._read_thought(item)
-            return
-        if kind in _ATTACHMENTS:
-            self._read_attachment(kind, item)
-        elif kind in _OWN_CALLS:
+        elif kind == "guardcontent":
+            for key in ("text", "image"):
+                if block := entries_of(item.get(key)):
+                    self._read_part({**block, "type": key})
+        elif kind == "citationscontent":
+            self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))))
+        elif text is not None and kind in _TEXTS:
+            self._read_text(text)
+        else:
+            return False
+        return True
+
+    def _read_of_tool(self, kind: str, name: str, item: Entries) -> bool:
+        """Read a call, a result, or what was said to a call that waits for approval. False for any other part."""
+        if kind in OWN_CALLS:
             self._read_own_call(kind, item)
         elif kind == "toolinvocation":
             call = read_call(item.get("toolInvocation"))
@@ -466,7 +211,7 @@ class Content:
             if entries_of(item.get("toolInvocation")).get("approval"):
                 self.approved.add(call.id)
         elif kind in _RESULTS or kind.endswith("toolresult"):
-            result = _tool_result(item)
+            result = tool_result(item)
             self.results.append(result)
             self.passages += passages_in(result.result)
         elif kind == "mcpapprovalresponse":
@@ -485,19 +230,19 @@ class Content:
             self.calls.append(read_call({"toolName": name.removeprefix("tool-"), **item}))
         elif kind in _PARTIAL_CALLS:
             self.calls.append(read_call({**item, "state": "partial-call"}))
+        else:
+            return False
+        return True
+
+    def _read_beside_text(self, kind: str, item: Entries) -> bool:
+        """Read an attachment, a search result, a refusal or an answer to a call that waits. False for any other part.
+
+        Raises DataError for a reference to an item that is not here.
+        """
+        if kind in _ATTACHMENTS:
+            self._read_attachment(kind, item)
         elif kind == "searchresult":
             self.passages += passages_in(item)
-        elif kind == "guardcontent":
-            for key in ("text", "image"):
-                if block := entries_of(item.get(key)):
-                    self._read_part({**block, "type": key})
-            return
-        elif kind == "citationscontent":
-            self._read_text("".join(filter(None, map(part_text, objects_in(item.get("content"))))))
-            return
-        elif text is not None and kind in _TEXTS:
-            self._read_text(text)
-            return
         elif isinstance(item.get("refusal"), str):
             self.texts.append(item["refusal"])
         elif kind == "toolapprovalresponse":
@@ -505,15 +250,18 @@ class Content:
             self.texts += [item["reason"]] if isinstance(item.get("reason"), str) else []
         elif kind == "itemreference":
             raise DataError(f"it refers to an item that is not here: {excerpt(item.get('id'))}")
-        elif not name:
+        else:
+            return False
+        return True
+
+    def _note_unknown(self, kind: str, name: str, item: Entries) -> None:
+        """Name a part of an unknown type. Raises PlacedError for one without a type."""
+        if not name:
             raise PlacedError(f"a part with no type is not understood; it has {shortlist(item) or 'nothing'}")
-        elif kind in _INVISIBLE:
-            return
-        elif kind not in _IGNORED and not name.startswith("data-"):
+        if kind not in _IGNORED and not name.startswith("data-"):
             self.attachments.append(name)
             entries = shortlist(key for key in item if key != "type")
             self.notes.append(f"{UNKNOWN_PART}: {excerpt(name)}, with {entries or 'nothing else'}")
-        self._goes_on = False
 
     def _read_text(self, text: str) -> None:
         """One text. In an answer, texts that follow each other are pieces of one, as providers' libraries join them:
@@ -547,7 +295,7 @@ class Content:
         self.calls.append(call)
 
     def _read_own_call(self, kind: str, item: Entries) -> None:
-        self.calls.append(_own_call(kind, item))
+        self.calls.append(own_call(kind, item))
         if kind == "filesearchcall":
             self.passages += [text for each in objects_in(item.get("results")) if (text := part_text(each))]
         if kind == "imagegenerationcall" and item.get("result"):
@@ -604,6 +352,42 @@ class Content:
         if by_name.get("functioncall"):
             lists["functioncall"] = [by_name["functioncall"]]
         for name, calls in lists.items():  # each of them may have the calls of the parts again
-            merged, notes = merged_calls(self.calls, _read_calls(calls, f".{names.get(name, name)}"))
+            merged, notes = merged_calls(self.calls, read_calls(calls, f".{names.get(name, name)}"))
             self.calls[:] = merged
             self.notes += notes
+
+
+def _opened(item: Entries) -> tuple[str, Entries]:
+    """The type and the entries of a part, without what LangChain, OpenTelemetry or Bedrock put around it."""
+    name = str(item.get("type", ""))
+    if name == "non_standard" and isinstance(item.get("value"), dict):  # LangChain's, around a provider's own
+        item = cast("Entries", item["value"])
+        name = str(item.get("type", ""))
+    if name == "generic" and isinstance(item.get("generic_type"), str):  # OpenTelemetry's, around a provider's own
+        name = item["generic_type"]
+        item = {**item, "type": name}
+    inner = [] if name else [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)]
+    if not inner and not name and len(item) == 1 and isinstance(next(iter(item.values())), dict):
+        inner = list(item)  # a block of Bedrock's that isn't known
+    if inner:
+        name, item = inner[0], {**item[inner[0]], "type": inner[0]}
+    elif normal(name) in BLOCKS and (body := entries_of(item.get("content"))):  # in OpenTelemetry's generic part
+        # The content of these two may be an object of their own.
+        item = {**body, "type": name} if "toolUseId" in body or "tool" not in normal(name) else item
+    return name, item
+
+
+def _kind_of_attachment(part: Mapping[str, Any]) -> str | None:
+    """The kind of an attachment by its modality or media type: `image`, `audio`, `video`; None for others."""
+    by_name = by_normal_name(part)
+    inner = [by_normal_name(by_name[key]) for key in ("file", "source") if isinstance(by_name.get(key), dict)]
+    named = next(
+        (
+            name
+            for each in (by_name, *inner)
+            if (name := first(each, ("modality", "mimetype", "mediatype", "contenttype")))
+        ),
+        None,
+    )
+    kind = str(named or "").partition("/")[0]
+    return kind if kind in ("image", "audio", "video") else None

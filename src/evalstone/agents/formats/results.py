@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, cast
 
+from evalstone.agents.formats.calls import passages_in
 from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
-from evalstone.agents.formats.parts import BLOCKS, passages_in
+from evalstone.agents.formats.parts import BLOCKS
 from evalstone.agents.formats.pydantic_ai import is_waiting
 from evalstone.agents.formats.values import (
     Entries,

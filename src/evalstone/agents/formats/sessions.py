@@ -7,7 +7,6 @@ from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.messages import Conversation, Reading
-from evalstone.agents.formats.parts import part_text
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -15,6 +14,7 @@ from evalstone.agents.formats.values import (
     checked_objects,
     entries_of,
     objects_in,
+    part_text,
     read_cost,
     read_usage,
 )

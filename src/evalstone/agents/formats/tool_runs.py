@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any, cast
 
-from evalstone.agents.formats.parts import arguments_of, error_text, plain_result
+from evalstone.agents.formats.calls import arguments_of, error_text, plain_result
 from evalstone.agents.formats.values import Entries, entries_of, json_text, parsed
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall

@@ -69,6 +69,12 @@ def objects_in(value: Any) -> list[Entries]:
     return [cast("Entries", item) for item in items if isinstance(item, dict)]
 
 
+def part_text(part: Mapping[str, Any]) -> str | None:
+    """The text of a part: under `text`, or where OpenTelemetry has it, under `content`."""
+    text = part.get("content") if part.get("text") is None and part.get("type") == "text" else part.get("text")
+    return text if isinstance(text, str) else None
+
+
 def checked_entries(value: Any, place: str) -> Entries:
     """An object's entries. Raises PlacedError for anything else."""
     if not isinstance(value, dict):
