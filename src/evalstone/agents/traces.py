@@ -18,10 +18,10 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
 from evalstone.agents.conversations import Unit, messages_of, read_node
 from evalstone.agents.formats.calls import text_of
+from evalstone.agents.formats.conversation import Conversation, Reading
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, has_answer, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
-from evalstone.agents.formats.messages import Conversation, Reading
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.tool_runs import said_beside

@@ -9,7 +9,8 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import excerpt, named
 from evalstone._core.terms import term
 from evalstone.agents.formats.calls import read_call
-from evalstone.agents.formats.messages import Conversation, conversation_in, is_calls, is_conversation
+from evalstone.agents.formats.conversation import Conversation
+from evalstone.agents.formats.messages import conversation_in, is_calls, is_conversation
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.formats.values import normal
 from evalstone.datasets.cells import (

@@ -10,10 +10,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from evalstone.agents.formats.conversation import Reading
 from evalstone.agents.formats.dialects import ANSWER
 from evalstone.agents.formats.known_messages import KnownMessages
-from evalstone.agents.formats.messages import Reading, is_conversation
-from evalstone.agents.formats.results import is_state, read_state
+from evalstone.agents.formats.langchain import has_messages, read_state
+from evalstone.agents.formats.messages import is_conversation, read_layout
 from evalstone.agents.formats.values import Entries, entries_of, parsed
 from evalstone.agents.messages import answer_text, structured_text
 from evalstone.types import Message, ToolCall
@@ -27,9 +28,9 @@ def state_in(attributes: Entries) -> Reading | None:
     """
     returned = entries_of(parsed(attributes.get(ANSWER)))
     state: Any = entries_of(returned.get("outputs")) or returned
-    if not is_state(state) or not is_conversation(cast("list[Any]", state["messages"])):
+    if not has_messages(state) or not is_conversation(cast("list[Any]", state["messages"])):
         return None
-    reading = read_state(state)
+    reading = read_layout(read_state(state))
     return reading if any(message.role == "user" for message in reading.conversation.messages) else None
 
 

@@ -100,6 +100,13 @@ _EXTRA = ("refusal", "reasoning", "reasoningcontent", "audio", "functioncall")
 _CALL_LISTS = ("toolcalls", "toolinvocations", "toolscalled")
 
 
+def types_in(item: Entries) -> set[str]:
+    """The types of a message's parts."""
+    body = entries_of(item.get("content")) or item
+    parts = body.get("parts") if "parts" in body else item.get("content")
+    return {str(part.get("type")) for part in objects_in(parts)}
+
+
 @dataclass
 class Content:
     """What is collected from one message."""

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone.agents.formats.format import Layout, Placed
 from evalstone.agents.formats.parts import Content
-from evalstone.agents.formats.values import Entries, PlacedError, entries_of, objects_in
+from evalstone.agents.formats.steps import in_steps
+from evalstone.agents.formats.values import (
+    Entries,
+    PlacedError,
+    entries_of,
+    objects_in,
+    plain,
+    read_cost,
+    read_usage,
+)
 from evalstone.types.messages import Message
 
 _BOOKKEEPING = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-digest")
@@ -38,28 +48,51 @@ def is_message(item: Mapping[str, Any]) -> bool:
     return item.get("kind") in ("request", "response") and isinstance(item.get("parts"), list)
 
 
-def messages(item: Entries) -> Iterator[tuple[str, Entries | Message]]:
-    """The messages in a request or a response, as OpenAI would write them, with their places in it.
+def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
+    """The messages in a request or a response, in the common form.
 
-    Feedback on an answer that the library or a validator refused is a tool's message without a call, and so is what
-    comes after the result of a tool in one request.
+    Instructions are said when they change. Feedback on an answer that the library or a validator refused is a tool's
+    message without a call, and so is what comes after the result of a tool in one request.
 
     Raises PlacedError for a part that is no object or has no kind.
     """
+    item = items[at]
     parts = cast("list[Any]", item["parts"])
+    instructions = item.get("instructions")
+    earlier = (items[before].get("instructions") for before in range(at - 1, -1, -1))
+    if instructions is not None and instructions != next((each for each in earlier if each is not None), None):
+        yield ".instructions", {"role": "system", "content": instructions}
     if item["kind"] == "response":
-        read = [_response_part(part, f".parts[{at}]") for at, part in enumerate(parts)]
-        yield "", {"role": "assistant", "parts": read, "usage": item.get("usage")}
+        read = [_response_part(part, f".parts[{number}]") for number, part in enumerate(parts)]
+        for _, step in in_steps({"role": "assistant", "parts": read, "usage": item.get("usage")}):
+            yield "", step
         return
     returned = False
-    for at, part in enumerate(parts):
-        place = f".parts[{at}]"
+    for number, part in enumerate(parts):
+        place = f".parts[{number}]"
         message = _request_part(_object(part, place), place)
         if isinstance(message, dict) and message["role"] == "user" and returned:
             message = _beside_result(message)
         returned = returned or part["part_kind"] == "tool-return"
         if message is not None:
             yield place, message
+
+
+def read_run(run: Any) -> Layout:
+    """The result of a run."""
+    usage = getattr(run, "usage", None)
+    if not hasattr(usage, "input_tokens") and callable(usage):  # a method before version 2
+        usage = usage()
+    names = ("input_tokens", "output_tokens", "cache_read_tokens", "requests")
+    counts = {name: getattr(usage, name, None) for name in names}
+    cost, output = getattr(usage, "cost", None), getattr(run, "output", None)
+    layout = Layout(
+        usage=read_usage(counts),
+        cost=None if cost is None else read_cost(float(cost)),
+        output=None if is_waiting(plain(output)) else output,
+    )
+    layout.extend(json.loads(run.all_messages_json()), "all_messages()")
+    return layout
 
 
 def _object(part: Any, place: str) -> Entries:

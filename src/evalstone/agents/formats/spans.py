@@ -12,6 +12,7 @@ from itertools import islice, takewhile
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone.agents.formats.conversation import Conversation, Reading
 from evalstone.agents.formats.cut import cut_attributes, cut_error
 from evalstone.agents.formats.dialects import (
     DOCUMENTS,
@@ -28,9 +29,8 @@ from evalstone.agents.formats.dialects import (
 )
 from evalstone.agents.formats.graph_states import BesideState
 from evalstone.agents.formats.known_messages import KnownMessages, same_call
-from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.mastra_spans import without_summaries
-from evalstone.agents.formats.messages import Conversation, Reading, read_conversation
+from evalstone.agents.formats.messages import read_conversation
 from evalstone.agents.formats.openinference import (
     document_text,
     is_silent_result,
@@ -57,48 +57,6 @@ from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 from evalstone.types.accounts import first_shown, is_hidden, merged_call, paired
 
 _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
-
-
-def is_openinference(value: Any) -> bool:
-    """Whether these are spans with attributes of OpenInference."""
-    return _has(value, ("llm.", "openinference.", "retrieval.documents"), {"llm", "openinference"})
-
-
-def is_opentelemetry(value: Any) -> bool:
-    """Whether these are spans or log records with attributes of OpenTelemetry's conventions for generative AI."""
-    return _has(value, ("gen_ai.",), set())
-
-
-def _has(value: Any, prefixes: tuple[str, ...], names: set[str]) -> bool:
-    if any("role" in item for item in objects_in(value)):
-        return False  # messages, which are looked at in less time
-    if not _mentions(value, (*prefixes, *names)):
-        return False
-    try:
-        records = [*records_in(value)]
-    except DataError:
-        return False
-    return any(
-        key.startswith(prefixes) or key in names for record in records for key in (record.name, *record.attributes)
-    )
-
-
-def _mentions(value: Any, words: tuple[str, ...]) -> bool:
-    """Whether a text or a key in a value has one of these words, or a key is one of Mastra's rows, whose attributes are
-    not in them. A search for them takes a fraction of the time of reading all records."""
-    pending: list[Any] = [value]
-    while pending:
-        item = pending.pop()
-        if isinstance(item, dict):
-            entries = cast("Entries", item)
-            if any(word in key for key in entries for word in words) or may_be_mastra_row(entries):
-                return True
-            pending += entries.values()
-        elif isinstance(item, list):
-            pending += cast("list[Any]", item)
-        elif isinstance(item, str) and any(word in item for word in words):
-            return True
-    return False
 
 
 def is_part(attributes: Entries) -> bool:

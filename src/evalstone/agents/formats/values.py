@@ -131,6 +131,14 @@ def placed(error: DataError, step: str) -> PlacedError:
     return PlacedError(str(error), step + getattr(error, "place", ""))
 
 
+def only(items: Any, place: str) -> Entries:
+    """The only object in a list. Raises PlacedError for any other number."""
+    every = checked_list(items, place)
+    if len(every) != 1:
+        raise PlacedError(f"must have one entry, not {len(every)}; pass the one that is to be scored", place)
+    return checked_entries(every[0], f"{place}[0]")
+
+
 def read_usage(value: Any) -> Usage | None:
     """The tokens in an object, by the names of several providers; None without any.
 

@@ -1,12 +1,11 @@
-"""What coding agents write: Harbor's trajectories (ATIF) and the sessions of Claude Code."""
+"""The sessions of Claude Code, and what its Agent SDK yields."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
-from evalstone.agents.formats.messages import Conversation, Reading
+from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.values import (
     Entries,
     PlacedError,
@@ -19,67 +18,17 @@ from evalstone.agents.formats.values import (
     read_usage,
 )
 
-_SOURCES = {"system": "system", "user": "user", "agent": "assistant"}
 _LINES = ("user", "assistant", "system", "result")
 
 
-def is_atif(value: Any) -> bool:
-    """Whether this is a trajectory in ATIF, of any version."""
-    return str(entries_of(value).get("schema_version")).startswith("ATIF")
-
-
-def read_atif(value: Any) -> Reading:
-    """A trajectory: its steps as messages, the observations as results of the calls they name.
-
-    Trajectories of subagents are transcripts of their own.
-    """
-    trajectory = cast("Entries", value)
-    if "steps" not in trajectory:
-        raise PlacedError(f"a trajectory must have steps; it has {shortlist(trajectory)}")
-    conversation = Conversation()
-    cost: float | None = None
-    for number, step in enumerate(checked_objects(trajectory["steps"], "steps")):
-        for inner, message in _step(step, f"steps[{number}]"):
-            conversation.read(message, inner)
-        spent = read_cost(entries_of(step.get("metrics")).get("cost_usd"))
-        cost = cost if spent is None else (cost or 0.0) + spent
-    final = entries_of(trajectory.get("final_metrics"))
-    total = read_cost(final.get("total_cost_usd"))
-    return Reading(conversation, read_usage(final), cost if total is None else total)
-
-
-def _step(step: Entries, place: str) -> Iterator[tuple[str, Entries]]:
-    source = step.get("source")
-    if not isinstance(source, str) or source not in _SOURCES:
-        raise PlacedError(f"must be system, user or agent, not {excerpt(source)}", f"{place}.source")
-    calls = checked_objects(step.get("tool_calls"), f"{place}.tool_calls")
-    yield (
-        place,
-        {
-            "role": _SOURCES[source],
-            "content": step.get("message"),
-            "reasoning_content": step.get("reasoning_content"),
-            "tool_calls": [{"name": call.get("function_name"), **call} for call in calls],
-            "usage": step.get("metrics"),
-        },
-    )
-    observation = checked_entries(step.get("observation") or {}, f"{place}.observation")
-    for number, result in enumerate(checked_objects(observation.get("results"), f"{place}.observation.results")):
-        content = result.get("content")
-        if content is None:
-            content = result.get("subagent_trajectory_ref")
-        part = {"type": "tool_result", "tool_call_id": result.get("source_call_id"), "content": content}
-        yield f"{place}.observation.results[{number}]", {"role": "tool", "content": [part]}
-
-
-def is_claude_code(value: Any) -> bool:
+def is_session(value: Any) -> bool:
     """Whether these are lines of a session or of `--output-format stream-json`, or what `--output-format json` says."""
     items = cast("list[Any]", value if isinstance(value, list) else [value])
     lines = [line for line in objects_in(items) if not {"sessionId", "session_id", "parentUuid"}.isdisjoint(line)]
     return any(line.get("type") in _LINES and ("message" in line or "subtype" in line) for line in lines)
 
 
-def read_claude_code(value: Any) -> Reading:
+def read_session(value: Any) -> Layout:
     """A session: the messages of its lines, in their order.
 
     Lines that are no messages are bookkeeping. A reply that was written in several lines is one message. Those of
@@ -117,10 +66,10 @@ def read_claude_code(value: Any) -> Reading:
             raise PlacedError(
                 f"a line of type {excerpt(kind)} is not understood; it has {shortlist(line)}", f"lines[{number}].type"
             )
-    conversation = Conversation()
+    layout = Layout(usage=total, cost=cost, output=None if error else output, error=error)
     for number, message in messages:
-        conversation.read(message, f"lines[{number}].message")
-    return Reading(conversation, total, cost, None if error else output, error=error)
+        layout.add(message, f"lines[{number}].message")
+    return layout
 
 
 def _failure(result: Entries) -> str:
