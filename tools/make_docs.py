@@ -22,6 +22,7 @@ from cli_page import CLI_PAGE, cli_page
 from lexical_card import CARD, shipped_card
 
 from evalstone._core.text import BYTES_PER_TOKEN
+from evalstone.agents.formats.registry import FORMATS
 from evalstone.judges.model import ModelJudge, opening_messages
 from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
@@ -212,7 +213,7 @@ def endings() -> str:
     return ENDINGS_PAGE + "\n".join(rows) + "\n" + EXIT_CODES_SECTION + codes + "\n" + BROKEN_OFF
 
 
-FIGURE = re.compile(r"(<!-- figure (.+?) -->).*?(<!-- end -->)")
+FIGURE = re.compile(r"(<!-- figure (.+?) -->).*?(<!-- end -->)", re.DOTALL)
 
 
 def smallest_difference(samples: int) -> str:
@@ -233,12 +234,27 @@ def difference_p_value(samples: int, difference: float) -> float:
     return compared.p_value
 
 
+def formats() -> str:
+    """The table of formats of transcripts, with the sources of their fixtures."""
+    sources = {known.name: set[str]() for known in FORMATS} | {name: {source} for name, source in OBJECTS.items()}
+    for path in sorted(TRANSCRIPTS.glob("*.json")):
+        fixture = json.loads(path.read_text("utf-8"))
+        sources[fixture["format"]].add(fixture["source"])
+    known = sorted(FORMATS, key=lambda each: each.name.casefold())
+    rows = [f"| {each.name} | {each.reads} | {', '.join(sorted(sources[each.name]))} |" for each in known]
+    return "\n".join(("\n\n| format | what is read | tested with |\n|---|---|---|", *rows)) + "\n\n"
+
+
+TRANSCRIPTS = DOCS.parent / "tests" / "agents" / "transcripts"
+OBJECTS = {"OpenAI Agents": "openai-agents 0.24.0", "Strands": "strands-agents 1.62.0"}
+"""What the formats without data of their own are tested with (tests/agents/test_transcript_objects.py)."""
 SIGNIFICANT = 0.05
 FIGURES: Mapping[str, Callable[[], str]] = {
     **{f"smallest difference of {n} samples": partial(smallest_difference, n) for n in (10, 20, 30, 100)},
     "samples for a difference of 0.03": partial(samples_to_see, 0.03),
+    "formats": formats,
 }
-"""The figures in pages that are written by hand, by their names: `<!-- figure NAME -->…<!-- end -->`."""
+"""The figures and tables in pages that are written by hand, by their names: `<!-- figure NAME -->…<!-- end -->`."""
 
 
 def with_figures() -> Mapping[Path, str]:

@@ -10,8 +10,11 @@ import path from 'node:path';
 
 const folder = process.argv[2];
 const version = (name) => JSON.parse(fs.readFileSync(`node_modules/${name}/package.json`, 'utf8')).version;
-const write = (name, format, source, transcript) =>
-  fs.writeFileSync(path.join(folder, `${name}.json`), JSON.stringify({ format, source, transcript }, null, 1) + '\n');
+const write = (name, format, source, transcript) => {
+  const file = path.join(folder, `${name}.json`);
+  const { metadata } = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : {};
+  fs.writeFileSync(file, JSON.stringify({ format, source, metadata, transcript }, null, 1) + '\n');
+};
 
 const usage = {
   inputTokens: { total: 10, noCache: 6, cacheRead: 4, cacheWrite: 0 },

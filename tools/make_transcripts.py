@@ -793,8 +793,10 @@ def _plain(value: Any) -> Any:
 def main(folder: Path) -> None:
     for name, (kind, library, make) in FIXTURES.items():
         source = f"{library} {importlib.metadata.version(library)}"
-        text = json.dumps({"format": kind, "source": source, "transcript": make()}, indent=1, ensure_ascii=False)
-        (folder / f"{name}.json").write_text(text + "\n", encoding="utf-8")
+        path = folder / f"{name}.json"
+        known = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+        described = {"format": kind, "source": source, "metadata": known.get("metadata", []), "transcript": make()}
+        path.write_text(json.dumps(described, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

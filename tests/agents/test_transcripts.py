@@ -1,22 +1,28 @@
 """One fixture per format, as its library writes it: what is read of it, and that nothing in it is lost.
 
-NAME.json has the transcript and where it comes from; NAME.txt what is to be read of it. tools/make_transcripts.py and
-tools/make_transcripts.mjs write those that come from a library.
+NAME.json has the transcript and where it comes from, the names of entries that are no content (`metadata`), and what
+the format puts before texts (`prefixes`). NAME.txt has what is to be read of it. tools/make_transcripts.py and
+tools/make_transcripts.mjs write most of those that come from a library.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
+from evalstone.agents.formats.messages import message_list
 from evalstone.agents.formats.registry import FORMATS
-from evalstone.agents.transcripts import Transcript, read_transcript
+from evalstone.agents.transcripts import Transcript, format_of, read_transcript
+from evalstone.datasets import sample_from
+from evalstone.targets import Answer
 from evalstone.types import Message
 
 FOLDER = Path(__file__).parent / "transcripts"
@@ -25,81 +31,11 @@ FIXTURES: dict[str, dict[str, Any]] = {
     name: json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in NAMES
 }
 
-# What describes a transcript and is no part of what was said or done, by format: names of entries, or dotted paths.
-METADATA: dict[str, set[str]] = {
-    "AI SDK": {"toolCallId", "callId", "response.id", "timestamp", "providerMetadata", "filename", "model", "sources"}
-    | {"url", "title", "performance", "_output", "finishReason"}
-    | {"modelId", "type", "state"},
-    "ATIF": {
-        "schema_version",
-        "session_id",
-        "timestamp",
-        "agent",
-        "path",
-        "notes",
-        "subagent_trajectories",
-        "model_name",
-    },
-    "Anthropic": {"signature", "stop_reason", "model", "cited_text", "url", "document_title", "title"}
-    | {"encrypted_content", "type"},
-    "Bedrock Converse": {
-        "bytes",
-        "uri",
-        "signature",
-        "redactedContent",
-        "title",
-        "source.source",
-        "stopReason",
-        "modelId",
-    }
-    | {"toolUseId", "name", "format"},
-    "Claude Code": {"sessionId", "session_id", "cwd", "uuid", "timestamp", "signature", "leafUuid", "summary", "model"}
-    | {"subtype", "toolUseResult", "service_tier", "type", "apiKeySource", "isSidechain"},
-    "Gemini": {"uri", "title", "file_uri", "modelVersion", "retrievalQueries"},
-    "LangChain": {"id", "mime_type", "type"},
-    "LangGraph": {"id", "mime_type", "type", "lc"},
-    "Mastra": {"id", "runId", "createdAt", "modelId", "url", "title", "provider", "modelProvider", "timestamp", "from"}
-    | {"type", "format", "modelMetadata", "state"},
-    "OpenAI Responses": {"id", "call_id", "encrypted_content", "annotations", "url", "image_url", "file_url", "model"}
-    | {"type", "tools", "filename", "status"},
-    "OpenAI chat": {"id", "object", "url", "finish_reason"},
-    "OpenInference": {
-        "context",
-        "parent_id",
-        "start_time",
-        "end_time",
-        "resource",
-        "metadata",
-        "llm.invocation_parameters",
-    }
-    | {"llm.provider", "openinference.span.kind", "name", "output.mime_type", "input.mime_type", "kind", "type", "id"}
-    | {"llm.input_messages.0.message.contents.1.message_content.audio.audio.url", "links", "status", "_type"},
-    "OpenTelemetry": {
-        "context",
-        "parent_id",
-        "start_time",
-        "end_time",
-        "resource",
-        "traceId",
-        "spanId",
-        "scope",
-        "eventName",
-    }
-    | {"gen_ai.operation.name", "gen_ai.agent.call.id", "gen_ai.conversation.id", "gen_ai.request.model", "key", "name"}
-    | {"gen_ai.response.model", "gen_ai.tool.definitions", "model_request_parameters", "logfire.json_schema", "kind"}
-    | {
-        "model_name",
-        "logfire.msg",
-        "gen_ai.retrieval.query.text",
-        "uri",
-        "file_id",
-        "type",
-        "finish_reason",
-        "timeUnixNano",
-    },
-    "ShareGPT": set(),
-    "pydantic-ai": {"timestamp", "url", "identifier", "provider_url", "part_kind", "kind", "run_id", "scope"},
-}
+LISTS = [
+    name
+    for name, fixture in FIXTURES.items()
+    if format_of(fixture["transcript"], of_lists=False) is None and message_list(fixture["transcript"]) is not None
+]
 OBJECTS = {known.name for known in FORMATS if known.run and not (known.is_message or known.whole or known.is_trace)}
 """Formats whose data is another's: only the objects are their own."""
 LONG = 12
@@ -137,8 +73,14 @@ def strings(value: Any) -> Iterator[str]:
             yield from strings(item)
 
 
-def content(value: Any, metadata: set[str], path: tuple[str, ...] = ()) -> Iterator[str]:
-    """The long strings in a transcript that are no metadata. A text that is JSON is looked into."""
+def content_of(fixture: dict[str, Any]) -> Iterator[str]:
+    """The long strings in a fixture that are no metadata, without prefixes."""
+    yield from content(fixture["transcript"], set(fixture.get("metadata", ())), fixture.get("prefixes", ()))
+
+
+def content(value: Any, metadata: set[str], prefixes: Sequence[str] = (), path: tuple[str, ...] = ()) -> Iterator[str]:
+    """The long strings in a transcript that are no metadata. A text that is JSON is looked into, and a list in Python's
+    notation after a prefix."""
     if isinstance(value, dict):
         entries = cast("dict[str, Any]", value)
         if entries.get("type") in ("redacted_thinking", "compaction"):
@@ -149,10 +91,13 @@ def content(value: Any, metadata: set[str], path: tuple[str, ...] = ()) -> Itera
             if key not in metadata and ".".join((*path, key)[-2:]) not in metadata and key != "key":
                 name = entries["key"] if key == "value" and isinstance(entries.get("key"), str) else key
                 if name not in metadata:
-                    yield from content(item, metadata, (*path, name))
+                    yield from content(item, metadata, prefixes, (*path, name))
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from content(item, metadata, path)
+            yield from content(item, metadata, prefixes, path)
+    elif isinstance(value, str) and (prefix := next(filter(value.startswith, prefixes), "")):
+        text = value.removeprefix(prefix)
+        yield from content(ast.literal_eval(text) if text.startswith("[") else text, metadata, (), path)
     elif isinstance(value, str) and len(value) >= LONG and not _is_encoded(value):
         inner = None
         if value[:1] in "[{":
@@ -161,7 +106,7 @@ def content(value: Any, metadata: set[str], path: tuple[str, ...] = ()) -> Itera
             except ValueError:
                 inner = None
         if isinstance(inner, dict | list):
-            yield from content(inner, metadata, path)
+            yield from content(inner, metadata, prefixes, path)
         else:
             yield value
 
@@ -172,7 +117,7 @@ def _is_encoded(value: Any) -> bool:
     )
 
 
-def lost(value: Any, transcript: Transcript, metadata: set[str]) -> list[str]:
+def lost(fixture: dict[str, Any], transcript: Transcript) -> list[str]:
     """The content of a fixture that its transcript doesn't have."""
     kept = [transcript.output or "", *(transcript.context or ())]
     for message in transcript.messages:
@@ -180,7 +125,7 @@ def lost(value: Any, transcript: Transcript, metadata: set[str]) -> list[str]:
         for call in message.tool_calls:
             kept += [call.name, call.error or "", *strings(dict(call.arguments)), *strings(call.result)]
     whole = _squeezed("".join(message.content for message in transcript.messages)) + "".join(map(_squeezed, kept))
-    return [text for text in content(value, metadata) if _squeezed(text) not in whole]
+    return [text for text in content_of(fixture) if _squeezed(text) not in whole]
 
 
 def _squeezed(text: str) -> str:
@@ -211,14 +156,13 @@ def test_a_transcript_is_read_as_expected(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_of_a_transcript_is_lost(name: str) -> None:
     fixture = FIXTURES[name]
-    assert lost(fixture["transcript"], read_transcript(fixture["transcript"]), METADATA[fixture["format"]]) == []
+    assert lost(fixture, read_transcript(fixture["transcript"])) == []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_loss_of_any_part_would_be_seen(name: str) -> None:
     fixture = FIXTURES[name]
     transcript = read_transcript(fixture["transcript"])
-    metadata = METADATA[fixture["format"]]
     texts = {
         text
         for message in transcript.messages
@@ -227,14 +171,14 @@ def test_the_loss_of_any_part_would_be_seen(name: str) -> None:
     }
     for text in texts:
         cut = replace(transcript, output=None, context=None, messages=tuple(_without(text, transcript)))
-        assert lost(fixture["transcript"], cut, metadata) != [], text
+        assert lost(fixture, cut) != [], text
     for message in transcript.messages:
         for call in message.tool_calls:
             arguments = [text for text in strings(dict(call.arguments)) if len(text) >= LONG]
             if arguments:
                 others = [replace(each, tool_calls=()) if each is message else each for each in transcript.messages]
                 cut = replace(transcript, context=None, messages=tuple(others))
-                assert lost(fixture["transcript"], cut, metadata) != [], call.name
+                assert lost(fixture, cut) != [], call.name
 
 
 def _without(text: str, transcript: Transcript) -> Iterator[Message]:
@@ -250,3 +194,35 @@ def test_the_text_of_a_transcript_is_read_like_its_data(name: str) -> None:
     if isinstance(transcript, list):
         items = cast("list[Any]", transcript)
         assert read_transcript("\n".join(map(json.dumps, items)).encode()) == read_transcript(items)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_reader_reads_a_transcript_alike(name: str) -> None:
+    data: Any = FIXTURES[name]["transcript"]
+    transcript = read_transcript(data)
+    answer = Answer.of(data)
+    assert (answer.messages, answer.output, answer.context) == (
+        transcript.messages,
+        transcript.output,
+        transcript.context,
+    )
+    if any(message.role != "assistant" for message in transcript.messages):
+        for column in ("messages", "output"):
+            sample = sample_from({column: data, "id": "1"})
+            assert (sample.messages, sample.output) == (transcript.messages, transcript.output), column
+
+
+@pytest.mark.parametrize("name", LISTS)
+def test_a_list_of_messages_is_read_alike_as_text_and_in_a_span(name: str) -> None:
+    items = message_list(FIXTURES[name]["transcript"])
+    read = read_transcript(items).messages
+    written = json.dumps(items)
+    assert sample_from({"output": written, "id": "1"}).messages == read
+    assert sample_from({"messages": written, "id": "1"}).messages == read
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "chat", "startTimeUnixNano": "1714000000000000000"}
+    attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": written}
+    assert read_transcript([{**span, "attributes": attributes}]).messages == read
+
+
+if __name__ == "__main__":
+    sys.stdout.write(rendered(read_transcript(FIXTURES[sys.argv[1]]["transcript"])))

@@ -22,15 +22,8 @@ from evalstone.models.model import LanguageModel
 from evalstone.models.prices import context_window
 from evalstone.questions.embeddings import CompareEmbeddings
 from evalstone.types import Usage
+from tests.contributing_page import added, hunk
 from tests.hostile_serving import http, serving_hostile
-
-PAGE = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
-
-
-def added(path: str) -> str:
-    """The lines that the page adds to a file."""
-    hunk = PAGE.partition(f"+++ b/{path}\n")[2].partition("\n\n+++")[0].partition("\n```")[0]
-    return "\n".join(line[1:] for line in hunk.splitlines() if line.startswith("+"))
 
 
 def module(name: str, path: str) -> ModuleType:
@@ -42,8 +35,7 @@ def module(name: str, path: str) -> ModuleType:
 
 def test_the_provider_of_the_contributing_page_works(monkeypatch: pytest.MonkeyPatch) -> None:
     path = "src/evalstone/models/catalog.py"
-    hunk = PAGE.partition(f"+++ b/{path}\n")[2].partition("\n\n+++")[0]
-    (before,) = [line[1:] for line in hunk.splitlines() if line.startswith(" ")]
+    (before,) = [line[1:] for line in hunk(path) if line.startswith(" ")]
     assert before in Path(catalog.__file__).read_text("utf-8")
     rows: Mapping[str, ProviderInfo] = eval(f"{{{added(path)}}}", {"ProviderInfo": ProviderInfo})
     monkeypatch.setattr(catalog, "PROVIDERS", {**PROVIDERS, **rows})
@@ -82,6 +74,7 @@ def _afresh() -> Any:
         cached.cache_clear()
 
 
+TEXT = "no provider"
 OURS = ProviderInfo("https://models.example/v1", key="EXAMPLE_KEY")
 
 
@@ -109,7 +102,7 @@ def test_an_unknown_provider_is_named_with_the_installed_ones(monkeypatch: pytes
     ("value", "problem"),
     [
         ("no_such_module:X", "the provider mine of no_such_module:X can't be loaded: No module named 'no_such_module'"),
-        (f"{__name__}:PAGE", "must be a ProviderInfo, not str"),
+        (f"{__name__}:TEXT", "must be a ProviderInfo, not str"),
     ],
 )
 def test_a_provider_that_cannot_be_loaded_is_named(value: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,6 +30,7 @@ from evalstone.scorers.definitions import Defined
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.types import Failed, Sample, Score, Skipped
+from tests.contributing_page import hunk
 from tests.fakes import outcome_of, python, record_of
 from tests.scorers.variants import FULL, OTHERS, STANDS_IN, other_passages_of, passages_of
 from tests.serving import resolved
@@ -594,9 +595,8 @@ def test_the_prompts_of_declared_questions_are_in_the_signature_of_a_scorer_of_y
 
 
 def test_the_registry_hunk_of_the_contributing_page_applies():
-    page = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text("utf-8")
-    hunk = page.partition("+++ b/src/evalstone/scorers/registry.py\n")[2].partition("\n+++")[0]
-    context = [line[1:] for line in hunk.splitlines() if line.startswith(" ")]
+    lines = hunk("src/evalstone/scorers/registry.py")
+    context = [line[1:] for line in lines if line.startswith(" ")]
     registry = (ROOT / "registry.py").read_text("utf-8").splitlines()
     at = registry.index(context[0])
     assert registry[at : at + len(context)] == context

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from evalstone._core.json import to_jsonable
-from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.spans import SpanReader
 from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.span_tree import Node, start_of, walk
 from evalstone.errors import DataError
-from evalstone.types import Message, ToolCall
+from evalstone.types import Message
+from evalstone.types.accounts import call_key
 
 
 @dataclass
@@ -84,11 +83,6 @@ def _ends(messages: Iterable[Message]) -> list[tuple[int, int]]:
             here = after
         ends.append(here)
     return ends
-
-
-def call_key(call: ToolCall) -> object:
-    """What tells a call from others: its ID, else its tool and arguments."""
-    return call.id or (call.name, text_of(to_jsonable(dict(call.arguments))))
 
 
 def read_node(reader: SpanReader, node: Node, *, main: bool, counted: bool) -> None:

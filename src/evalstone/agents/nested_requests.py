@@ -16,14 +16,14 @@ from typing import Any, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
-from evalstone.agents.conversations import Unit, call_key, conversations, messages_of
+from evalstone.agents.conversations import Unit, conversations, messages_of
 from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.dialects import OPERATION, answered, asked
 from evalstone.agents.messages import answer_text, last_user_text
 from evalstone.agents.span_tree import Node, start_of, walk
 from evalstone.errors import DataError
 from evalstone.types import ToolCall
-from evalstone.types.accounts import is_hidden, same_value
+from evalstone.types.accounts import call_key, is_hidden, same_value
 
 
 @dataclass

@@ -15,7 +15,8 @@ from typing import Any, cast
 from evalstone._core.display import excerpt
 from evalstone._core.literals import written_list, written_value
 from evalstone.agents.formats.messages import is_conversation, is_parts
-from evalstone.agents.formats.values import normal
+from evalstone.agents.formats.registry import translated
+from evalstone.agents.formats.values import normal, objects_in
 from evalstone.errors import DataError
 
 _LISTS_OF_ANSWERS = ("groundtruths", "answers", "expectedfacts", "referenceoutputs")
@@ -63,7 +64,7 @@ def written_in_text(text: str, field: str, column: str) -> Any:
         with suppress(DataError):  # an answer may resemble a message
             value = written_value(text)
             return value if _is_message(value) else text
-    return text
+    return _messages_without_roles(text) or text
 
 
 def written_in_cell(text: str, field: str, column: str) -> Any:
@@ -121,6 +122,15 @@ def _is_printed(text: str) -> bool:
     if text.startswith(("content='", 'content="')):
         return " additional_kwargs={" in text and " response_metadata={" in text
     return _PRINTED.match(text) is not None and text.rstrip().endswith((")", ")]"))
+
+
+def _messages_without_roles(text: str) -> list[Any] | None:
+    """The messages in a JSON text of a format that has no roles; None for any other text."""
+    if not text.lstrip().startswith("["):
+        return None
+    value = json.loads(text) if _is_json(text) else None
+    objects = objects_in(value)
+    return cast("list[Any]", value) if objects and translated(objects[0]) is not None else None
 
 
 def _is_message(value: Any) -> bool:

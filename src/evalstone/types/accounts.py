@@ -253,6 +253,11 @@ def tool_and_arguments(call: ToolCall) -> Hashable:
     return call.name, _canonical(dict(call.arguments)) if only is None else only
 
 
+def call_key(call: ToolCall) -> Hashable:
+    """What a call is known by in several accounts: its ID, else its tool and arguments."""
+    return call.id or tool_and_arguments(call)
+
+
 def _with_only_argument(call: ToolCall) -> Hashable:
     only = _only_argument(call.arguments)
     return call.name, id(call) if only is None else only

@@ -70,6 +70,8 @@ class Format:
     """How a library, an API or a tool writes what a model or an agent did. A row of `registry.FORMATS`."""
 
     name: str
+    reads: str
+    """What is read of it, for docs/transcripts.md."""
     is_message: Callable[[Entries], bool] | None = None
     """Whether an object in a list is a message of this format."""
     messages: Callable[[Sequence[Entries], int], Iterable[Placed]] | None = None

@@ -18,7 +18,7 @@ from evalstone.agents.formats.messages import is_conversation, read_layout
 from evalstone.agents.formats.values import Entries, entries_of, parsed
 from evalstone.agents.messages import answer_text, structured_text
 from evalstone.types import Message, ToolCall
-from evalstone.types.accounts import merged_call, tool_and_arguments
+from evalstone.types.accounts import call_key, merged_call
 
 
 def state_in(attributes: Entries) -> Reading | None:
@@ -90,7 +90,7 @@ class BesideState:
             elif message.role == "system":
                 instructions.append(message)
             for call in message.tool_calls if place is None else ():
-                key = call.id or tool_and_arguments(call)
+                key = call_key(call)
                 if key in self._calls:
                     self._calls[key] = merged_call(self._calls[key], call)[0]
                 elif number == len(said) - 1:

@@ -27,45 +27,103 @@ def _has_role(item: Entries) -> bool:
 
 
 FORMATS: tuple[Format, ...] = (
-    Format(name="Claude Code", whole=Whole(claude_code.is_session, claude_code.read_session)),
-    Format(name="ATIF", whole=Whole(atif.is_trajectory, atif.read_trajectory)),
-    Format(name="OpenInference", is_trace=instrumentations.is_openinference),
-    Format(name="LangGraph", whole=Whole(langchain.is_state, langchain.read_state)),
-    Format(name="LangChain", is_message=langchain.is_message, messages=langchain.messages),
+    Format(
+        name="Claude Code",
+        reads="a session; `--output-format stream-json` and `json`; the messages that `query` of the Claude Agent SDK "
+        "(0.2.189) yields",
+        whole=Whole(claude_code.is_session, claude_code.read_session),
+    ),
+    Format(
+        name="ATIF",
+        reads="a trajectory of Harbor, versions 1.0 to 1.8",
+        whole=Whole(atif.is_trajectory, atif.read_trajectory),
+    ),
+    Format(
+        name="OpenInference",
+        reads="spans; attributes alone, flat or as a tree",
+        is_trace=instrumentations.is_openinference,
+    ),
+    Format(
+        name="LangGraph",
+        reads="a state with `messages`",
+        whole=Whole(langchain.is_state, langchain.read_state),
+    ),
+    Format(
+        name="LangChain",
+        reads="lists of messages, as objects, by `messages_to_dict`, by `dumpd` or with `content_blocks`; ragas' "
+        "messages",
+        is_message=langchain.is_message,
+        messages=langchain.messages,
+    ),
     Format(
         name="pydantic-ai",
+        reads="the result of a run; `all_messages()`, `all_messages_json()`",
         is_message=pydantic_ai.is_message,
         messages=pydantic_ai.messages,
         run=Run("pydantic_ai", "all_messages_json", pydantic_ai.read_run),
     ),
     Format(
         name="OpenAI Responses",
+        reads="a response; lists of items, with calls of MCP servers and of OpenAI's own tools",
         is_message=openai.is_item,
         whole=Whole(openai.is_response, openai.read_response),
     ),
-    Format(name="Gemini", is_message=gemini.is_message, whole=Whole(gemini.is_exchange, gemini.read_exchange)),
-    Format(name="Mastra", is_message=mastra.is_message, whole=Whole(mastra.is_result, mastra.read_result)),
+    Format(
+        name="Gemini",
+        reads="a response; a request; lists of contents",
+        is_message=gemini.is_message,
+        whole=Whole(gemini.is_exchange, gemini.read_exchange),
+    ),
+    Format(
+        name="Mastra",
+        reads="the result of `generate`, and of a workflow's `start`; stored messages",
+        is_message=mastra.is_message,
+        whole=Whole(mastra.is_result, mastra.read_result),
+    ),
     Format(
         name="OpenTelemetry",
+        reads="spans, log records and events with `gen_ai.*` attributes; lists of messages with `parts`; results under "
+        "`response` or `result`",
         is_message=instrumentations.is_opentelemetry_message,
         is_trace=instrumentations.is_opentelemetry,
     ),
-    Format(name="AI SDK", is_message=ai_sdk.is_message, whole=Whole(ai_sdk.is_result, ai_sdk.read_result)),
+    Format(
+        name="AI SDK",
+        reads="the result of `generateText`; UI messages, also of version 4; model messages",
+        is_message=ai_sdk.is_message,
+        whole=Whole(ai_sdk.is_result, ai_sdk.read_result),
+    ),
     Format(
         name="Anthropic",
+        reads="a message; lists of messages, with calls and results of server tools",
         is_message=anthropic.is_message,
         whole=Whole(anthropic.is_response, anthropic.read_response),
     ),
     Format(
         name="Bedrock Converse",
+        reads="a response; a request; lists of messages; a record of the invocation log",
         is_message=bedrock.is_message,
         whole=Whole(bedrock.is_converse, bedrock.read_converse),
     ),
-    Format(name="ShareGPT", is_message=sharegpt.is_message),
-    Format(name="OpenAI Agents", run=Run("agents", "to_input_list", openai.read_agents_run)),
-    Format(name="Strands", run=Run("strands", "to_dict", strands.read_run), part=strands.PART),
+    Format(
+        name="ShareGPT",
+        reads="lists of turns with `from` and `value`",
+        is_message=sharegpt.is_message,
+    ),
+    Format(
+        name="OpenAI Agents",
+        reads="the result of a run",
+        run=Run("agents", "to_input_list", openai.read_agents_run),
+    ),
+    Format(
+        name="Strands",
+        reads="the result of an agent's call; for its messages, see Bedrock Converse",
+        run=Run("strands", "to_dict", strands.read_run),
+        part=strands.PART,
+    ),
     Format(
         name="OpenAI chat",
+        reads="messages; a completion; the same from other providers with this API",
         is_message=_has_role,
         whole=Whole(openai.is_chat_completion, openai.read_chat_completion),
     ),
