@@ -6,6 +6,7 @@ from evalstone.agents.formats import (
     ai_sdk,
     anthropic,
     atif,
+    autogen,
     bedrock,
     claude_code,
     gemini,
@@ -61,6 +62,14 @@ FORMATS: tuple[Format, ...] = (
         is_message=pydantic_ai.is_message,
         messages=pydantic_ai.messages,
         run=Run("pydantic_ai", "all_messages_json", pydantic_ai.read_run),
+    ),
+    Format(
+        name="AutoGen",
+        reads="the result of a team or an agent of AgentChat (`TaskResult`); lists of messages and events; what "
+        "`save_state` returns",
+        is_message=autogen.is_message,
+        messages=autogen.messages,
+        whole=Whole(autogen.is_state, autogen.read_state),
     ),
     Format(
         name="OpenAI Responses",
