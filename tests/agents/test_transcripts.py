@@ -24,6 +24,7 @@ from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets import sample_from
 from evalstone.targets import Answer
 from evalstone.types import Message
+from tests import contributing_page
 
 FOLDER = Path(__file__).parent / "transcripts"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))
@@ -222,6 +223,18 @@ def test_a_list_of_messages_is_read_alike_as_text_and_in_a_span(name: str) -> No
     span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "chat", "startTimeUnixNano": "1714000000000000000"}
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": written}
     assert read_transcript([{**span, "attributes": attributes}]).messages == read
+
+
+def test_the_format_of_the_contributing_page_is_the_one_of_the_code() -> None:
+    paths = contributing_page.paths("Add a transcript format")
+    whole = [path for path in paths if not path.endswith("registry.py")]
+    assert [Path(path).suffix for path in whole] == [".py", ".json", ".txt"]
+    for path in whole:
+        assert contributing_page.added(path) + "\n" == (contributing_page.ROOT / path).read_text("utf-8"), path
+    (row,) = set(paths) - set(whole)
+    pieces = "\n".join(line[1:] for line in contributing_page.hunk(row)).split("\n@ @@\n")
+    registry = (contributing_page.ROOT / row).read_text("utf-8")
+    assert [piece for piece in pieces if piece not in registry] == []
 
 
 if __name__ == "__main__":

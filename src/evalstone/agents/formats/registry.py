@@ -16,6 +16,7 @@ from evalstone.agents.formats import (
     openai,
     pydantic_ai,
     sharegpt,
+    smolagents,
     strands,
 )
 from evalstone.agents.formats.format import Format, Run, Whole
@@ -113,6 +114,12 @@ FORMATS: tuple[Format, ...] = (
         reads="a response; a request; lists of messages; a record of the invocation log",
         is_message=bedrock.is_message,
         whole=Whole(bedrock.is_converse, bedrock.read_converse),
+    ),
+    Format(
+        name="smolagents",
+        reads="an agent's memory, by `write_memory_to_messages()`",
+        is_message=smolagents.is_message,
+        messages=smolagents.messages,
     ),
     Format(
         name="ShareGPT",
