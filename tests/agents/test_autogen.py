@@ -118,7 +118,8 @@ def test_the_memory_of_an_agent_is_retrieved_and_instructs_it() -> None:
 
 def test_the_state_of_a_team_has_its_thread() -> None:
     manager = {"type": "SwarmManagerState", "message_thread": FIXTURE["messages"], "current_speaker": "clerk"}
-    states = {"clerk": {"type": "ChatAgentContainerState", "agent_state": {}}, "SwarmGroupChatManager": manager}
+    clerk = {"type": "ChatAgentContainerState", "version": "1.0.0"}
+    states = {"clerk": clerk, "SwarmGroupChatManager": manager}
     transcript = read_transcript({"type": "TeamState", "version": "1.0.0", "agent_states": states})
     assert transcript == read_transcript(FIXTURE)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.parts import types_in
@@ -35,7 +35,7 @@ def read_result(value: Any) -> Layout:
 
     Mastra's steps leave some parts out, so that its messages are read instead: all of them, or those of the response.
     """
-    result = cast("Entries", value)
+    result = entries_of(value)
     response = entries_of(result.get("response"))
     usage = read_usage(result.get("totalUsage") or result.get("usage"))
     steps = checked_objects(result["steps"], "steps")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.parts import types_in
@@ -18,7 +18,7 @@ def is_response(value: Any) -> bool:
 def read_response(value: Any) -> Layout:
     """The one message."""
     layout = Layout()
-    layout.add({"role": "assistant", **cast("Entries", value)}, "")
+    layout.add({"role": "assistant", **entries_of(value)}, "")
     return layout
 
 

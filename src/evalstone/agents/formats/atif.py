@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats.format import Layout
@@ -30,7 +30,7 @@ def read_trajectory(value: Any) -> Layout:
 
     Trajectories of subagents are transcripts of their own.
     """
-    trajectory = cast("Entries", value)
+    trajectory = entries_of(value)
     if "steps" not in trajectory:
         raise PlacedError(f"a trajectory must have steps; it has {shortlist(trajectory)}")
     layout = Layout()

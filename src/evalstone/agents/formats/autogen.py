@@ -83,7 +83,7 @@ def is_state(value: Any) -> bool:
 
 def read_state(value: Any) -> Layout:
     """The thread of a team, or the model context of an agent."""
-    state, layout = cast("Entries", value), Layout()
+    state, layout = entries_of(value), Layout()
     if state["type"] == "AssistantAgentState":
         context = checked_entries(state.get("llm_context"), "llm_context")
         layout.extend(context.get("messages"), "llm_context.messages")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.parts import BLOCKS
@@ -29,7 +29,7 @@ def is_message(item: Entries) -> bool:
 
 def read_converse(value: Any) -> Layout:
     """The system's blocks, the messages, the message of the response, the tokens."""
-    record = cast("Entries", value)
+    record = entries_of(value)
     request, response, logged = record, record, "schemaType" in record
     if logged:
         request = entries_of(entries_of(record.get("input")).get("inputBodyJson"))

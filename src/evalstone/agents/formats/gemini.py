@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.values import (
@@ -27,7 +27,7 @@ def is_exchange(value: Any) -> bool:
 
 def read_exchange(value: Any) -> Layout:
     """The system instruction, the contents, the history of automatic calls, and the content of the only candidate."""
-    entries = by_normal_name(cast("Entries", value))
+    entries = by_normal_name(entries_of(value))
     layout = Layout(usage=read_usage(entries.get("usagemetadata")))
     system = entries.get("systeminstruction")
     if system:

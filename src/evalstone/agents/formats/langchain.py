@@ -40,7 +40,7 @@ def has_messages(value: Any) -> bool:
 
 def read_state(value: Any) -> Layout:
     """The messages; the documents in other entries, as passages; a structured response, as the output."""
-    state = cast("Entries", value)
+    state = entries_of(value)
     passages = [text for key, documents in state.items() if key != "messages" for text in passages_in(documents)]
     layout = Layout(passages=passages, output=state.get("structured_response"))
     layout.extend(state["messages"], "messages")

@@ -36,7 +36,7 @@ def _is_workflow(value: Any) -> bool:
 
 def _read_workflow(value: Any) -> Layout:
     """The result, and the steps as a trajectory, in the order of execution if the result has it."""
-    entries = cast("Entries", value)
+    entries = entries_of(value)
     results = {name: step for name, step in entries_of(entries["steps"]).items() if name != "input" or _ran(step)}
     path = entries.get("stepExecutionPath")
     order = [str(step) for step in cast("list[Any]", path)] if isinstance(path, list) else []

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.parts import ITEM_ROLES, types_in
@@ -26,7 +26,7 @@ def is_chat_completion(value: Any) -> bool:
 
 def read_chat_completion(value: Any) -> Layout:
     """The message of the only choice, with the tokens and, where a gateway says it, the cost."""
-    completion = cast("Entries", value)
+    completion = entries_of(value)
     choice = only(completion["choices"], "choices")
     usage = entries_of(completion.get("usage"))
     layout = Layout(usage=read_usage(usage), cost=read_cost(usage.get("cost")))
@@ -42,7 +42,7 @@ def is_response(value: Any) -> bool:
 
 def read_response(value: Any) -> Layout:
     """The instructions, the items of the output, the tokens."""
-    response = cast("Entries", value)
+    response = entries_of(value)
     layout = Layout(usage=read_usage(response.get("usage")))
     instructions = response.get("instructions")
     if isinstance(instructions, list):
