@@ -290,8 +290,8 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if field in ("input", "output"):
         items = _conversation_in(value, keys)
         remembered = _read_remembered(value, keys)
-        apart = not items or "system" in keys  # beside the messages, as Bedrock's requests have it
-        if apart and not remembered and (transcript := transcript_in(value)) is not None:
+        more = {"system", "messages"} <= keys.keys()  # instructions beside the messages, as Bedrock's requests have
+        if (more or not items) and not remembered and (transcript := transcript_in(value)) is not None:
             return _text_of(transcript, field)
         if items or remembered:
             messages, is_whole = read_messages(items), keys.keys() <= {*_CONVERSATION_PARTS, *_BESIDE}
