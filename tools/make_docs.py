@@ -12,7 +12,7 @@ import json
 import re
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, Field, fields, replace
+from dataclasses import MISSING, replace
 from functools import partial
 from itertools import pairwise, takewhile
 from pathlib import Path
@@ -27,7 +27,7 @@ from evalstone.judges.model import ModelJudge, opening_messages
 from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
-from evalstone.scorers.base import Scorer, applies_another, described_parameters, documentation, summary
+from evalstone.scorers.base import Scorer, applies_another, documentation, parameters_of, summary
 from evalstone.scorers.other_systems import OPTIONS, SYSTEMS
 from evalstone.scorers.registry import SCORERS
 from evalstone.stats.comparison import compare_pairs
@@ -403,19 +403,11 @@ def page(name: str, kind: type[Scorer]) -> str:
 
 def parameters(kind: type[Scorer]) -> str:
     """The table of a scorer's parameters."""
-    described = described_parameters(kind)
-    rows = ["| parameter | default | description |", "|---|---|---|"]
-    rows += [f"| `{field.name}` | {default(field)} | {described[field.name]} |" for field in fields(kind) if field.init]
+    rows = ["| parameter | default | allowed | description |", "|---|---|---|---|"]
+    for name, default, allowed, description in parameters_of(kind):
+        shown = "required" if default is MISSING else f"`{default!r}`"
+        rows.append(f"| `{name}` | {shown} | {allowed} | {description} |")
     return "\n".join(rows) + "\n"
-
-
-def default(field: Field[Any]) -> str:
-    """A parameter's default as code, or that it has none."""
-    if field.default is not MISSING:
-        return f"`{field.default!r}`"
-    if field.default_factory is not MISSING:
-        return f"`{field.default_factory()!r}`"
-    return "required"
 
 
 def exports() -> str:

@@ -80,7 +80,16 @@ class EvalstoneError(Exception):
 
 
 class ConfigError(EvalstoneError):
-    """An error that the caller can fix. The message has the invalid value and the expected one."""
+    """An error that the caller can fix. The message has the invalid value and the expected one.
+
+    field, value, allowed: the name of an invalid setting, its value, and what it may be ("a number from 0 to 1"). The
+    value of a secret is None. They are empty for any other error.
+    """
+
+    field: str = ""
+    # Any: whatever was passed.
+    value: Any = None
+    allowed: str = ""
 
 
 class DataError(ConfigError):

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import math
 import pickle
+from collections.abc import Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
 
+from evalstone._core.declarations import TEXTS, Range, allowed_values, check_settings
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, parse_judge
+from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.models.limits import Limits
+from evalstone.models.model import LanguageModel
+from tests.refusals import refused
 
 MODEL = "openai/gpt-5.1"
-TEXTS = ("base_url", "api_key", "language", "reasoning_effort")
+NAMES_OF_TEXTS = ("base_url", "api_key", "language", "reasoning_effort")
 POSITIVE = ("context_window", "max_tokens")
 
 
@@ -25,7 +31,7 @@ def made(**settings: Any) -> ModelJudge:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, value) for name in TEXTS for value in (3, True, b"x", ["x"])),
+        *((name, value) for name in NAMES_OF_TEXTS for value in (3, True, b"x", ["x"])),
         *((name, value) for name in POSITIVE for value in (0, -1, 1.5, "3", True, [1])),
         *(("temperature", value) for value in (-0.1, 2.1, "0", True, math.nan, math.inf)),
         *(("seed", value) for value in (1.0, "1", True)),
@@ -52,7 +58,7 @@ def test_a_setting_of_the_wrong_kind_or_out_of_range_is_refused_by_name(name: st
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        *((name, value) for name in TEXTS for value in (None, "http://x")),
+        *((name, value) for name in NAMES_OF_TEXTS for value in (None, "http://x")),
         *((name, value) for name in POSITIVE for value in (None, 1, 10**9)),
         *(("temperature", value) for value in (None, 0, 2, 0.5)),
         *(("seed", value) for value in (None, 0, -1)),
@@ -70,7 +76,7 @@ def test_a_setting_within_its_range_is_taken(name: str, value: Any):
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "max_concurrency", "max_requests"])
 @pytest.mark.parametrize("value", [-1, 1.5, "3", True, [1], math.nan])
 def test_a_limit_that_is_not_a_whole_number_is_refused_by_name(name: str, value: Any):
-    with pytest.raises(ConfigError, match=f"^{name} must be None or a whole number of . or more, not .+"):
+    with pytest.raises(ConfigError, match=f"^{name} must be a whole number of . or more, not .+"):
         Limits(**{name: value})
     with pytest.raises(ConfigError, match=f"^{name} must be"):
         parse_judge({"model": MODEL, name: value})
@@ -85,14 +91,13 @@ def test_limits_are_limits():
     ("settings", "told"),
     [
         ({"retries": "3"}, "retries must be a whole number from 0 to 1000, not '3' (str)"),
-        ({"temperature": 3}, "temperature must be None or a number from 0 to 2 or auto, not 3 (int)"),
+        ({"temperature": 3}, "temperature must be a number from 0 to 2 or 'auto', not 3 (int)"),
         ({"timeout": 0}, "timeout must be a number above 0, not 0 (int)"),
-        ({"seed": 1.5}, "seed must be None or a whole number, not 1.5 (float)"),
-        ({"logprobs": 1}, "logprobs must be None or true or false, not 1 (int)"),
+        ({"seed": 1.5}, "seed must be a whole number, not 1.5 (float)"),
+        ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
         (
             {"prices": [1]},
-            "prices must be None or two numbers of 0 or more, dollars per million input and output tokens, "
-            "not [1] (list)",
+            "prices must be two numbers of 0 or more, dollars per million input and output tokens, not [1] (list)",
         ),
     ],
 )
@@ -140,3 +145,62 @@ def test_a_table_with_odd_names_is_refused_and_not_stumbled_over():
         parse_judge({"model": "lexical", **odd})
     with pytest.raises(ConfigError, match="unknown setting '3'"):
         parse_judge({"model": MODEL, **odd})
+
+
+def test_an_error_carries_the_field_its_value_and_what_is_allowed():
+    with pytest.raises(ConfigError) as raised:
+        made(retries=-1)
+    for error in (raised.value, pickle.loads(pickle.dumps(raised.value))):
+        assert (error.field, error.value, error.allowed) == ("retries", -1, "a whole number from 0 to 1000")
+    with pytest.raises(ConfigError) as raised:
+        made(api_key=b"hidden")
+    assert (raised.value.field, raised.value.value) == ("api_key", None)
+
+
+@dataclass(frozen=True)
+class Declared:
+    """Each kind of annotation."""
+
+    share: Annotated[float, Range(0, 1, exclusive=True)] = 1.0
+    word: Literal["a", "b"] = "a"
+    flag: bool = False
+    optional: Annotated[int | None, Range(1)] | None = None
+    names: Annotated[Sequence[str], TEXTS] = ()
+    plain: int = 0
+    unknown: Nowhere = None  # type: ignore[name-defined]  # noqa: F821 # pyright: ignore[reportUndefinedVariable]
+
+    def __post_init__(self) -> None:
+        check_settings(self, "declared")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "allowed"),
+    [
+        ("share", 0, "a number above 0 and up to 1"),
+        ("share", True, "a number above 0 and up to 1"),
+        ("word", "c", "'a' or 'b'"),
+        ("flag", 1, "true or false"),
+        ("optional", 0, "a whole number of 1 or more"),
+        ("names", "ab", "a list of texts that are not blank"),
+        ("names", ["a", " "], "a list of texts that are not blank"),
+    ],
+)
+def test_a_class_of_the_users_own_is_checked_for_what_it_declares(field: str, value: Any, allowed: str):
+    with refused(field, allowed):
+        Declared(**{field: value})
+    assert allowed_values(Declared)[field] == allowed
+
+
+def test_plain_types_of_the_users_own_classes_are_not_checked():
+    anything: Any = object()
+    assert Declared(plain=anything, unknown=anything).plain is anything
+
+
+def test_a_list_becomes_the_tuple_that_its_field_holds():
+    assert Declared(names=["a", "b"]).names == ("a", "b")
+    assert hash(Declared(names=["a"])) == hash(Declared(names=("a",)))
+
+
+@pytest.mark.parametrize("kind", [ModelJudge, Limits, EmbeddingModel, LanguageModel])
+def test_every_setting_of_a_model_declares_what_it_may_be(kind: type[Any]):
+    assert all(allowed_values(kind).values())

@@ -181,15 +181,15 @@ def test_what_is_no_trajectory_is_refused(data: Any, told: str):
 
 NO_EXPECTATIONS: list[tuple[Any, str]] = [
     ({"maxStep": 3}, "unknown entry 'max_step'; did you mean max_steps"),
-    ({"maxSteps": -1}, "max_steps must be a number from 0, not -1"),
-    ({"maxSteps": True}, "max_steps must be a number from 0, not True"),
-    ({"maxTotalTokens": float("inf")}, "max_total_tokens must be a number from 0, not inf"),
-    ({"maxTotalDurationMs": float("nan")}, "max_total_duration_ms must be a number from 0, not nan"),
-    ({"maxRetriesPerTool": "2"}, "max_retries_per_tool must be a number from 0, not '2'"),
-    ({"ordering": "loose"}, "ordering must be strict, relaxed or unordered, not 'loose'"),
+    ({"maxSteps": -1}, "max_steps must be a number of 0 or more, not -1"),
+    ({"maxSteps": True}, "max_steps must be a number of 0 or more, not True"),
+    ({"maxTotalTokens": float("inf")}, "max_total_tokens must be a number of 0 or more, not inf"),
+    ({"maxTotalDurationMs": float("nan")}, "max_total_duration_ms must be a number of 0 or more, not nan"),
+    ({"maxRetriesPerTool": "2"}, "max_retries_per_tool must be a number of 0 or more, not '2'"),
+    ({"ordering": "loose"}, "ordering must be 'strict', 'relaxed' or 'unordered', not 'loose'"),
     ({"noRedundantCalls": "no"}, "no_redundant_calls must be true or false, not 'no'"),
-    ({"blacklistedTools": "rm"}, "must be a list, not str: 'rm'"),
-    ({"blacklistedSequences": [[1]]}, "must be names of steps, not 1"),
+    ({"blacklistedTools": "rm"}, "must be a list of texts, not 'rm'"),
+    ({"blacklistedSequences": [[1]]}, "must be a list of lists of texts"),
     (
         [{"name": "f", "toolArgs": {}}],
         "expected step 'f' has tool_args and no step_type; give it one, such as 'tool_call'",

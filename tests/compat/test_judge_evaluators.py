@@ -102,7 +102,7 @@ def test_minicheck_takes_its_judge_by_name() -> None:
 @pytest.mark.parametrize(
     ("judge", "told"),
     [
-        (5, "judge must be a Judge or its name, not int: 5"),
+        (5, "judge must be a Judge or its name, not 5"),
         ("lexcal", "unknown judge 'lexcal'; did you mean lexical\\? Language models are named"),
         ({"model": "openai/gpt-5.1", "temprature": 0}, "did you mean temperature"),
     ],

@@ -37,7 +37,7 @@ def test_samples_with_trajectories_read_back_as_they_were(tmp_path: Any):
     [
         ({"trajectory": 5}, "row 1: trajectory cannot be read: the steps of a trajectory must be a list, not int: 5"),
         ({"trajectory": [{"name": "f"}]}, "row 1: trajectory cannot be read: step 'f': it has no step_type"),
-        ({"input": "q", "expectedTrajectory": {"maxSteps": -1}}, "max_steps must be a number from 0, not -1"),
+        ({"input": "q", "expectedTrajectory": {"maxSteps": -1}}, "max_steps must be a number of 0 or more, not -1"),
     ],
 )
 def test_what_cannot_be_read_names_the_row_and_the_column(row: dict[str, Any], told: str):

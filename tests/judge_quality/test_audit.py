@@ -198,7 +198,7 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
     [
         ({"perturbations": ("verbosty",)}, "did you mean verbosity"),
         ({"threshold": 2.0}, "the threshold of faithfulness must be at most 1"),
-        ({"samples": 0}, "samples must be greater than 0"),
+        ({"samples": 0}, "samples must be a whole number of 1 or more, not 0"),
     ],
 )
 def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):

@@ -18,6 +18,7 @@ from evalstone.results.calibration import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.run.budget import StopSignal
 from evalstone.stats import mean_interval
+from tests.refusals import refused
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -111,21 +112,21 @@ def test_a_wrong_call_is_refused(labels: Any, options: dict[str, Any], told: str
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings", "message"),
+    ("kind", "settings", "allowed"),
     [
-        (LabelConfig, {"columns": "label"}, "columns must be a valid tuple, not 'label'"),
-        (LabelConfig, {"label_threshold": 0}, "label_threshold must be greater than 0, not 0"),
-        (LabelConfig, {"label_threshold": float("nan")}, "label_threshold must be a finite number"),
-        (LabelConfig, {"label_range": (1.0,)}, "label_range.1 is missing"),
-        (LabelConfig, {"calibrator": "plat"}, "calibrator must be 'auto', 'platt' or 'isotonic', not 'plat'"),
-        (AuditConfig, {"paraphrases": "reworded"}, "paraphrases must be a valid tuple, not 'reworded'"),
-        (AuditConfig, {"samples": True}, "samples must be a valid integer, not True"),
-        (JudgeOptions, {"concurrency": 0}, "concurrency must be greater than 0, not 0"),
-        (JudgeOptions, {"budget": -1.0}, "budget must be greater than or equal to 0, not -1.0"),
+        (LabelConfig, {"columns": "label"}, "a list of texts"),
+        (LabelConfig, {"label_threshold": 0}, "a number above 0"),
+        (LabelConfig, {"label_threshold": float("nan")}, "a number above 0"),
+        (LabelConfig, {"label_range": (1.0,)}, "2 numbers"),
+        (LabelConfig, {"calibrator": "plat"}, "'auto', 'platt' or 'isotonic'"),
+        (AuditConfig, {"paraphrases": "reworded"}, "a list of texts"),
+        (AuditConfig, {"samples": True}, "a whole number of 1 or more"),
+        (JudgeOptions, {"concurrency": 0}, "a whole number from 1 to 10000"),
+        (JudgeOptions, {"budget": -1.0}, "a number of 0 or more"),
     ],
 )
-def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, settings: dict[str, Any], message: str):
-    with pytest.raises(ConfigError, match=message):
+def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, settings: dict[str, Any], allowed: str):
+    with refused(next(iter(settings)), allowed):
         kind(**settings)
 
 

@@ -482,7 +482,7 @@ def test_it_works_in_evalstones_own_loop_and_beside_other_threads() -> None:
         (["faithfulness"], {}, "no threshold for faithfulness"),
         ({"faithfulness": 0.5}, {"below": 0.5}, "have thresholds already"),
         (["faithfulness"], {"below": {"toxicity": 0.5}}, "toxicity"),
-        ({"faithfulness": 1.5}, {}, "threshold must be a number in"),
+        ({"faithfulness": 1.5}, {}, "threshold must be a number from 0 to 1"),
         ({"faithfulness": 0}, {}, "every score reaches"),
         ({"hallucination": 1}, {}, "every score reaches"),
         ({}, {}, "needs a scorer"),

@@ -484,7 +484,7 @@ def test_rows_whose_counts_are_missing_are_unaccounted(start: Start) -> None:
         ({"ledger": "none"}, "ledger"),
         ({"scorers": "faithfulness", "judge": "openai/unheard-of", "daily_budget": 1.0}, "price"),
         ({"daily_budget": -1.0}, "budget"),
-        ({"priority": "high"}, "priority must be low or idle, not 'high'"),
+        ({"priority": "high"}, "priority must be 'low' or 'idle', not 'high'"),
         ({"priority": "idle", "process": False}, "process=False has none"),
     ],
 )

@@ -24,6 +24,7 @@ from evalstone.targets import HTTPTarget
 from evalstone.targets.users import FunctionUser
 from evalstone.types import StoredTarget
 from evalstone.types.metadata import StoredScorer
+from tests.refusals import refused
 
 HUGE = 99_999_999_999
 SAMPLES = [{"id": f"q{n}", "input": f"{n}"} for n in range(3)]
@@ -73,7 +74,7 @@ def test_a_scale_whose_squares_overflow_is_refused_at_every_door() -> None:
     assert StoredScorer("a", "a@1", 1e100, lower_is_better=False).scale == 1e100
     with pytest.raises(OutcomeError, match=r"^a score's scale must be 1e\+100 at most, not 1e\+101$"):
         Score(1.0, 1e101)
-    with pytest.raises(ConfigError, match=r"^faithfulness: scale must be 1e\+100 at most, not 1e\+101$"):
+    with refused("scale", "a number above 0 and up to 1e+100"):
         Faithfulness(scale=1e101)
     for scale in (0.0, -1.0, 1e101):
         with pytest.raises(DataError, match=r"^the scale of a must be above 0, and 1e\+100 at most, not"):

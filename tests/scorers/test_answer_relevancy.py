@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import JudgeStatements, ListStatements, StatementVerdict
 from evalstone.scorers import AnswerRelevancy
 from evalstone.scorers.rag.statements import addressing_share
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements, verdicts
+from tests.refusals import refused
 
 SAMPLE = Sample(input="When was Ada born?", output="In 1815. In winter. She wrote programs.")
 SAID = statements("In 1815.", "In winter.", "She wrote programs.")
@@ -83,5 +83,5 @@ def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(weight: float):
-    with pytest.raises(ConfigError, match="uncertainty_weight must be a number in"):
+    with refused("uncertainty_weight", "a number from 0 to 1"):
         AnswerRelevancy(uncertainty_weight=weight)

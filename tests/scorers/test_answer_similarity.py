@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
 from evalstone.questions.statements import Match
 from evalstone.scorers import AnswerSimilarity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of, statements
+from tests.refusals import refused
 
 SAMPLE = Sample(output="Ada wrote notes. She liked tea.", reference="Ada wrote notes. It was in 1843.")
 SAID = statements("Ada wrote notes.", "She liked tea.")
@@ -117,11 +117,11 @@ def test_an_unknown_match_fails():
 @pytest.mark.parametrize("name", ["exact_bonus", "missing", "contradiction", "extra"])
 @pytest.mark.parametrize("value", [-0.1, float("nan"), float("inf")])
 def test_a_figure_that_is_no_number_from_0_is_refused(name: str, value: float):
-    with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
+    with refused(name, "a number of 0 or more"):
         AnswerSimilarity(**cast(Any, {name: value}))
 
 
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_semantic_credit_outside_0_to_1_is_refused(value: float):
-    with pytest.raises(ConfigError, match="semantic must be a number"):
+    with refused("semantic", "a number from 0 to 1"):
         AnswerSimilarity(semantic=value)

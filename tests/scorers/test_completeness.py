@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
 from evalstone.scorers import Completeness
 from evalstone.scorers.text.word_coverage import Coverage, content_words, covers, latin_words, uncovered
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
+from tests.refusals import refused
 
 
 def letters(text: str) -> Sequence[str]:
@@ -91,7 +91,7 @@ def test_mastra_takes_all_words_in_latin_letters():
 
 
 def test_elements_must_be_a_function():
-    with pytest.raises(ConfigError, match="elements must be a plain function of a text, not 'words'"):
+    with refused("elements", "a plain function of a text"):
         Completeness(elements=cast(Any, "words"))
 
 

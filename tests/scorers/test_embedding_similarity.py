@@ -216,7 +216,7 @@ def test_an_embedding_model_answers_no_question():
     ("embedder", "told"),
     [
         ("text-embedding-3-small", "a model is named provider/model"),
-        (3, "embedder must be a model such as openai/text-embedding-3-small, .* not int"),
+        (3, "embedder must be a model such as openai/text-embedding-3-small, .* not 3"),
         (LexicalJudge(), "embedder must be a model such as"),
         (ModelJudge("openai/gpt-5.1"), "embedder must be a model such as"),
         ({"modle": "openai/x"}, "embedder: unknown setting 'modle'; "),

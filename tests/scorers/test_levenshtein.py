@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
 from evalstone.scorers import Levenshtein
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
+from tests.refusals import refused
 
 
 def value(reference: str, output: str, **options: Any) -> float:
@@ -63,5 +63,5 @@ def test_a_blank_answer_has_zero(output: str):
 
 
 def test_an_option_of_another_type_is_refused():
-    with pytest.raises(ConfigError, match="levenshtein: ignore_whitespace must be True or False, not 1"):
+    with refused("ignore_whitespace", "true or false"):
         Levenshtein(ignore_whitespace=1)  # type: ignore[arg-type]

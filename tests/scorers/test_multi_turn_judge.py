@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import CheckConversation
 from evalstone.scorers import MultiTurnJudge
 from evalstone.types import Failed, Message, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 MESSAGES = [
     Message(role="system", content="Be kind."),
@@ -73,5 +73,5 @@ def test_a_reply_that_does_not_decide_fails(reply: Any):
 
 @pytest.mark.parametrize("criterion", ["", "  ", 5])
 def test_a_blank_criterion_is_refused(criterion: Any):
-    with pytest.raises(ConfigError, match="criterion must be text that is not blank"):
+    with refused("criterion", "text that is not blank"):
         MultiTurnJudge(criterion=criterion)

@@ -5,12 +5,12 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
 from evalstone.questions.robustness import DIMENSIONS, IMPACTS
 from evalstone.scorers import NoiseSensitivity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 SCORER = NoiseSensitivity(baseline="In 1815.", noisy_query="When, in 1816, was Ada born?", noise="misinformation")
 SAMPLE = Sample(input="When was Ada born?", output="In 1815, not in 1816.")
@@ -143,7 +143,7 @@ def test_a_reply_that_is_none_fails(reply: Any):
 @pytest.mark.parametrize("blank", ["", " ", "\u200b"])
 @pytest.mark.parametrize("name", ["baseline", "noisy_query"])
 def test_a_blank_option_is_refused(name: str, blank: str):
-    with pytest.raises(ConfigError, match=f"{name} must be text that is not blank"):
+    with refused(name, "text that is not blank"):
         NoiseSensitivity(**cast(Any, {name: blank}))
 
 
@@ -155,14 +155,14 @@ def test_a_blank_noisy_question_in_metadata_is_absent():
 @pytest.mark.parametrize("impact", IMPACTS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
-    with pytest.raises(ConfigError, match=f"{impact} must be a number in"):
+    with refused(impact, "a number from 0 to 1"):
         NoiseSensitivity(**cast(Any, {impact: value}))
 
 
 @pytest.mark.parametrize("name", ["discrepancy", "issue", "issue_limit"])
 def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
     for value in (-1.0, float("nan"), float("inf")):
-        with pytest.raises(ConfigError, match=f"{name} must be a number of at least 0"):
+        with refused(name, "a number of 0 or more"):
             NoiseSensitivity(**cast(Any, {name: value}))
 
 

@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone import Panel, ScriptedJudge, evaluate
-from evalstone.errors import ConfigError
 from evalstone.questions import JudgeExecution
 from evalstone.scorers import PlanAdherence
 from evalstone.scorers.agents.plans import out_of_order
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 PLAN = ["Search", "Book", "Pay", "Report"]
 TALK = [
@@ -102,7 +102,7 @@ def test_without_a_plan_there_is_no_score_and_a_conversation_without_a_side_is_b
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, "1", True])
 def test_a_weight_outside_its_range_is_refused(weight: Any):
-    with pytest.raises(ConfigError, match=r"plan_adherence: out_of_order must be a number in \[0, 1\]"):
+    with refused("out_of_order", "a number from 0 to 1"):
         PlanAdherence(out_of_order=weight)
 
 

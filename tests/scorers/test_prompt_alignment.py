@@ -5,12 +5,12 @@ from typing import Any, cast
 import pytest
 
 from evalstone import ScriptedJudge, evaluate
-from evalstone.errors import ConfigError
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
 from evalstone.scorers.text.alignment import Mode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 SAMPLE = Sample(input="Name two rivers.", output="The Nile.", instructions="Be brief.")
 
@@ -143,10 +143,10 @@ def test_by_mastra_numbers_count_as_they_are_while_the_score_stays_on_its_scale(
 
 
 def test_options_that_make_no_sense_are_refused():
-    with pytest.raises(ConfigError, match="unknown mode 'usr'; did you mean user"):
+    with refused("mode", "'both', 'user' or 'system'"):
         PromptAlignment(mode=cast(Any, "usr"))
     for history in (-1, 1.5, True):
-        with pytest.raises(ConfigError, match="history must be a whole number of at least 0"):
+        with refused("history", "a whole number of 0 or more"):
             PromptAlignment(history=cast(Any, history))
 
 

@@ -14,11 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone import evaluate
-from evalstone.errors import ConfigError
 from evalstone.scorers import HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision
 from evalstone.scorers.retrieval import RetrievalScorer
 from evalstone.types import Failed, Outcome, Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
+from tests.refusals import refused
 
 KINDS: tuple[type[RetrievalScorer], ...] = (HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision)
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -222,7 +222,7 @@ def test_columns_of_a_file_are_read_from_the_metadata():
 
 @pytest.mark.parametrize("k", [0, -1, 2.5, True, "10"])
 def test_a_cut_that_is_no_rank_is_refused(k: Any):
-    with pytest.raises(ConfigError, match="precision_at_k: k must be a whole number of at least 1, not "):
+    with refused("k", "a whole number of 1 or more"):
         PrecisionAtK(k=k)
 
 

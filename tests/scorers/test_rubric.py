@@ -93,10 +93,10 @@ def test_a_miscount_fails_none_at_all_included():
     [
         (5, "criteria must be a checklist or a list of criteria, not int"),
         ([5], "a criterion is a text, a Criterion or a table, not int"),
-        ([" "], "a criterion's description must be text"),
+        ([" "], "Criterion: description must be text"),
         ([{"required": True}], "a criterion's table needs a description"),
         ([{"descripton": "x"}], "criterion: unknown field 'descripton'; did you mean description"),
-        ([{"description": "x", "required": "no"}], "required must be True or False"),
+        ([{"description": "x", "required": "no"}], "required must be true or false"),
     ],
 )
 def test_criteria_that_are_none_are_refused(given: Any, told: str):

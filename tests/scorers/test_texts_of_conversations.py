@@ -16,6 +16,7 @@ from evalstone.scorers.base import Scorer, TextSource
 from evalstone.scorers.registry import parse_scorer
 from evalstone.scorers.text import dice
 from evalstone.types import Message, Sample, Score, Skipped
+from tests.refusals import refused
 
 CITIES = [
     {"role": "user", "content": "Where do you live?"},
@@ -185,7 +186,7 @@ def test_a_scorer_that_reads_no_text_has_no_such_parameter() -> None:
 
 
 def test_another_choice_is_refused() -> None:
-    with pytest.raises(ConfigError, match="contains: text must be 'last' or 'all' or 'first', not 'both'"):
+    with refused("text", "'last', 'all' or 'first'"):
         parse_scorer("contains(expected=x, text=both)")
 
 

@@ -93,7 +93,7 @@ def test_mastra_0_13_compares_with_the_input_and_takes_it_alone_where_there_is_n
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ({"compare_to": "context"}, "compare_to must be None or 'input' or 'reference'"),
+        ({"compare_to": "context"}, "compare_to must be 'input' or 'reference'"),
         ({"reference_tone": 3}, "reference_tone must be text, not 3"),
         ({"definition": "mastra_0_13", "compare_to": "input"}, "mastra_0_13 compares with the input"),
         ({"definition": "mastra_0_13", "reference_tone": "good"}, "mastra_0_13 compares with the input"),

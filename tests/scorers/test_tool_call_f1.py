@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
 from evalstone.scorers import ToolCallF1
 from evalstone.scorers.agents.tool_call_f1 import most_pairs
 from evalstone.types import Message, Sample, Skipped, ToolCall, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
+from tests.refusals import refused
 
 Call = tuple[str, dict[str, Any] | None]
 
@@ -165,5 +165,5 @@ def test_without_expected_calls_there_is_no_score():
 
 
 def test_another_way_to_compare_arguments_is_refused():
-    with pytest.raises(ConfigError, match="tool_call_f1: arguments must be 'equal' or 'subset' or 'ignore', not 'any'"):
+    with refused("arguments", "'equal', 'subset' or 'ignore'"):
         ToolCallF1(arguments=cast(Any, "any"))

@@ -4,11 +4,11 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import JudgeRequests, ListRequests
 from evalstone.scorers import TopicAdherence
 from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 TALK = [
     Message(role="user", content="How do I bake bread, and who invented the oven?"),
@@ -114,9 +114,9 @@ def test_without_topics_or_requests_there_is_no_score():
 
 
 def test_what_means_nothing_is_refused():
-    with pytest.raises(ConfigError, match="topic_adherence: topics must be a list of texts that are not blank"):
+    with refused("topics", "a list of texts that are not blank"):
         TopicAdherence(topics="baking")
-    with pytest.raises(ConfigError, match="topic_adherence: measure must be 'f1' or 'precision' or 'recall' or 'accu"):
+    with refused("measure", "'f1', 'precision', 'recall' or 'accuracy'"):
         TopicAdherence(measure=cast(Any, "f2"))
     outcome = outcome_of(TopicAdherence(), Sample(messages=TALK, metadata={"topics": [5]}), [])
     assert outcome == Failed("topic_adherence: topics in metadata must be text or a list of texts, not [5]")

@@ -71,8 +71,8 @@ def test_the_tool_calls_of_the_messages_stand_in_for_a_trajectory():
     ("options", "told"),
     [
         ({"expected": 5}, "expected: expected steps must be a list, not int"),
-        ({"ordering": "loose"}, "ordering must be 'strict' or 'relaxed' or 'unordered', not 'loose'"),
-        ({"allow_repeated_steps": "no"}, "allow_repeated_steps must be True or False, not 'no'"),
+        ({"ordering": "loose"}, "ordering must be 'strict', 'relaxed' or 'unordered', not 'loose'"),
+        ({"allow_repeated_steps": "no"}, "allow_repeated_steps must be true or false, not 'no'"),
     ],
 )
 def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], told: str):

@@ -4,12 +4,12 @@ from typing import Any, cast
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions.tool_use import JudgeSteps, StepVerdict, StepVerdicts
 from evalstone.scorers import TrajectoryJudge
 from evalstone.scorers.agents.trajectories import judged_value
 from evalstone.types import Failed, Sample, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 STEPS = [
     {"step_type": "tool_call", "name": "search", "tool_args": {"q": "a"}},
@@ -92,5 +92,5 @@ def test_a_verdict_too_few_or_too_many_fails_none_at_all_included():
 @pytest.mark.parametrize("weight", ["necessary", "in_order", "missing"])
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_its_range_is_refused(weight: str, value: float):
-    with pytest.raises(ConfigError, match=f"{weight} must be a number in"):
+    with refused(weight, "a number from 0 to 1"):
         TrajectoryJudge(**cast(Any, {weight: value}))

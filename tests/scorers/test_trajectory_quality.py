@@ -9,6 +9,7 @@ from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
 from evalstone.scorers.agents.trajectories import weighted_mean
 from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
 from tests.fakes import outcome_of, score_of
+from tests.refusals import refused
 
 
 def call(name: str, **more: Any) -> dict[str, Any]:
@@ -114,7 +115,7 @@ def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])
 def test_a_weight_that_is_no_number_is_refused(weight: Any):
-    with pytest.raises(ConfigError, match="accuracy must be a number"):
+    with refused("accuracy", "a finite number"):
         TrajectoryWeights(accuracy=weight)
 
 
@@ -122,5 +123,5 @@ def test_defaults_and_weights_of_another_kind_are_refused():
     odd: Any = 5
     with pytest.raises(ConfigError, match="trajectory_quality: defaults: expected steps must be a list"):
         TrajectoryQuality(defaults=odd)
-    with pytest.raises(ConfigError, match="weights must be TrajectoryWeights or a table of them, not 5"):
+    with refused("weights", "a TrajectoryWeights or a mapping"):
         TrajectoryQuality(weights=odd)

@@ -92,7 +92,7 @@ def test_ter_of_long_texts_fails_with_the_limit():
 @pytest.mark.parametrize(
     ("make", "told"),
     [
-        (lambda: Bleu(tokenize=cast(Any, "flores200")), "bleu: tokenize must be '13a' or 'intl'"),
+        (lambda: Bleu(tokenize=cast(Any, "flores200")), "bleu: tokenize must be '13a', 'intl'"),
         (lambda: Bleu(smooth=cast(Any, "add")), "bleu: smooth must be 'exp'"),
         (lambda: Chrf(word_order=-1), "chrf: word_order must be a whole number from 0 to 10"),
         (lambda: Chrf(beta=0), "chrf: beta must be a whole number from 1 to 100"),

@@ -376,7 +376,7 @@ def test_a_hidden_parameter_that_may_be_no_secret_is_part_of_the_identity(parame
         ({"api": "chat", "headers": {"a": "b\n"}}, "headers must be a mapping of names to text"),
         ({"api": "chat", "retries": -1}, "retries must be a whole number from 0 to 1000"),
         ({"api": "chat", "modell": "m"}, "the target has an unknown setting 'modell'; did you mean model?"),
-        ({"body": "{input}"}, "body must be None or a Mapping"),
+        ({"body": "{input}"}, "body must be a mapping"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, Any], problem: str) -> None:

@@ -178,7 +178,7 @@ def test_the_prompt_is_part_of_the_identity(tmp_path: Path) -> None:
         ({"prompt": "no-file.md"}, ConfigError, "prompt: there is no file 'no-file.md', and it is no text with a"),
         ({"prompt": "A text\nof two lines"}, ConfigError, "prompt has no placeholder"),
         ({"system": "no-file.md"}, ConfigError, "system: there is no file"),
-        ({"temperature": 3}, ConfigError, "temperature must be None or a number from 0 to 2 or auto, not 3"),
+        ({"temperature": 3}, ConfigError, "temperature must be a number from 0 to 2 or 'auto', not 3"),
         ({"modle": "m"}, ConfigError, "unknown setting 'modle'; known: "),
         ({"address": "opnai/gpt-5.1"}, ConfigError, "unknown provider 'opnai'; did you mean openai"),
         ({"base_url": "ftp://x"}, ConfigError, "base_url must start with http"),

@@ -407,7 +407,7 @@ def test_replies_of_a_file_are_a_judge(pytester: pytest.Pytester) -> None:
         ("--evalstone-judge=scripted:text.json", "*text.json can't be read as a judge's replies*"),
         ("--evalstone-judge=scripted:word.json", "*word.json must contain a list of replies*not str"),
         ("--evalstone-judge=opnai/gpt-5.1", "*opnai*"),
-        ("--evalstone-trials=0", "--evalstone-trials must be a whole number from 1 to 10000, not 0"),
+        ("--evalstone-trials=0", "--evalstone-trials must be a whole number from 1 to 10000, not 0 (int)"),
         ("--evalstone-budget=-1", "--evalstone-budget must be 0 or more US dollars, not -1"),
         ("--evalstone-budget=nan", "--evalstone-budget must be 0 or more US dollars, not nan"),
         ("--evalstone-ledger=none", "--evalstone-ledger: 'none' would be a file of that name*"),
@@ -631,4 +631,4 @@ import pytest
 @pytest.mark.evalstone(dataset=[{"output": "a"}], require=["json_valid"], keep_reasoning="yes")
 def test_all(): pass
 """
-    run(pytester, code).stdout.fnmatch_lines(["*keep_reasoning must be True or False, not 'yes'*"])
+    run(pytester, code).stdout.fnmatch_lines(["*keep_reasoning must be true or false, not 'yes'*"])

@@ -1,24 +1,31 @@
-"""Validation of settings, declared on the fields of a frozen dataclass.
+"""What the values of settings may be, declared by annotations.
 
     temperature: Annotated[float | None, Range(0, 2)] = 0.0
+    tokenize: Literal["13a", "intl"] = "13a"
 
-`check_settings(self)` in `__post_init__` checks each field against its annotation.
+`check_settings(self)` in the `__post_init__` of a frozen dataclass checks each field against its annotation,
+`check_argument` checks one argument of a function. `allowed_values` is the same declaration in words, for pages.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
-import reprlib
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Union, cast, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, cast, get_args, get_origin
 
+from evalstone._core.display import excerpt
+from evalstone._core.guards import is_number, is_sequence, is_whole
 from evalstone._core.redaction import masked
+from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError
+
+_PACKAGE = __name__.partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -33,69 +40,228 @@ class Range:
         return self.least <= value <= self.most and not (self.exclusive and value == self.least)
 
     def __str__(self) -> str:
+        least, most = (str(limit) if isinstance(limit, int) else f"{limit:g}" for limit in (self.least, self.most))
         if self.most < math.inf:
-            return f" from {self.least:g} to {self.most:g}"
+            return f" above {least} and up to {most}" if self.exclusive else f" from {least} to {most}"
         if self.least > -math.inf:
-            return f" above {self.least:g}" if self.exclusive else f" of {self.least:g} or more"
+            return f" above {least}" if self.exclusive else f" of {least} or more"
         return ""
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A condition on a setting. words: what the setting must be, for errors."""
+    """What a value must be. words: for errors and pages. read: converts a value that holds, such as a list to a tuple;
+    it may raise ConfigError."""
 
     words: str
     holds: Callable[[Any], bool]
+    read: Callable[[Any], Any] | None = None
 
 
-def check_settings(value: Any) -> None:
-    """Check each field of a dataclass value against its annotation.
+def _is_written(value: Any) -> bool:
+    return isinstance(value, str) and not is_blank(value)
+
+
+def _is_anything(_: Any) -> bool:
+    return True
+
+
+ANYTHING = Rule("", _is_anything)
+"""A value that needs no check, or that another function reads."""
+TEXT = Rule("text that is not blank", _is_written)
+TEXTS = Rule(
+    "a list of texts that are not blank",
+    lambda value: is_sequence(value) and all(map(_is_written, value)),
+    tuple,
+)
+
+
+def check_settings(value: Any, label: str = "") -> None:
+    """Check each field of a dataclass value against its annotation. A list becomes the tuple that its field holds.
+
+    In a class of the user's own, plain types are not checked, except true or false: a value may behave like what is
+    named, such as numpy's numbers. Each `Literal` and each rule in `Annotated` is.
 
     Raises:
-        ConfigError: A field is invalid. The message has its name, what it must be, and its value unless the field has
-            `repr=False`.
+        ConfigError: A field is invalid. The message and the error's fields have its name, what it must be, and its
+            value unless the field has `repr=False`.
     """
-    for name, default, rule, secret in _rules(cast(Any, type(value))):
+    for name, default, rule, secret in _declared(cast(Any, type(value))):
         setting = getattr(value, name)
-        if setting is not default and not rule.holds(setting):
-            kind = type(setting).__name__
-            shown = f"this {kind}" if secret else f"{reprlib.repr(masked(setting))} ({kind})"
-            raise ConfigError(f"{name} must be {rule.words}, not {shown}")
+        if setting is default:
+            continue
+        if not rule.holds(setting):
+            _refuse(name, setting, rule, label, secret=secret)
+        if rule.read is not None and (read := rule.read(setting)) is not setting:
+            object.__setattr__(value, name, read)
 
 
-def is_number(value: Any) -> bool:
-    """Whether a value is a finite number; true and false are not."""
-    # math.isfinite fails for integers that are too large for a float.
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+def check_argument(name: str, value: Any, declared: Any, label: str = "") -> None:
+    """Check an argument against an annotation: `check_argument("trials", trials, Annotated[int, Range(1, 100)])`.
+
+    Raises:
+        ConfigError: It is invalid, as in `check_settings`.
+    """
+    rule = _rule_for(declared)
+    if not rule.holds(value):
+        _refuse(name, value, rule, label)
+
+
+def allowed_values(kind: Any) -> dict[str, str]:
+    """The fields of a dataclass that can be passed, each with what it may be, or "" if that is anything."""
+    return {declared.name: declared.rule.words for declared in _declared(kind)}
+
+
+def _refuse(name: str, value: Any, rule: Rule, label: str = "", *, secret: bool = False) -> NoReturn:
+    kind = type(value).__name__
+    known = None if secret else masked(value)
+    shown = f"this {kind}" if secret else f"{excerpt(known)} ({kind})"
+    error = ConfigError(f"{label}{': ' * bool(label)}{name} must be {rule.words}, not {shown}")
+    error.field, error.value, error.allowed = name, known, rule.words
+    raise error
+
+
+class _Declared(NamedTuple):
+    """A field, and what it must be. secret: whether its value must not be shown."""
+
+    name: str
+    default: Any
+    rule: Rule
+    secret: bool
 
 
 @functools.cache
-def _rules(kind: Any) -> Sequence[tuple[str, Any, Rule, bool]]:
-    """The name, default and rule of each field, and whether its value must not be shown."""
-    hints = get_type_hints(kind, include_extras=True)
+def _declared(kind: Any) -> Sequence[_Declared]:
+    """The fields of a dataclass that can be passed."""
     fields = [field for field in dataclasses.fields(kind) if field.init]
-    return [(field.name, field.default, _rule(hints[field.name]), not field.repr) for field in fields]
+    return [
+        _Declared(field.name, field.default, _rule_of(_owner(kind, field), field), not field.repr) for field in fields
+    ]
+
+
+def _owner(kind: type[Any], field: dataclasses.Field[Any]) -> type[Any]:
+    """The class that declares a field. One that a subclass inherits is the same object in both."""
+    return [base for base in kind.__mro__ if getattr(base, "__dataclass_fields__", {}).get(field.name) is field][-1]
+
+
+@functools.cache
+def _rule_of(owner: type[Any], field: dataclasses.Field[Any]) -> Rule:
+    is_ours = owner.__module__.partition(".")[0] == _PACKAGE
+    hint: Any = field.type
+    if isinstance(hint, str):
+        names = getattr(sys.modules.get(owner.__module__), "__dict__", {})
+        try:
+            hint = eval(hint, names, vars(owner))  # noqa: S307 - as typing.get_type_hints does for a whole class
+        except (NameError, AttributeError, TypeError, SyntaxError):
+            return ANYTHING  # its types are known to type checkers only, or inside a function
+    return _rule(hint) if is_ours or _is_explicit(hint) else ANYTHING
+
+
+def _is_explicit(hint: Any) -> bool:
+    if get_origin(hint) in (Union, types.UnionType):
+        return all(_is_explicit(option) for option in get_args(hint) if option is not type(None))
+    return hint is bool or get_origin(hint) in (Annotated, Literal)
+
+
+@functools.lru_cache(maxsize=256)
+def _rule_for(hint: Any) -> Rule:
+    return _rule(hint)
+
+
+_WORDS: Mapping[Any, str] = {
+    bool: "true or false",
+    str: "text",
+    Mapping: "a mapping",
+    dict: "a mapping",
+    Callable: "a function",
+}
+_PLURALS = {str: "texts", float: "numbers", int: "whole numbers"}
 
 
 def _rule(hint: Any, allowed: Range = Range()) -> Rule:
-    if get_origin(hint) is Annotated:
-        hint, extra = get_args(hint)
-        return extra if isinstance(extra, Rule) else _rule(hint, extra)
-    if get_origin(hint) in (Union, types.UnionType):
-        rules = [_rule(option, allowed) for option in get_args(hint) if option is not type(None)]
-        optional = type(None) in get_args(hint)
-        words = ["None"] * optional + [rule.words for rule in rules]
-        return Rule(
-            " or ".join(words), lambda value: (optional and value is None) or any(rule.holds(value) for rule in rules)
-        )
-    if get_origin(hint) is Literal:
-        return Rule(", ".join(get_args(hint)), lambda value: value in get_args(hint))
-    kind = cast("type[Any]", get_origin(hint) or hint)
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        hint, *rest = arguments
+        extra = next((each for each in rest if isinstance(each, Range | Rule)), ANYTHING)
+        return _rule(hint, extra) if isinstance(extra, Range) else _with_rule(hint, extra)
+    if origin in (Union, types.UnionType):
+        options = [option for option in arguments if option is not type(None)]
+        return _any_of([_rule(option, allowed) for option in options], optional=len(options) < len(arguments))
+    if origin is Literal:
+        return Rule(_either(list(map(repr, arguments))), lambda value: value in arguments)
+    kind = cast("type[Any]", origin or hint)
     if kind in (int, float):
-        words = "a whole number" if kind is int else "a number"
-        kinds = int if kind is int else (int, float)
-        return Rule(
-            f"{words}{allowed}", lambda value: isinstance(value, kinds) and is_number(value) and value in allowed
+        is_kind = is_whole if kind is int else is_number
+        words = "a whole number" if kind is int else "a number" if str(allowed) else "a finite number"
+        return Rule(f"{words}{allowed}", lambda value: is_kind(value) and value in allowed)
+    if kind in (tuple, list, Sequence):
+        return _list_rule(arguments if kind is tuple else (*arguments, ...), is_tuple=kind is not list)
+    if not _can_be_checked(kind):
+        return ANYTHING
+    article = "an" if kind.__name__[0] in "AEIOU" else "a"
+    return Rule(_WORDS.get(kind) or f"{article} {kind.__name__}", lambda value: isinstance(value, kind))
+
+
+def _with_rule(hint: Any, rule: Rule) -> Rule:
+    """The rule, or None where the annotation has it. Messages don't speak of None, which stands for leaving it out."""
+    return _any_of([rule], optional=True) if type(None) in get_args(hint) else rule
+
+
+def _any_of(rules: Sequence[Rule], *, optional: bool) -> Rule:
+    if any(rule is ANYTHING for rule in rules):
+        return ANYTHING
+    words = _either([rule.words for rule in rules])
+
+    def holds(value: Any) -> bool:
+        return (optional and value is None) or any(rule.holds(value) for rule in rules)
+
+    def read(value: Any) -> Any:
+        rule = None if optional and value is None else next(rule for rule in rules if rule.holds(value))
+        return value if rule is None or rule.read is None else rule.read(value)
+
+    return Rule(words, holds, read if any(rule.read is not None for rule in rules) else None)
+
+
+def _list_rule(arguments: Sequence[Any], *, is_tuple: bool) -> Rule:
+    """A list of any length, or of the length that a tuple has."""
+    kinds = [argument for argument in arguments if argument is not Ellipsis] or [Any]
+    length = len(kinds) if is_tuple and Ellipsis not in arguments else None
+    rules = list(map(_rule, kinds))
+    items = _plural(kinds[0]) if len(set(kinds)) == 1 else "items"
+
+    def paired(value: Sequence[Any]) -> Iterable[tuple[Rule, Any]]:
+        return zip(rules if length else itertools.repeat(rules[0]), value, strict=False)
+
+    def holds(value: Any) -> bool:
+        return (
+            is_sequence(value)
+            and length in (None, len(value))
+            and all(rule.holds(item) for rule, item in paired(value))
         )
-    words = {bool: "true or false", str: "text"}.get(kind, f"a {kind.__name__}")
-    return Rule(words, lambda value: isinstance(value, kind))
+
+    def read(value: Any) -> Any:
+        converted = (item if rule.read is None else rule.read(item) for rule, item in paired(value))
+        return tuple(converted) if is_tuple else list(converted)
+
+    return Rule(f"{length} {items}" if length else f"a list of {items}", holds, read)
+
+
+def _plural(hint: Any) -> str:
+    if get_origin(hint) in (tuple, list, Sequence):
+        return f"lists of {_plural(get_args(hint)[0])}"
+    return _PLURALS.get(hint, "items")
+
+
+def _can_be_checked(kind: Any) -> bool:
+    """Whether `isinstance` takes a type: not one of a protocol, nor what is no class, such as Any."""
+    try:
+        isinstance(None, kind)
+    except TypeError:
+        return False
+    return kind is not object and kind is not Any
+
+
+def _either(words: Sequence[str]) -> str:
+    """The words as alternatives: "None, text or true or false"."""
+    *rest, last = words
+    return f"{', '.join(rest)} or {last}" if rest else last

@@ -5,8 +5,9 @@ They are checked before any work, because a typing error in one of them would fi
 
 from __future__ import annotations
 
-from evalstone._core.display import excerpt
-from evalstone.errors import ConfigError
+from typing import Annotated, TypeAlias
+
+from evalstone._core.declarations import Range
 
 MOST_TRIALS = 10_000
 """The most answers per sample."""
@@ -23,9 +24,6 @@ MOST_QUEUED = 10_000_000
 MOST_SCALE = 1e100
 """The largest upper end of a range of scores: sums of squares of larger ones would overflow."""
 
-
-def whole(name: str, value: object, least: int, most: int) -> int:
-    """A whole number within limits. Raises ConfigError, with the name and the limits, for anything else."""
-    if isinstance(value, int) and not isinstance(value, bool) and least <= value <= most:
-        return value
-    raise ConfigError(f"{name} must be a whole number from {least} to {most}, not {excerpt(value)}")
+Trials: TypeAlias = Annotated[int, Range(1, MOST_TRIALS)]
+Concurrency: TypeAlias = Annotated[int, Range(1, MOST_CONCURRENCY)]
+Queue: TypeAlias = Annotated[int, Range(1, MOST_QUEUED)]

@@ -1,4 +1,4 @@
-"""Declarative validation of settings and stored values by the annotations of dataclasses."""
+"""Stored values, read by the annotations of dataclasses."""
 
 from __future__ import annotations
 
@@ -18,26 +18,6 @@ _EXACT = {str: "text", int: "a whole number", bool: "true or false"}
 """Types that a value must have exactly (no subtypes), with their names in messages."""
 _Reader: TypeAlias = Callable[[Any], Any]
 """Converts a stored value to the value of its field, or raises _Unexpected."""
-
-
-def check_fields(value: object) -> None:
-    """Check each field of a dataclass instance against its annotation, including constraints in `Annotated`.
-
-    Call it in `__post_init__`.
-
-    Raises:
-        ConfigError: a field has another type or is out of range.
-    """
-    from pydantic import ValidationError  # noqa: PLC0415 - it takes longer to import than evalstone itself
-
-    for name, adapter in _field_adapters(type(value)).items():
-        try:
-            adapter.validate_python(getattr(value, name))
-        except ValidationError as error:
-            first = error.errors(include_url=False, include_context=False)[0]
-            place, problem = ".".join(map(str, (name, *first["loc"]))), first["msg"].replace("Input should", "must")
-            problem = "is missing" if first["type"] == "missing" else f"{problem}, not {first['input']!r:.60}"
-            raise ConfigError(f"{place} {problem}") from None
 
 
 def check_time(name: str, value: object) -> None:
@@ -172,12 +152,3 @@ def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]
             error.path.append(key)
             raise
     return values
-
-
-@functools.cache
-def _field_adapters(kind: type[Any]) -> dict[str, Any]:
-    from pydantic import ConfigDict, TypeAdapter  # noqa: PLC0415
-
-    config = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
-    hints = get_type_hints(kind, include_extras=True)
-    return {name: cast("Any", TypeAdapter(hint, config=config)) for name, hint in hints.items()}

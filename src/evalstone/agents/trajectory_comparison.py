@@ -10,10 +10,11 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+from evalstone._core.declarations import Range, check_argument
 from evalstone.errors import OutcomeError
-from evalstone.types import ExpectedStep, Ordering, Trajectory, TrajectoryStep, check_limit
+from evalstone.types import ExpectedStep, Ordering, Trajectory, TrajectoryStep
 
 _ABSENT = object()
 _CALLS = ("tool_call", "mcp_tool_call")
@@ -219,7 +220,7 @@ def check_efficiency(
 
 def budget_kept(name: str, spent: float, limit: float) -> float:
     """1 within the limit, else max(0, 1 - excess / limit); 0 for any excess over a limit of 0."""
-    check_limit(name, limit)
+    check_argument(name, limit, Annotated[float | None, Range(0)])
     if spent <= limit:
         return 1.0
     return max(0.0, 1 - (spent - limit) / limit) if limit else 0.0
@@ -277,7 +278,7 @@ def tool_failures(actual: Trajectory, *, max_retries_per_tool: float = 2) -> Too
     Raises:
         ConfigError: max_retries_per_tool isn't a number of 0 or more.
     """
-    check_limit("max_retries_per_tool", max_retries_per_tool)
+    check_argument("max_retries_per_tool", max_retries_per_tool, Annotated[float | None, Range(0)])
     calls = [step for step in actual.steps if step.step_type in _CALLS]
     patterns: list[RetryPattern] = []
     start = 0

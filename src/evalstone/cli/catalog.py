@@ -70,19 +70,17 @@ def scorers(
 
 def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
     """A scorer as JSON data. What another scorer that it applies decides is null."""
-    from dataclasses import MISSING, fields
+    from dataclasses import MISSING
 
     from evalstone._core.json import to_jsonable
-    from evalstone.scorers.base import applies_another, described_parameters, summary
+    from evalstone.scorers.base import applies_another, parameters_of, summary
     from evalstone.scorers.definitions import Defined
 
-    described, is_open = described_parameters(kind), applies_another(kind)
+    is_open = applies_another(kind)
     parameters: dict[str, Any] = {}
-    for field in fields(kind):
-        if field.init:
-            default = field.default if field.default_factory is MISSING else field.default_factory()
-            value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
-            parameters[field.name] = {"description": described.get(field.name, ""), **value}
+    for name_of, default, allowed, description in parameters_of(kind):
+        value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
+        parameters[name_of] = {"description": description, "allowed": allowed, **value}
     return {
         "name": name,
         "summary": summary(kind),
@@ -113,17 +111,17 @@ def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
 
 
 def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
-    from dataclasses import MISSING, fields
+    from dataclasses import MISSING
 
     from rich.text import Text
 
-    from evalstone.scorers.base import applies_another, described_parameters, documentation
+    from evalstone.scorers.base import applies_another, documentation, parameters_of
     from evalstone.scorers.definitions import Defined
 
     screen = console()
     screen.print(documentation(kind))
-    parameters = [field for field in fields(kind) if field.init]
-    required = [f.name for f in parameters if f.default is MISSING and f.default_factory is MISSING]
+    parameters = parameters_of(kind)
+    required = [each.name for each in parameters if each.default is MISSING]
     form = f"{name}({', '.join(f'{p}=…' for p in required)})@{kind.version}" if required else kind().signature
     direction = "lower" if kind.lower_is_better else "higher"
     screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'set by its parameters'}")
@@ -136,11 +134,10 @@ def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
     if parameters:
         screen.print("\nParameters", style="bold")
         rows = table("", "")
-        for field in parameters:
-            default = field.default if field.default_factory is MISSING else field.default_factory()
+        for name_of, default, allowed, description in parameters:
             shown = "required" if default is MISSING else f"default {default!r}"
-            described = described_parameters(kind).get(field.name, "")
-            rows.add_row(f"  {field.name}", Text.assemble(described, " " * bool(described), (f"({shown})", "dim")))
+            notes = f"({'; '.join(filter(None, [allowed, shown]))})"
+            rows.add_row(f"  {name_of}", Text.assemble(description, " " * bool(description), (notes, "dim")))
         screen.print(rows)
     if issubclass(kind, Defined):
         shared = ", from the same judge calls" if kind.questions else ""
@@ -303,6 +300,12 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
                 screen.print(Text(f"{'  ' * (depth + 1)}{temperature}", style="dim"))
         elif depth:
             screen.print(name)
+    if settings := settings_of(judge):
+        screen.print("\nSettings", style="bold")
+        rows = table("", "", "")
+        for setting, value, allowed in settings:
+            rows.add_row(f"  {setting}", safe(value, 60), Text(allowed, style="dim"))
+        screen.print(rows)
     # The members' calibrations too: a composite judge should beat each of them.
     identities = {one.identity for _, one in members}
     if own := [one for one in known if one.judge in identities]:
@@ -310,6 +313,23 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
         screen.print(calibrations_table("calibrated here", own))
     if all(one.judge != judge.identity for one in own):
         screen.print("\nNot calibrated yet; see evalstone calibrate.", style="dim")
+
+
+def settings_of(judge: evalstone.Judge) -> list[tuple[str, str, str]]:
+    """The settings of a judge, each with its value and what it may be. Secrets, members and limits are left out."""
+    from dataclasses import fields, is_dataclass
+
+    from evalstone._core.declarations import allowed_values
+
+    if not is_dataclass(judge):
+        return []
+    allowed = allowed_values(type(judge))
+    values = [(field.name, getattr(judge, field.name)) for field in fields(judge) if field.init and field.repr]
+    return [
+        (name, "none" if value is None else str(value), allowed[name])
+        for name, value in values
+        if isinstance(value, str | int | float | None)
+    ]
 
 
 def _tree(judge: evalstone.Judge, depth: int = 0) -> Iterator[tuple[int, evalstone.Judge]]:

@@ -13,8 +13,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast, get_args, runtime_checkable
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
+from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
@@ -40,6 +41,7 @@ OnError: TypeAlias = Literal["raise", "keep"]
 Status: TypeAlias = Literal["passed", "failed", "undecided", "error"]
 
 CONCURRENCY = 8
+_JUDGE = Rule("a Judge or its name", lambda value: isinstance(value, Judge | str | Mapping))
 
 
 class UndecidedError(ReplyError):
@@ -191,27 +193,23 @@ class JudgeEvaluator:
     documents_are_reference: ClassVar[bool] = False
     """Whether the documents of a request without a reference are the ground truth, as in Spring AI Alibaba."""
 
-    judge: Judge | str | Mapping[str, Any] | None = None
+    judge: Annotated[Judge | str | Mapping[str, Any] | None, _JUDGE] = None
     _: KW_ONLY
-    threshold: float = 0.5
+    threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.5
     prompt: Prompt | str | None = None
     on_undecided: OnUndecided = "keep"
     when_empty: WhenEmpty = "undecided"
     on_error: OnError = "raise"
     ledger: str | Path | None = None
-    budget: float | None = None
+    budget: Annotated[float | None, Range(0)] = None
 
     def __init_subclass__(cls) -> None:
         cls.name = cls.scorer.name
 
     def __post_init__(self) -> None:
-        judge = cast(object, self.judge)
-        if not isinstance(judge, Judge | str | Mapping | None):
-            raise ConfigError(f"{self.name}: judge must be a Judge or its name, not {type(judge).__name__}: {judge!r}")
-        if judge is not None:
-            object.__setattr__(self, "judge", parse_judge(cast("Judge | str | Mapping[str, Any]", judge)))
-        if self.on_error not in get_args(OnError):
-            raise ConfigError(f"{self.name}: on_error must be 'raise' or 'keep', not {self.on_error!r}")
+        check_settings(self, self.name)
+        if self.judge is not None:
+            object.__setattr__(self, "judge", parse_judge(self.judge))
         if self.prompt is not None:
             plain = replace(self, judge=None, prompt=None).as_scorer()
             template = our_template(self.prompt, plain.questions)

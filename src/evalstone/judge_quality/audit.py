@@ -9,10 +9,8 @@ from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote, unquote
 
-from pydantic import Field
-
 from evalstone._core import sync
-from evalstone._core.validation import check_fields
+from evalstone._core.declarations import Range, check_settings
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, load
@@ -49,13 +47,13 @@ class AuditConfig:
     """Names of perturbations or of families of perturbations. Empty for all."""
     paraphrases: tuple[str, ...] = ()
     """Columns of the data with paraphrases of the output. Each column is a separate perturbation."""
-    samples: Annotated[int, Field(gt=0)] | None = None
+    samples: Annotated[int | None, Range(1)] = None
     """How many samples to draw at random. None uses all."""
-    threshold: Annotated[float, Field(gt=0)] | None = None
+    threshold: Annotated[float | None, Range(0, exclusive=True)] = None
     """The lowest score that counts as yes. By default, the threshold of a calibration, or else the scorer's own."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_settings(self)
 
 
 async def aaudit(

@@ -10,12 +10,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from pydantic import Field
-
 from evalstone._core import sync
+from evalstone._core.declarations import ANYTHING, Range, check_settings
 from evalstone._core.json import content_hash
+from evalstone._core.sizes import Concurrency
 from evalstone._core.terms import term
-from evalstone._core.validation import check_fields
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
@@ -43,13 +42,13 @@ class JudgeOptions:
         ConfigError: a value has another type or is out of range.
     """
 
-    concurrency: Annotated[int, Field(gt=0)] = 32
+    concurrency: Concurrency = 32
     """The maximum number of concurrent judge calls."""
     use_cache: bool = True
     """Whether to use cached answers from the ledger."""
-    budget: Annotated[float, Field(ge=0)] | None = None
+    budget: Annotated[float | None, Range(0)] = None
     """Cap on the cost, in US dollars."""
-    mapping: ColumnMapping | None = None
+    mapping: Annotated[ColumnMapping | None, ANYTHING] = None
     """Sample field to column."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
@@ -59,7 +58,7 @@ class JudgeOptions:
     """A signal that stops the run."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_settings(self)
 
     def plan(self, kind: RunKind, dataset: Dataset, scorers: Sequence[Scorer], judge: Any) -> Plan:
         """The plan of a run of these scorers on these samples."""
@@ -96,7 +95,7 @@ class LabelConfig:
     """Labels that mean yes, if they aren't known words. Every other label then means no."""
     label_range: tuple[float, float] | None = None
     """The lowest and highest number that annotators could give."""
-    label_threshold: Annotated[float, Field(gt=0)] | None = None
+    label_threshold: Annotated[float | None, Range(0, exclusive=True)] = None
     """Labels of at least this value count as yes, on the scorer's scale. By default, half the scale."""
     objective: str = "balanced_accuracy"
     """The metric that the fitted threshold maximizes."""
@@ -104,7 +103,7 @@ class LabelConfig:
     """The mapping to probabilities: "platt", "isotonic", or "auto" for the one that is better on held-out samples."""
 
     def __post_init__(self) -> None:
-        check_fields(self)
+        check_settings(self)
 
 
 async def acalibrate(

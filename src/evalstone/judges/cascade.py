@@ -19,7 +19,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
-from evalstone._core.declarations import Range, check_settings, is_number
+from evalstone._core.declarations import Range, check_settings
+from evalstone._core.guards import is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge, require_judge

@@ -11,10 +11,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
 import sqlalchemy as sa
 
+from evalstone._core.declarations import Range, check_argument
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
@@ -95,14 +96,10 @@ def list_scores(
             `before` isn't a cursor.
         LedgerError: The ledger can't be read.
     """
-    if source is not None and source not in get_args(Source):
-        raise ConfigError(
-            f"source must be {', '.join(get_args(Source)[:-1])} or {get_args(Source)[-1]}, not {source!r}"
-        )
+    check_argument("source", source, Source | None)
     check_time("since", since)
     check_time("until", until)
-    if limit < 1:
-        raise ConfigError(f"limit must be 1 or more, not {limit}")
+    check_argument("limit", limit, Annotated[int, Range(1)])
     limit = min(limit, sys.maxsize)
     at = _Cursor.read(before)
     with Ledger(existing(ledger)) as opened:

@@ -7,8 +7,9 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
+from evalstone._core.declarations import Range, check_argument
 from evalstone._core.display import excerpt
 from evalstone.errors import ConfigError, described
 from evalstone.live.frames import READ_FAILED, Content
@@ -102,8 +103,7 @@ class Middleware:
             raise ConfigError("read must be a function of a request and a response")
         if isinstance(cast(object, paths), str):
             raise ConfigError(f"paths must be a list of paths, not {excerpt(paths)}")
-        if isinstance(body_limit, bool) or not isinstance(cast(object, body_limit), int) or body_limit < 1:
-            raise ConfigError(f"body_limit must be a number of bytes, 1 or more, not {body_limit!r}")
+        check_argument("body_limit", body_limit, Annotated[int, Range(1)])
         paths = None if paths is None else tuple(paths)
         self._live, self._app, self._read, self._entity, self._limit = live, app, read, entity, body_limit
         self._paths = None if paths is None else frozenset(path for path in paths if not path.endswith("*"))

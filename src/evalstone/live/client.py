@@ -7,17 +7,18 @@ import atexit
 import contextlib
 import functools
 import hashlib
-import math
 import random
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from evalstone._core import sync, terms
+from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, excerpt
-from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
+from evalstone._core.guards import is_number
+from evalstone._core.sizes import Concurrency, Queue
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
@@ -41,6 +42,11 @@ SHUTDOWN = 5.0
 _LOOK_AGAIN = 0.02
 """Seconds between two looks at whether a full queue has room."""
 _BITS = 48
+_NAME = Rule(
+    f"a text of 1 to {LONGEST_NAME} characters",
+    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= LONGEST_NAME,
+)
+_RATE = Rule("a number from 0 to 1, or one for each scorer", lambda value: is_number(value) and value in Range(0, 1))
 _SOURCES = ("live", "trace")
 
 
@@ -143,16 +149,13 @@ class Live:
         plan.check_repeats()
         if daily_budget is not None:
             Budget(daily_budget, *plan.asked_judges)
-        whole("queue", queue, 1, MOST_QUEUED)
-        whole("concurrency", concurrency, 1, MOST_CONCURRENCY)
-        if not isinstance(cast(object, name), str) or not name.strip() or len(name) > LONGEST_NAME:
-            raise ConfigError(f"name must be a text of 1 to {LONGEST_NAME} characters, not {excerpt(name)}")
-        if priority not in get_args(Priority):
-            raise ConfigError(f"priority must be low or idle, not {excerpt(priority)}")
+        check_argument("queue", queue, Queue)
+        check_argument("concurrency", concurrency, Concurrency)
+        check_argument("name", name, Annotated[str, _NAME])
+        check_argument("priority", priority, Priority)
         if priority == "idle" and not process:
             raise ConfigError('priority="idle" is of a worker process, and process=False has none')
-        if filter is not None and not callable(filter):
-            raise ConfigError(f"filter must be a function, not {excerpt(filter)}")
+        check_argument("filter", filter, Callable[[Submission], object] | None)
         self.name = name
         rates = _rates(plan.scorers, sampling)
         self._rates = tuple(rates.values())
@@ -510,8 +513,7 @@ def _rates(scorers: tuple[Scorer, ...], sampling: float | Mapping[str, float]) -
     else:
         found = dict.fromkeys(scorers, sampling)
     for rate in found.values():
-        if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= 1 or math.isnan(rate):
-            raise ConfigError(f"sampling must be a number from 0 to 1, or one for each scorer, not {excerpt(rate)}")
+        check_argument("sampling", rate, Annotated[float, _RATE])
     rates = cast("dict[Scorer, float]", found)
     return dict(sorted(rates.items(), key=lambda item: -item[1]))
 

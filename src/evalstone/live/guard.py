@@ -12,9 +12,10 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, ParamSpec, TypeAlias, TypeVar, cast, get_args
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import Range, check_argument
 from evalstone._core.display import joined, safe, sentence
 from evalstone._core.redaction import masked
 from evalstone.agents.reasoning import has_reasoning
@@ -32,7 +33,6 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.scorers.base import require_number
 from evalstone.targets.base import Answer
 from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, Score, Skipped, reaches
 
@@ -347,9 +347,8 @@ def guard(
         ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or reached by every
             score; and a remote judge without a timeout.
     """
-    for name, value, allowed in (("mode", mode, get_args(Mode)), ("on_undefined", on_undefined, get_args(OnUndefined))):
-        if value not in allowed:
-            raise ConfigError(f"{name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
+    check_argument("mode", mode, Mode)
+    check_argument("on_undefined", on_undefined, OnUndefined)
     if on_verdict is not None and (not callable(on_verdict) or sync.is_async(on_verdict)):
         raise ConfigError("on_verdict must be a plain function of a verdict")
     thresholds = _thresholds(scorers, below)
@@ -359,7 +358,7 @@ def guard(
     if len({scorer.signature for scorer in specs}) < len(specs):
         raise ConfigError("the guard names a scorer twice")
     for scorer, threshold in thresholds:
-        require_number(_Threshold(scorer.name, threshold), "threshold", high=scorer.scale)
+        check_argument("threshold", threshold, Annotated[float, Range(0, scorer.scale)], scorer.name)
         if threshold == (scorer.scale if scorer.lower_is_better else 0):
             raise ConfigError(f"{scorer.name}: every score reaches a threshold of {threshold:g}")
     parsed = parse_judge(judge)
@@ -378,7 +377,7 @@ def guard(
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for guards without it
 
         answer_to(VerifyClaims(("Rain fell.",), ("Rain fell.",)))  # its model is loaded now, not within a timeout
-    require_number(_Threshold("guard", timeout=timeout), "timeout", high=threading.TIMEOUT_MAX, exclude_low=True)
+    check_argument("timeout", timeout, Annotated[float, Range(0, threading.TIMEOUT_MAX, exclusive=True)], "guard")
     return Guard(
         thresholds=thresholds,
         judge=parsed,
@@ -423,15 +422,6 @@ class _Work:
     def left(self) -> float:
         """The seconds until the guard must decide."""
         return max(0.0, self._deadline - time.monotonic())
-
-
-@dataclass(frozen=True)
-class _Threshold:
-    """A threshold, for `require_number` to check."""
-
-    name: str
-    threshold: float = 0.0
-    timeout: float = 1.0
 
 
 def _failed(scorer: Scorer, sample: Sample | None, error: str) -> Record:

@@ -10,14 +10,15 @@ import importlib
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
 
-from evalstone._core.declarations import Range, Rule, check_settings, is_number
+from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.environment import expanded, expanded_url
+from evalstone._core.guards import is_list, is_mapping, is_number
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, register
 from evalstone.errors import ConfigError
@@ -32,17 +33,13 @@ P = TypeVar("P", bound=Provider)
 
 
 def _are_prices(value: Any) -> bool:
-    return value is None or (
-        isinstance(value, list | tuple)
-        and len(cast("Sequence[Any]", value)) == 2
-        and all(is_number(price) and price >= 0 for price in cast("Sequence[Any]", value))
-    )
+    return is_list(value) and len(value) == 2 and all(is_number(price) and price >= 0 for price in value)
 
 
 def _are_headers(value: Any) -> bool:
-    return isinstance(value, Mapping) and all(
+    return is_mapping(value) and all(
         isinstance(name, str) and isinstance(text, str) and _HEADER_NAME.fullmatch(name) and not _CONTROL.search(text)
-        for name, text in cast("Mapping[Any, Any]", value).items()
+        for name, text in value.items()
     )
 
 
@@ -51,7 +48,7 @@ _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 _KEY = re.compile("[!-~]*")
 
 
-PRICES = Rule("None or two numbers of 0 or more, dollars per million input and output tokens", _are_prices)
+PRICES = Rule("two numbers of 0 or more, dollars per million input and output tokens", _are_prices, tuple)
 HEADERS = Rule("a mapping of names to text without line breaks or other control characters", _are_headers)
 
 
@@ -106,9 +103,6 @@ class Model(ABC, Generic[P]):
         routes = sorted((name.lower(), text) for name, text in self.sent_headers.items() if not is_credential(name))
         if routes:
             object.__setattr__(self, "routing", content_hash(routes))
-        if self.prices is not None:
-            # A configuration file has a list, which can't be hashed.
-            object.__setattr__(self, "prices", tuple(self.prices))
 
     def register_secrets(self) -> None:
         """Register the secrets, so that they are never printed or stored. The environment may have changed."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.declarations import is_number
+from evalstone._core.guards import is_number
 from evalstone._core.parsing import MAX_REPLY, bare
 from evalstone._core.text import fewest_tokens
 from evalstone.errors import PromptTooLong

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
-from evalstone._core.declarations import is_number
 from evalstone._core.files import CONTAINER, unchanged
+from evalstone._core.guards import is_number
 from evalstone.errors import JudgeRefused, ProviderError
 
 if TYPE_CHECKING:

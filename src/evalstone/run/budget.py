@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
+from evalstone._core.declarations import Rule, check_argument
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
@@ -17,6 +18,10 @@ from evalstone.types import Usage, total_cost
 
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply this many times as long as the example."""
+_DOLLARS = Rule(
+    "0 or more US dollars",
+    lambda value: isinstance(value, int | float) and not isinstance(value, bool) and value >= 0,
+)
 
 
 class StopSignal:
@@ -63,8 +68,7 @@ class Budget:
     """
 
     def __init__(self, limit: float, *judges: Judge, name: str = "the budget") -> None:
-        if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 0:  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"the budget must be 0 or more US dollars, not {limit!r}")
+        check_argument("the budget", limit, Annotated[float, _DOLLARS])
         self.limit = limit
         self._name = name
         self.spent = 0.0

@@ -8,9 +8,10 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalstone._core.declarations import check_settings
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.json import content_hash
-from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS, whole
+from evalstone._core.sizes import MOST_OUTCOMES, Trials
 from evalstone._core.terms import term
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
@@ -56,7 +57,7 @@ class Plan:
     kind: RunKind = "evaluation"
     target: Target | None = None
     """The system under test, which answers each sample before it is scored."""
-    trials: int = 1
+    trials: Trials = 1
     """The number of answers per sample."""
     user: User | None = None
     """The user that talks to the target if a sample has no turns."""
@@ -64,7 +65,7 @@ class Plan:
     """Whether reasoning in front of an output is scored as a part of it."""
 
     def __post_init__(self) -> None:
-        whole("trials", self.trials, 1, MOST_TRIALS)
+        check_settings(self)
         if self.trials > 1 and self.target is None:
             raise ConfigError(
                 f"{term('trials')} needs a target, which answers several times; name one: {term('target', ...)}"

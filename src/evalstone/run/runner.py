@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core import sync
+from evalstone._core.declarations import check_argument
 from evalstone._core.files import spare_files
 from evalstone._core.observe import observer
-from evalstone._core.sizes import MOST_CONCURRENCY, whole
+from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.errors import (
     AnswerPending,
@@ -125,7 +126,7 @@ def slots(plan: Plan, concurrency: int) -> int:
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:
     """Raise ConfigError for an argument of the wrong type or out of range."""
-    whole("concurrency", concurrency, 1, MOST_CONCURRENCY)
+    check_argument("concurrency", concurrency, Concurrency)
     if ledger is not None and not isinstance(ledger, str | Path):
         raise ConfigError(f"a ledger is a path, a URL or None, not {type(ledger).__name__}: {ledger!r}")
     if not isinstance(batch, bool | BatchOptions):

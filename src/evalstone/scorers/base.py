@@ -8,21 +8,22 @@ import inspect
 import itertools
 import json
 import re
-import sys
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import TEXTS, Range, Rule, allowed_values, check_argument, check_settings
 from evalstone._core.display import joined
+from evalstone._core.guards import is_sequence
 from evalstone._core.json import brief as json_brief
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
 from evalstone.agents import messages
-from evalstone.agents.sides import SEPARATOR, TEXTS, Text, side
+from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
@@ -35,6 +36,28 @@ if TYPE_CHECKING:
 SIDES = ("input", "output")
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
+
+
+def _parse_judge(value: Any) -> Any:
+    from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
+
+    return None if value is None else parse_judge(value)
+
+
+def _are_questions(value: object) -> bool:
+    return is_sequence(value) and all(isinstance(kind, type) and issubclass(kind, Question) for kind in value)
+
+
+def _complete_questions(value: Sequence[type[Question[Any]]]) -> tuple[type[Question[Any]], ...]:
+    for kind in value:
+        require_complete(kind)
+    return tuple(value)
+
+
+JUDGE = Rule("a judge: a name, a table or a Judge", lambda _: True, _parse_judge)
+PASSAGES = Rule("a list of passages", lambda _: True, passages)
+FUNCTION_OF_SAMPLE = Rule("a function of a sample", callable)
+QUESTIONS = Rule("a tuple of kinds of question, such as (ListClaims,)", _are_questions, _complete_questions)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,9 +103,9 @@ class Scorer(ABC):
     _fields: ClassVar[tuple[str, ...]] = ()
     _takes_ask: ClassVar[bool] = False
 
-    scale: float = 1.0
+    scale: Annotated[float, Range(0, MOST_SCALE, exclusive=True)] = 1.0
     explain: bool = False
-    judge: Any = None
+    judge: Annotated[Any, JUDGE] = None
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse an unknown parameter with the command line's message, which suggests the nearest name."""
@@ -98,6 +121,8 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if isinstance(paths := cls.__dict__.get("case_metadata", ()), list | str):
+            check_argument("case_metadata", paths, Annotated[Sequence[str], TEXTS], cls.__name__)
         if "questions" in cls.__dict__:
             require_questions(cls.__name__, cls.__dict__["questions"])
         if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
@@ -131,18 +156,8 @@ class Scorer(ABC):
         if not hasattr(self, "name"):
             kind = type(self).__name__
             raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
-        require_number(self, "scale", exclude_low=True)
-        if self.scale > MOST_SCALE:
-            raise ConfigError(f"{self.name}: scale must be {MOST_SCALE:g} at most, not {self.scale:g}")
-        require_texts(self, "case_metadata")
         self._read_tables()
-        if self.judge is not None:
-            from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most scorers name no judge
-
-            object.__setattr__(self, "judge", parse_judge(self.judge))
-        for field in fields(self):
-            if isinstance(field.default, bool) and not isinstance(value := getattr(self, field.name), bool):
-                raise ConfigError(f"{self.name}: {field.name} must be True or False, not {value!r}")
+        check_settings(self, self.name)
 
     def _read_tables(self) -> None:
         """Convert a table to the dataclass of the parameter that it was passed for."""
@@ -352,8 +367,32 @@ def documentation(kind: type[Scorer]) -> str:
     return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()
 
 
-def described_parameters(kind: type[Scorer]) -> dict[str, str]:
-    """The descriptions of a scorer's parameters, from its docstring and those of its bases."""
+class Parameter(NamedTuple):
+    """A parameter of a scorer. default: `dataclasses.MISSING` if it is required. allowed: what it may be, in words;
+    empty if that is anything."""
+
+    name: str
+    default: Any
+    allowed: str
+    description: str
+
+
+def parameters_of(kind: type[Scorer]) -> list[Parameter]:
+    """The parameters of a scorer: what its fields declare, and what its docstring says about them."""
+    allowed, described = allowed_values(kind), _described_parameters(kind)
+    return [
+        Parameter(
+            field.name,
+            field.default if field.default_factory is MISSING else field.default_factory(),
+            allowed[field.name],
+            described.get(field.name, ""),
+        )
+        for field in fields(kind)
+        if field.init
+    ]
+
+
+def _described_parameters(kind: type[Scorer]) -> dict[str, str]:
     described: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
@@ -406,14 +445,10 @@ class ContextScorer(Scorer):
 
     extractors: ClassVar[Mapping[str, str]] = {"context": "context_from"}
 
-    context: Sequence[str] | None = None
-    context_from: Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "context", passages(self.context))
-        if self.context_from is not None and not callable(self.context_from):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"{self.name}: context_from must be a function of a sample, not {self.context_from!r}")
+    context: Annotated[Sequence[str] | None, PASSAGES] = None
+    context_from: Annotated[Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None, FUNCTION_OF_SAMPLE] = (
+        None
+    )
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)
@@ -439,10 +474,6 @@ class TextSource(Scorer):
     """
 
     text: Text = "last"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "text", TEXTS)
 
     @property
     def separator(self) -> str:
@@ -493,38 +524,9 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
             raise ConfigError(f"{label}: {message}")
 
 
-def require_number(
-    owner: Any, *names: str, low: float = 0.0, high: float = sys.float_info.max, exclude_low: bool = False
-) -> None:
-    """Raise ConfigError if a field of a scorer, or of a dataclass in it, is not a number from low to high."""
-    for name in names:
-        value = getattr(owner, name)
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not low <= value <= high or (exclude_low and value == low):
-            if high == sys.float_info.max:
-                allowed = f"above {low:g}" if exclude_low else f"of at least {low:g}"
-            else:
-                allowed = f"in {'(' if exclude_low else '['}{low:g}, {high:g}]"
-            label = getattr(owner, "name", type(owner).__name__)
-            raise ConfigError(f"{label}: {name} must be a number {allowed}, not {shortened(repr(value), 40)}")
-
-
-def require_whole(scorer: Scorer, name: str, low: int = 0, high: int | None = None) -> None:
-    """Raise ConfigError if a field is not a whole number from low to high."""
-    value: object = getattr(scorer, name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < low or (high is not None and value > high):
-        allowed = f"of at least {low}" if high is None else f"from {low} to {high}"
-        raise ConfigError(f"{scorer.name}: {name} must be a whole number {allowed}, not {shortened(repr(value), 60)}")
-
-
 def require_questions(name: str, questions: object) -> None:
-    """Raise ConfigError if a scorer's questions are not a tuple of kinds of question."""
-    kinds = cast("tuple[object, ...]", questions) if isinstance(questions, tuple) else (None,)
-    if not all(isinstance(kind, type) and issubclass(kind, Question) for kind in kinds):
-        shown = shortened(repr(cast(object, questions)), 60)
-        raise ConfigError(f"{name}: questions must be a tuple of kinds of question, such as (ListClaims,), not {shown}")
-    for kind in cast("tuple[type[Question[Any]], ...]", kinds):
-        require_complete(kind)
+    """Raise ConfigError if a scorer's questions are not a tuple of kinds of question that can be asked."""
+    check_argument("questions", questions, Annotated[Any, QUESTIONS], name)
 
 
 def require_complete(kind: type[Question[Any]]) -> None:
@@ -542,32 +544,6 @@ def require_complete(kind: type[Question[Any]]) -> None:
         raise ConfigError(
             f"the question {kind.__name__}: prompt must be a Prompt(instructions=…, template=…), not text"
         )
-
-
-def require_text(scorer: Scorer, name: str, *, blank: bool = True) -> None:
-    """Raise ConfigError if a field is not text, or is blank and may not be."""
-    value: object = getattr(scorer, name)
-    if not isinstance(value, str) or (not blank and is_blank(value)):
-        allowed = "text" if blank else "text that is not blank"
-        raise ConfigError(f"{scorer.name}: {name} must be {allowed}, not {shortened(repr(value), 60)}")
-
-
-def require_texts(scorer: Scorer, name: str) -> None:
-    """Convert a field to a tuple. Raise ConfigError if it is not a list of texts that are not blank."""
-    value = cast(object, getattr(scorer, name))
-    is_list = isinstance(value, Sequence) and not isinstance(value, str | bytes)
-    texts = tuple(cast("Sequence[object]", value)) if is_list else (None,)
-    if not all(isinstance(text, str) and not is_blank(text) for text in texts):
-        shown = shortened(repr(cast(object, value)), 60)
-        raise ConfigError(f"{scorer.name}: {name} must be a list of texts that are not blank, not {shown}")
-    object.__setattr__(scorer, name, texts)
-
-
-def require_choice(scorer: Scorer, name: str, allowed: Sequence[object]) -> None:
-    """Raise ConfigError if a field's value is not one of the allowed values."""
-    value = cast(object, getattr(scorer, name))
-    if value not in allowed:
-        raise ConfigError(f"{scorer.name}: {name} must be {' or '.join(map(repr, allowed))}, not {value!r}")
 
 
 def as_text(value: object) -> str:

@@ -5,14 +5,16 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import Rule
 from evalstone.agents.sides import run_request, run_side
 from evalstone.errors import ConfigError, unknown
 from evalstone.scorers.base import Scorer, TextSource
 from evalstone.types import Message, Sample, Score, Skipped
 
 OURS = "evalstone"
+_NAME = Rule("the name of a definition", lambda value: isinstance(value, str))
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Defined(Scorer, ABC):
     definitions: ClassVar[Mapping[str, Definition]] = {}
     """The definitions by the name of the system that uses them."""
 
-    definition: str = OURS
+    definition: Annotated[str, _NAME] = OURS
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -3,14 +3,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
+from evalstone._core.declarations import TEXT
 from evalstone._core.reasoning import begins_with_reasoning, split_reasoning
 from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.preference import ComparePair, Position, Preference
-from evalstone.scorers.base import TextSource, require_text
+from evalstone.scorers.base import TextSource
 from evalstone.types import Score, Skipped
 
 Preferred: TypeAlias = Literal["output", "other", "tie"]
@@ -74,13 +75,11 @@ class Pairwise(TextSource):
         "the answers apart."
     )
 
-    compare_to: str = "reference"
+    compare_to: Annotated[str, TEXT] = "reference"
     criterion: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_text(self, "compare_to", blank=False)
-        require_text(self, "criterion")
         in_metadata = self.compare_to != "reference"
         object.__setattr__(self, "required_fields", ("input", "output", "metadata" if in_metadata else "reference"))
         object.__setattr__(self, "case_metadata", (self.compare_to,) if in_metadata else ())

@@ -11,12 +11,13 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import joined
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError
-from evalstone.scorers.base import require_choice, require_number, require_whole, shortened
+from evalstone.scorers.base import shortened
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 
@@ -135,11 +136,7 @@ class RetrievalScorer(CodeScorer, ABC):
     required_fields = ("metadata",)
     case_metadata = ("relevant",)
 
-    min_grade: float = 0.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number(self, "min_grade")
+    min_grade: Annotated[float, Range(0)] = 0.0
 
     @abstractmethod
     def measure(self, ranking: Ranking) -> float:
@@ -175,12 +172,10 @@ class CutRetrievalScorer(RetrievalScorer, ABC):
         k: How many ranks count; None counts all.
     """
 
-    k: int | None = 10
+    k: Annotated[int | None, Range(1)] = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.k is not None:
-            require_whole(self, "k", low=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -276,10 +271,6 @@ class NdcgAtK(CutRetrievalScorer):
 
     gain: Gain = "linear"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "gain", ("linear", "exponential"))
-
     def measure(self, ranking: Ranking) -> float:
         best = self._dcg(ranking.grades, ranking.grades[0])
         return self._dcg(ranking.gains, ranking.grades[0]) / best
@@ -314,7 +305,7 @@ class Mrr(CutRetrievalScorer):
     )
     advice = "It considers only the first relevant document; see recall_at_k for the others."
 
-    k: int | None = None
+    k: Annotated[int | None, Range(1)] = None
 
     def measure(self, ranking: Ranking) -> float:
         hits = ranking.hits[: self.k]
@@ -342,7 +333,7 @@ class Map(CutRetrievalScorer):
     )
     advice = RERANK_OR_RETRIEVE
 
-    k: int | None = None
+    k: Annotated[int | None, Range(1)] = None
 
     def measure(self, ranking: Ranking) -> float:
         ranks = [rank for rank, hit in enumerate(ranking.hits[: self.k], start=1) if hit]

@@ -9,15 +9,17 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from types import CoroutineType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
 
+from evalstone._core.declarations import TEXT, Range, Rule, check_settings
 from evalstone._core.display import count, joined
+from evalstone._core.guards import is_whole
 from evalstone._core.prompts import Prompt
 from evalstone.agents.turns import step_samples, turns_of
 from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.limits import ContextLimits
-from evalstone.scorers.base import Scorer, listed, require_text, require_whole
+from evalstone.scorers.base import Scorer, listed
 from evalstone.types import Sample, Score, Skipped
 
 if TYPE_CHECKING:
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 MOST_TIMES = 1000
 SHOWN = 10
+_SCORER = Rule("a scorer: a name, a table, a Scorer or a function", lambda _: True)
+_TURN = Rule("a whole number: 1 for the first turn, -1 for the last", lambda value: is_whole(value) and value != 0)
 _PLAIN = re.compile(r"[\w.:/-]+(?: [\w.:/-]+)*")
 
 Part: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
@@ -49,7 +53,7 @@ class Wrapper(Scorer, ABC):
     lacks: ClassVar[tuple[str, ...]] = ()
     """The sample fields that no part has."""
 
-    scorer: Any
+    scorer: Annotated[Any, _SCORER]
     _: KW_ONLY
     scale: float = field(default=1.0, init=False)
     explain: bool = field(default=False, init=False)
@@ -58,6 +62,7 @@ class Wrapper(Scorer, ABC):
     def __post_init__(self) -> None:
         from evalstone.scorers.registry import parse_scorer  # noqa: PLC0415 - the registry imports this module
 
+        check_settings(self, self.name)  # before they become a part of the name
         try:
             inner = parse_scorer(self.scorer)
         except ConfigError as error:
@@ -75,9 +80,8 @@ class Wrapper(Scorer, ABC):
         object.__setattr__(self, "name", f"{inner.name} {self.suffix}")
         super().__post_init__()
 
-    @abstractmethod
     def check(self) -> None:
-        """Raise ConfigError for a wrong parameter."""
+        """Raise ConfigError for a scorer that this one can't be applied to."""
 
     @property
     @abstractmethod
@@ -222,12 +226,7 @@ class PerTurn(Wrapper):
     lacks = ("turns",)
     required_fields = ("turns",)
 
-    turn: int | None = None
-
-    def check(self) -> None:
-        if self.turn is not None and (type(self.turn) is not int or self.turn == 0):
-            expected = "a whole number: 1 for the first turn, -1 for the last"
-            raise ConfigError(f"{self.name}: turn must be {expected}, not {self.turn!r}")
+    turn: Annotated[int | None, _TURN] = None
 
     @property
     def suffix(self) -> str:
@@ -273,11 +272,7 @@ class PerStep(Wrapper):
     lacks = ("turns", "messages", "trajectory", "reference", "expected_trajectory")
     required_fields = ("trajectory",)
 
-    step: str | None = None
-
-    def check(self) -> None:
-        if self.step is not None:
-            require_text(self, "step", blank=False)
+    step: Annotated[str | None, TEXT] = None
 
     @property
     def suffix(self) -> str:
@@ -317,10 +312,9 @@ class Repeated(Wrapper):
     name = "repeated"
     part = "judgment"
 
-    times: int = 3
+    times: Annotated[int, Range(2, MOST_TIMES)] = 3
 
     def check(self) -> None:
-        require_whole(self, "times", 2, MOST_TIMES)
         if not self.scorer.may_ask:
             raise ConfigError(f"{self.name}: {self.scorer.name} doesn't ask a judge, so its score can't vary")
 

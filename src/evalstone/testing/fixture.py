@@ -18,6 +18,7 @@ from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, cast, 
 import pytest
 
 from evalstone._core import sync
+from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
 from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
@@ -275,8 +276,7 @@ class Evalstone:
             ConfigError: Those of `evalstone.gate`.
         """
         __tracebackhide__ = True
-        if inconclusive not in INCONCLUSIVE:
-            raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {inconclusive!r}")
+        check_argument("inconclusive", inconclusive, Inconclusive)
         try:
             result = gate(
                 run,

@@ -8,13 +8,15 @@ import inspect
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn, TypeVar
 
 import pytest
 
 from evalstone._core import terms
+from evalstone._core.declarations import ANYTHING, Rule, check_settings
 from evalstone._core.display import joined
-from evalstone._core.sizes import MOST_TRIALS, whole
+from evalstone._core.guards import is_mapping
+from evalstone._core.sizes import Trials
 from evalstone._core.terms import front_end
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
@@ -29,12 +31,15 @@ from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.gates import check_alpha
 from evalstone.targets import parse_target, parse_user
 from evalstone.targets.base import PARAMETERS, parameter_values
-from evalstone.testing.fixture import INCONCLUSIVE, Inconclusive, check_thresholds
+from evalstone.testing.fixture import Inconclusive, check_thresholds
 from evalstone.testing.names import LONGEST_ID, MARK, PARAMETER
 from evalstone.types import Sample
 
 V = TypeVar("V")
 REQUIRED: Any = object()
+
+
+_THRESHOLDS = Rule("a table from scorer to threshold", is_mapping)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,11 +50,13 @@ class Mark:
     """Samples, as for `evaluate`; a relative path is relative to the test file."""
     scorers: Any = ()
     """The scorers, as for `evaluate`; by default those with a threshold."""
-    fail_under: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
+    fail_under: Annotated[Mapping[str, float], _THRESHOLDS] = dataclasses.field(default_factory=dict[str, float])
     """Scorer to minimum mean; with `each`, to minimum score. For scorers where higher is better."""
-    fail_over: Mapping[str, float] = dataclasses.field(default_factory=dict[str, float])
+    fail_over: Annotated[Mapping[str, float], _THRESHOLDS] = dataclasses.field(default_factory=dict[str, float])
     """Scorer to maximum mean; with `each`, to maximum score. For scorers where lower is better."""
-    pass_rate: Mapping[str, tuple[float, float]] = dataclasses.field(default_factory=dict[str, "tuple[float, float]"])
+    pass_rate: Annotated[Mapping[str, tuple[float, float]], _THRESHOLDS] = dataclasses.field(
+        default_factory=dict[str, "tuple[float, float]"]
+    )
     """Scorer to (score, share): at least this share of the samples must reach the score."""
     require: Any = ()
     """Scorers for which every sample must have the best score."""
@@ -57,13 +64,13 @@ class Mark:
     """Whether to make one test per sample, instead of one statistical test of all."""
     target: TargetSpec | None = None
     """The system that answers the samples, if the test itself doesn't."""
-    trials: int | None = None
+    trials: Trials | None = None
     """How often each sample is answered."""
     judge: JudgeSpec | None = None
     """The judge of this test, instead of `evalstone_judge`."""
     user: UserSpec | None = None
     """The simulated user, as for `evaluate`."""
-    mapping: ColumnMapping | None = None
+    mapping: Annotated[ColumnMapping | None, ANYTHING] = None
     """Sample field to column name."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
@@ -236,19 +243,10 @@ def _mark(mark: pytest.Mark) -> Mark:
     arguments = Mark(**mark.kwargs)
     if arguments.dataset is REQUIRED:
         raise ConfigError('dataset is missing: evalstone(dataset="cases.jsonl", …)')
-    for name in ("fail_under", "fail_over", "pass_rate"):
-        if not isinstance(getattr(arguments, name), Mapping):
-            raise ConfigError(f"{name} must be a table from scorer to threshold, not {getattr(arguments, name)!r:.80}")
-    for name in ("each", "keep_reasoning"):
-        if not isinstance(getattr(arguments, name), bool):
-            raise ConfigError(f"{name} must be True or False, not {getattr(arguments, name)!r:.80}")
-    if arguments.inconclusive not in INCONCLUSIVE:
-        raise ConfigError(f"inconclusive must be one of {', '.join(INCONCLUSIVE)}, not {arguments.inconclusive!r:.80}")
+    check_settings(arguments)
     check_missing(arguments.missing)
     if arguments.alpha is not None:
         check_alpha("alpha", arguments.alpha)
-    if arguments.trials is not None:
-        whole("trials", arguments.trials, 1, MOST_TRIALS)
     if arguments.each and (names := [name for name in STATISTICAL if name in mark.kwargs]):
         raise ConfigError(f"{names[0]} is about all samples, and each=True makes a test of every sample; leave one out")
     return arguments

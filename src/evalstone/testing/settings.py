@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.files import file_text, home_expanded
-from evalstone._core.sizes import MOST_TRIALS, whole
+from evalstone._core.sizes import Trials
 from evalstone.errors import ConfigError
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
 from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES, file_of
@@ -114,7 +115,7 @@ def _read(config: pytest.Config) -> Settings:
     ledger, report = _text(config, "ledger"), _text(config, "report")
     trials, budget = _number(config, "trials"), _number(config, "budget")
     if trials is not None:
-        whole(_name(config, "trials"), trials, 1, MOST_TRIALS)
+        check_argument(_name(config, "trials"), trials, Trials)
     if budget is not None and not budget >= 0:
         raise ConfigError(f"{_name(config, 'budget')} must be 0 or more US dollars, not {budget:g}")
     ledger = _path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE)

@@ -52,4 +52,3 @@ from evalstone.types.trajectories import StepType as StepType
 from evalstone.types.trajectories import Trajectory as Trajectory
 from evalstone.types.trajectories import TrajectoryExpectation as TrajectoryExpectation
 from evalstone.types.trajectories import TrajectoryStep as TrajectoryStep
-from evalstone.types.trajectories import check_limit as check_limit

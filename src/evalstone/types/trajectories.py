@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, cast
 
+from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
 from evalstone.errors import ConfigError, unknown
 
@@ -188,33 +188,20 @@ class TrajectoryExpectation:
     """"strict": exactly these steps in this order; "relaxed": in this order, others may come between; "unordered"."""
     allow_repeated_steps: bool | None = None
     """Whether a name may occur more than once."""
-    max_steps: float | None = None
-    max_total_tokens: float | None = None
-    max_total_duration_ms: float | None = None
+    max_steps: Annotated[float | None, Range(0)] = None
+    max_total_tokens: Annotated[float | None, Range(0)] = None
+    max_total_duration_ms: Annotated[float | None, Range(0)] = None
     no_redundant_calls: bool | None = None
     """Whether the same call twice in a row counts as a fault."""
     blacklisted_tools: Sequence[str] | None = None
     """Names of steps that must not occur; an empty list forbids nothing."""
     blacklisted_sequences: Sequence[Sequence[str]] | None = None
     """Names that must not follow each other directly."""
-    max_retries_per_tool: float | None = None
+    max_retries_per_tool: Annotated[float | None, Range(0)] = None
     """The number of times that a failed call may be retried."""
 
     def __post_init__(self) -> None:
-        if self.ordering not in (None, *get_args(Ordering)):
-            raise ConfigError(f"ordering must be strict, relaxed or unordered, not {self.ordering!r}")
-        for name in (f.name for f in fields(self) if f.name.startswith("max_")):
-            check_limit(name, getattr(self, name))
-        for name in ("allow_repeated_steps", "no_redundant_calls"):
-            if getattr(self, name) not in (None, True, False):
-                raise ConfigError(f"{name} must be true or false, not {excerpt(getattr(self, name))}")
-        if self.steps is not None:
-            object.__setattr__(self, "steps", tuple(self.steps))
-        if self.blacklisted_tools is not None:
-            object.__setattr__(self, "blacklisted_tools", _names(self.blacklisted_tools))
-        if self.blacklisted_sequences is not None:
-            sequences = map(_names, items_of(self.blacklisted_sequences, "blacklisted_sequences"))
-            object.__setattr__(self, "blacklisted_sequences", tuple(sequences))
+        check_settings(self)
 
     def over(self, defaults: TrajectoryExpectation) -> TrajectoryExpectation:
         """This expectation, with the criteria that it leaves out taken from `defaults`."""
@@ -236,13 +223,6 @@ class TrajectoryExpectation:
         if "steps" in entries:
             entries["steps"] = tuple(map(ExpectedStep.read, items_of(entries["steps"], "expected steps")))
         return cls(**entries)
-
-
-def check_limit(name: str, value: Any) -> None:
-    """Raise ConfigError for a limit that is neither None nor a finite number from 0."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    if value is not None and not (number and 0 <= value < math.inf):
-        raise ConfigError(f"{name} must be a number from 0, not {excerpt(value)}")
 
 
 def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -299,10 +279,3 @@ def items_of(data: object, what: str) -> Sequence[Any]:
     if isinstance(data, str) or not isinstance(data, Sequence):
         raise ConfigError(f"{what} must be a list, not {type(data).__name__}: {excerpt(data)}")
     return cast("Sequence[Any]", data)
-
-
-def _names(data: object) -> tuple[str, ...]:
-    for name in (names := items_of(data, "what is blacklisted")):
-        if not isinstance(name, str):
-            raise ConfigError(f"what is blacklisted must be names of steps, not {excerpt(name)}")
-    return tuple(names)

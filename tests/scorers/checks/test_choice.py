@@ -198,8 +198,8 @@ def test_a_reference_that_makes_no_choice_is_skipped():
         ({"letters": "abc"}, "letters must be different capital letters from A to Z, or different digits"),
         ({"letters": "AAB"}, "letters must be different"),
         ({"letters": "A1"}, "letters must be different"),
-        ({"letters": ""}, "letters must be text that is not blank"),
-        ({"letters": 4}, "letters must be text"),
+        ({"letters": ""}, "letters must be different"),
+        ({"letters": 4}, "letters must be different"),
         ({"expected": "Z", "letters": "AB"}, "expected must be one of AB, not 'Z'"),
     ],
 )

@@ -244,13 +244,13 @@ def test_a_distance_of_any_size_can_be_shown():
     ("parameters", "told"),
     [
         ({"expected": "Paris"}, "expected has 0 numbers, not one: 'Paris'"),
-        ({"expected": float("nan")}, "expected must be a finite number, not nan"),
-        ({"expected": True}, "expected must be text, not True"),
-        ({"tolerance": -1}, "tolerance must be a number of at least 0, not -1"),
-        ({"relative": "5%"}, "relative must be a number of at least 0, not '5%'"),
-        ({"which": "best"}, "which must be 'last' or 'first' or 'any' or 'only', not 'best'"),
+        ({"expected": float("nan")}, "expected must be a finite number or text, not nan"),
+        ({"expected": True}, "expected must be a finite number or text, not True"),
+        ({"tolerance": -1}, "tolerance must be a number of 0 or more, not -1"),
+        ({"relative": "5%"}, "relative must be a number of 0 or more, not '5%'"),
+        ({"which": "best"}, "which must be 'last', 'first', 'any' or 'only', not 'best'"),
         ({"decimal": "x"}, "decimal must be '.' or ',', not 'x'"),
-        ({"percent": 1}, "percent must be True or False, not 1"),
+        ({"percent": 1}, "percent must be true or false, not 1"),
     ],
 )
 def test_a_wrong_parameter_is_refused(parameters: dict[str, Any], told: str):

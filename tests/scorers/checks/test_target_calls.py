@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from evalstone import Sample, Score, Skipped, checks, evaluate, score
-from evalstone.errors import ConfigError
 from evalstone.scorers.checks import Check
 from evalstone.targets import Answer
 from evalstone.types import Usage
+from tests.refusals import refused
 
 CALL = {"seconds": 1.25, "cost": 0.02, "usage": {"input": 900, "output": 100, "cached": 0, "requests": 1}}
 
@@ -43,7 +43,7 @@ def test_what_is_not_known_is_skipped(check: Check, call: Any) -> None:
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), float("inf"), "2", True, None])
 def test_a_limit_is_a_number_of_0_or_more(limit: Any) -> None:
-    with pytest.raises(ConfigError, match="limit must be a number"):
+    with refused("limit", "a number of 0 or more"):
         checks.latency(limit)
 
 

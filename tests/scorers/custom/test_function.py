@@ -246,9 +246,9 @@ def test_what_has_no_name_or_is_no_function_is_refused():
         evaluate(SAMPLES, eval("lambda output: 1"), ledger=None)
     with pytest.raises(ConfigError, match="partial has no name to score under"):
         scorer(functools.partial(brevity))
-    with pytest.raises(ConfigError, match="a scorer's function must be a function, not 3"):
+    with pytest.raises(ConfigError, match="function must be a function, not 3"):
         scorer(3)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="can have only letters, digits and underscores, not 'my scorer'"):
+    with pytest.raises(ConfigError, match="name must be letters, digits and underscores, not 'my scorer'"):
         scorer(name="my scorer")(brevity)
     with pytest.raises(ConfigError, match="reads_blank has 'input', which is not a parameter of the function"):
         scorer(reads_blank=("input",))(brevity)

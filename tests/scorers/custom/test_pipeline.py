@@ -16,6 +16,7 @@ from evalstone.errors import ConfigError, PromptError
 from evalstone.scorers import Pipeline, PromptStep, SoFar, not_scorable
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 SAMPLE = Sample(input="q", output="one two three four", context=["p1", "p2"], metadata={"k": 0.25})
 
@@ -362,5 +363,5 @@ def test_a_function_that_writes_a_prompt_may_say_that_nothing_can_be_scored() ->
 
 @pytest.mark.parametrize("template", [None, 5, ["{{output}}"]])
 def test_a_template_is_text_or_a_function(template: Any) -> None:
-    with pytest.raises(ConfigError, match="a prompt is a template or a function that returns one"):
+    with refused("template", "text or a function"):
         PromptStep(template)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from evalstone._core.declarations import is_number
+from evalstone._core.guards import is_number
 from evalstone.models.batch.base import (
     BATCH_API,
     CLOCK_SKEW,

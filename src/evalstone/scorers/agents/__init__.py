@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.declarations import Rule
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.agents.turns import trajectory_of
-from evalstone.errors import ConfigError, DataError, OutcomeError
+from evalstone.errors import DataError, OutcomeError
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
@@ -175,20 +177,18 @@ def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> t
     raise OutcomeError(f"{scorer.name}: {name} in metadata must be text or a list of texts, not {shown}")
 
 
-def require_tools(scorer: Scorer) -> None:
-    """Make the field `tools` a tuple of texts. Raise ConfigError if it is not a list of tools."""
-    tools: object = getattr(scorer, "tools")  # noqa: B009 - not every scorer has it
-    if isinstance(tools, str | bytes) or not isinstance(tools, Sequence):
-        raise ConfigError(f"{scorer.name}: tools must be a list of tools, not {tools!r}")
-    object.__setattr__(scorer, "tools", tuple(_described(scorer, cast("Sequence[object]", tools))))
+def _tool(tool: object) -> str:
+    """The name of a tool, with its description; empty for what is no tool."""
+    if isinstance(tool, str):
+        return "" if is_blank(tool) else tool
+    name = (tool.get("name") or tool.get("id")) if is_mapping(tool) else None
+    if not is_mapping(tool) or not isinstance(name, str):
+        return ""
+    return f"{name}: {tool['description']}" if tool.get("description") else name
 
 
-def _described(scorer: Scorer, tools: Iterable[object]) -> Iterator[str]:
-    for tool in tools:
-        if isinstance(tool, str) and not is_blank(tool):
-            yield tool
-            continue
-        table = cast("Mapping[str, Any]", tool if isinstance(tool, Mapping) else {})
-        if not isinstance(name := table.get("name") or table.get("id"), str):
-            raise ConfigError(f"{scorer.name}: tools: a tool must be a name, or an object with a name, not {tool!r}")
-        yield f"{name}: {table['description']}" if table.get("description") else name
+TOOLS = Rule(
+    "a list of tools, each a name or an object with a name",
+    lambda value: is_sequence(value) and all(map(_tool, value)),
+    lambda value: tuple(map(_tool, value)),
+)

@@ -2,15 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from evalstone._core.declarations import TEXT
 from evalstone._core.display import count
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import require_text
 from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
@@ -39,12 +39,7 @@ class MultiTurnJudge(Defined):
         "mastra": Definition("the same; an assistant that says nothing is judged", blank=("messages",)),
     }
 
-    criterion: str | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.criterion is not None:
-            require_text(self, "criterion", blank=False)
+    criterion: Annotated[str | None, TEXT] = None
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import count
 from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import ASSISTANT
 from evalstone.questions.plans import Holds, JudgeExecution, JudgePlan, ListPlan, PlanReview
-from evalstone.scorers.agents import ConversationSource, conversation_of, goal_of, require_both_sides, require_tools
-from evalstone.scorers.base import as_text, reason_with, require_number, shortened
+from evalstone.scorers.agents import TOOLS, ConversationSource, conversation_of, goal_of, require_both_sides
+from evalstone.scorers.base import as_text, reason_with, shortened
 from evalstone.types import Message, Score, Skipped
 
 NO_PLAN = Skipped("the agent made no plan")
@@ -76,11 +77,7 @@ class PlanQuality(ConversationSource):
         "the steps and what each one needs, and have it check the plan against the request."
     )
 
-    tools: Sequence[str | Mapping[str, Any]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_tools(self)
+    tools: Annotated[Sequence[str | Mapping[str, Any]], TOOLS] = ()
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None, state: Any = None
@@ -148,11 +145,10 @@ class PlanAdherence(ConversationSource):
         "step."
     )
 
-    out_of_order: float = 0.5
+    out_of_order: Annotated[float, Range(0, 1)] = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self, "out_of_order", high=1)
 
     async def score(self, ask: Ask, *, messages: Sequence[Message], state: Any = None) -> Score | Skipped:
         require_both_sides(self, messages, None)

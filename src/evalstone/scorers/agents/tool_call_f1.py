@@ -3,13 +3,13 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import same_json
 from evalstone.scorers.agents import TrajectorySource
-from evalstone.scorers.base import as_text, reason_with, require_choice, shortened
+from evalstone.scorers.base import as_text, reason_with, shortened
 from evalstone.types import (
     TOOL_STEPS,
     ExpectedStep,
@@ -117,10 +117,6 @@ class ToolCallF1(TrajectorySource):
     )
 
     arguments: Arguments = "equal"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "arguments", get_args(Arguments))
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values, trajectory = super().values(sample), sample.trajectory

@@ -6,19 +6,18 @@ import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import TEXT, TEXTS
 from evalstone._core.display import part_of
 from evalstone.agents.messages import answer_text, called_tools, last_user_text, tool_calls
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
-from evalstone.scorers.agents import CallSource, require_both_sides, require_tools
+from evalstone.scorers.agents import TOOLS, CallSource, require_both_sides
 from evalstone.scorers.base import (
     TextSource,
     as_text,
     reason_with,
-    require_text,
-    require_texts,
     share,
     shortened,
 )
@@ -97,16 +96,9 @@ class ToolCallAccuracy(CallSource, Defined):
         "mastra": Definition("the same; 0 for an order that names a tool twice", in_order_by_mastra),
     }
 
-    tool: str | None = None
-    order: Sequence[str] | None = None
+    tool: Annotated[str | None, TEXT] = None
+    order: Annotated[Sequence[str] | None, TEXTS] = None
     strict: bool = False
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.tool is not None:
-            require_text(self, "tool", blank=False)
-        if self.order is not None:
-            require_texts(self, "order")
 
     def score(
         self,
@@ -173,11 +165,7 @@ class ToolCallAppropriateness(CallSource, TextSource):
         "when not to, offer fewer tools, and have the agent ask for missing information."
     )
 
-    tools: Sequence[str | Mapping[str, Any]] = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_tools(self)
+    tools: Annotated[Sequence[str | Mapping[str, Any]], TOOLS] = ()
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], input: str | None = None, output: str | None = None

@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
+from evalstone._core.declarations import TEXTS
 from evalstone._core.display import count
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import JudgeRequests, ListRequests, RequestVerdict
 from evalstone.scorers.agents import ConversationSource, conversation_of, require_both_sides, texts_in
-from evalstone.scorers.base import reason_with, require_choice, require_texts
+from evalstone.scorers.base import reason_with
 from evalstone.types import Message, Score, Skipped
 
 Measure: TypeAlias = Literal["f1", "precision", "recall", "accuracy"]
@@ -75,13 +76,8 @@ class TopicAdherence(ConversationSource):
         "in the system prompt, with an example of a request to decline and of one that only looks off topic."
     )
 
-    topics: Sequence[str] = ()
+    topics: Annotated[Sequence[str], TEXTS] = ()
     measure: Measure = "f1"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_texts(self, "topics")
-        require_choice(self, "measure", get_args(Measure))
 
     async def score(
         self, ask: Ask, *, messages: Sequence[Message], metadata: Mapping[str, Any] | None = None

@@ -6,8 +6,9 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, cast, get_args
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import count
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
@@ -20,7 +21,7 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
 from evalstone.scorers.agents import TrajectorySource
-from evalstone.scorers.base import Scorer, as_text, listed, reason_with, require_choice, require_number, shortened
+from evalstone.scorers.base import Scorer, as_text, listed, reason_with, shortened
 from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import (
     ExpectedStep,
@@ -31,6 +32,9 @@ from evalstone.types import (
     TrajectoryExpectation,
     TrajectoryStep,
 )
+
+_EXPECTED = Rule("steps, or an object with steps and limits", lambda _: True)
+"""`expectation_of` reads it."""
 
 
 def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
@@ -88,14 +92,13 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
         "mastra": Definition("the same; 0 where no steps are expected", otherwise=0.0),
     }
 
-    expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
+    expected: Annotated[TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
     ordering: Ordering = "relaxed"
     allow_repeated_steps: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "expected", expectation_of(self, "expected"))
-        require_choice(self, "ordering", get_args(Ordering))
 
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
@@ -170,15 +173,14 @@ class TrajectoryJudge(TrajectorySource):
         "number of steps, or give the order in the instructions."
     )
 
-    expected: TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None = None
-    necessary: float = 0.6
-    in_order: float = 0.3
-    missing: float = 0.1
+    expected: Annotated[TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
+    necessary: Annotated[float, Range(0, 1)] = 0.6
+    in_order: Annotated[float, Range(0, 1)] = 0.3
+    missing: Annotated[float, Range(0, 1)] = 0.1
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "expected", expectation_of(self, "expected"))
-        require_number(self, "necessary", "in_order", "missing", high=1)
 
     async def score(
         self, ask: Ask, *, input: str, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
@@ -220,7 +222,7 @@ class TrajectoryWeights:
     blacklist: float = 0.1
 
     def __post_init__(self) -> None:
-        require_number(self, "accuracy", "efficiency", "tool_failures", "blacklist", low=-sys.float_info.max)
+        check_settings(self, type(self).__name__)
 
 
 @dataclass(frozen=True)
@@ -386,16 +388,12 @@ class TrajectoryQuality(Defined, TrajectorySource):
         "mastra": Definition("the same; 1 less retries where nothing is expected", otherwise=1.0),
     }
 
-    defaults: TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None = None
+    defaults: Annotated[TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
     weights: TrajectoryWeights | Mapping[str, float] = field(default_factory=TrajectoryWeights)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "defaults", expectation_of(self, "defaults"))
-        if not isinstance(self.weights, TrajectoryWeights):
-            raise ConfigError(
-                f"{self.name}: weights must be TrajectoryWeights or a table of them, not {self.weights!r}"
-            )
 
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import ClassVar, cast
 
-from evalstone.scorers.base import TextSource, require_text
+from evalstone.scorers.base import TextSource
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 
@@ -43,7 +43,6 @@ class TextCheck(Check, TextSource, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if getattr(self, self.constant) is not None:
-            require_text(self, self.constant)
             object.__setattr__(self, "required_fields", ("output",))
 
     @abstractmethod

@@ -5,10 +5,10 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import money
-from evalstone.scorers.base import require_number
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Score, Skipped
 
@@ -19,11 +19,7 @@ class CallCheck(Check, ABC):
 
     reported: ClassVar[str]
     """The value that the description of the call must have."""
-    limit: float
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number(self, "limit")
+    limit: Annotated[float, Range(0)]
 
     @abstractmethod
     def measured(self, call: Mapping[str, Any]) -> object:
@@ -56,7 +52,7 @@ class Latency(CallCheck):
     name = "latency"
     reported = "seconds"
 
-    limit: float
+    limit: Annotated[float, Range(0)]
 
     def measured(self, call: Mapping[str, Any]) -> object:
         return call.get("seconds")
@@ -79,7 +75,7 @@ class Cost(CallCheck):
     name = "cost"
     reported = "cost"
 
-    limit: float
+    limit: Annotated[float, Range(0)]
 
     def measured(self, call: Mapping[str, Any]) -> object:
         return call.get("cost")
@@ -103,7 +99,7 @@ class Tokens(CallCheck):
     version = 2
     reported = "tokens"
 
-    limit: float
+    limit: Annotated[float, Range(0)]
 
     def measured(self, call: Mapping[str, Any]) -> object:
         match call.get("usage"):

@@ -10,8 +10,10 @@ from abc import ABC
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from decimal import Decimal
-from typing import Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast
 
+from evalstone._core.declarations import Rule
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable
 from evalstone._core.matching import matches
 from evalstone.errors import ConfigError, MissingDependency, OutcomeError
@@ -47,6 +49,9 @@ def _unfenced(text: str) -> str:
     lines = text.strip().split("\n")
     fenced = len(lines) > 1 and lines[0].startswith("```") and "`" not in lines[0][3:] and lines[-1].strip() == "```"
     return "\n".join(lines[1:-1]) if fenced else text
+
+
+SCHEMA = Rule("a JSON schema as a dictionary", is_mapping)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,14 +117,11 @@ class JsonSchema(JsonCheck):
 
     name = "json_schema"
 
-    schema: Mapping[str, Any] = field(hash=False)
+    schema: Annotated[Mapping[str, Any], SCHEMA] = field(hash=False)
     _: KW_ONLY
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(cast(object, self.schema), Mapping):
-            shown = shortened(repr(self.schema), 60)
-            raise ConfigError(f"{self.name}: schema must be a JSON schema as a dictionary, not {shown}")
         try:
             _validator(self._schema_text)
         except MissingDependency:

@@ -6,11 +6,12 @@ import functools
 import itertools
 import re
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
+from evalstone._core.declarations import Rule
 from evalstone._core.text import normalized
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import require_text, shortened
+from evalstone.scorers.base import shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.types import Score, Skipped
 
@@ -179,6 +180,15 @@ def _is_negated(text: str, place: int) -> bool:
     return _NEGATED.search(text[max(0, place - _LONGEST_NEGATION) : place]) is not None
 
 
+def _are_letters(value: object) -> bool:
+    if not (isinstance(value, str) and value.isascii() and len(set(value)) == len(value)):
+        return False
+    return value.isdecimal() or (value.isalpha() and value.isupper())
+
+
+_LETTERS = Rule("different capital letters from A to Z, or different digits, such as ABCD", _are_letters)
+
+
 @dataclass(frozen=True)
 class Chosen:
     """The choice that was read from the answer, or None, and the expected one."""
@@ -218,16 +228,9 @@ class Choice(TextCheck):
 
     expected: str | None = None
     _: KW_ONLY
-    letters: str = "ABCDEFGHIJ"
+    letters: Annotated[str, _LETTERS] = "ABCDEFGHIJ"
 
     def __post_init__(self) -> None:
-        require_text(self, "letters", blank=False)
-        valid = self.letters.isascii() and (
-            self.letters.isdecimal() or (self.letters.isalpha() and self.letters.isupper())
-        )
-        if not valid or len(set(self.letters)) < len(self.letters):
-            allowed = "different capital letters from A to Z, or different digits, such as ABCD"
-            raise ConfigError(f"{self.name}: letters must be {allowed}, not {shortened(self.letters, 40)!r}")
         super().__post_init__()
         if self.expected is not None and choice_in(self.expected, self.letters) is None:
             raise ConfigError(f"{self.name}: expected must be one of {self.letters}, not {shortened(self.expected)!r}")

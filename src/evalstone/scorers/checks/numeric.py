@@ -9,11 +9,12 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import KW_ONLY, dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, NamedTuple, TypeAlias, cast
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias, cast
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import require_choice, require_number, shortened
+from evalstone.scorers.base import shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.types import Score, Skipped
 
@@ -226,21 +227,16 @@ class NumericMatch(TextCheck):
 
     expected: float | str | None = None  # pyright: ignore[reportIncompatibleVariableOverride]
     _: KW_ONLY
-    tolerance: float = 0.0
-    relative: float = 0.0
+    tolerance: Annotated[float, Range(0)] = 0.0
+    relative: Annotated[float, Range(0)] = 0.0
     which: Which = "last"
     decimal: Literal[".", ","] = "."
     percent: bool = True
 
     def __post_init__(self) -> None:
-        require_choice(self, "which", WHICH)
-        require_choice(self, "decimal", (".", ","))
-        require_number(self, "tolerance", "relative")
-        if isinstance(self.expected, int | float) and not isinstance(self.expected, bool):
-            if not math.isfinite(self.expected):
-                raise ConfigError(f"{self.name}: expected must be a finite number, not {self.expected}")
-            object.__setattr__(self, "expected", str(self.expected).replace(".", self.decimal))
         super().__post_init__()
+        if isinstance(self.expected, int | float):
+            object.__setattr__(self, "expected", str(self.expected).replace(".", self.decimal))
         if self.expected is not None and isinstance(problem := self._expected(cast(str, self.expected)), str):
             raise ConfigError(f"{self.name}: expected {problem}")
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
+from typing import Annotated
 
+from evalstone._core.declarations import Range
 from evalstone._core.matching import matches
 from evalstone.agents.sides import Text
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import listed, require_number, shortened
+from evalstone.scorers.base import listed, shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.scorers.definitions import OURS, SPACE, UNSPACED, DefinedText, Definition, Sides
 from evalstone.scorers.text import dice, units
@@ -116,13 +118,8 @@ class Similarity(DefinedText, TextCheck):
 
     expected: str | None = None
     _: KW_ONLY
-    threshold: float | None = None
+    threshold: Annotated[float | None, Range(0, 1)] = None
     ignore_case: bool = True
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.threshold is not None:
-            require_number(self, "threshold", high=1)
 
     def check(self, output: str, expected: str) -> Score:
         value = dice(_folded(expected, self.ignore_case), _folded(output, self.ignore_case))

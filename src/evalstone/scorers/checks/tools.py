@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import TEXT, TEXTS, Range
 from evalstone._core.display import count
 from evalstone.scorers.agents import CallSource
-from evalstone.scorers.base import require_text, require_texts, require_whole
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Message, Score, Skipped, ToolCall
 
@@ -47,14 +47,9 @@ class ToolCalled(ToolCheck):
 
     name = "tool_called"
 
-    tool: str
+    tool: Annotated[str, TEXT]
     _: KW_ONLY
-    times: int = 1
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_text(self, "tool", blank=False)
-        require_whole(self, "times")
+    times: Annotated[int, Range(0)] = 1
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
@@ -74,11 +69,7 @@ class ToolNotCalled(ToolCheck):
 
     name = "tool_not_called"
 
-    tool: str
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_text(self, "tool", blank=False)
+    tool: Annotated[str, TEXT]
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
@@ -98,11 +89,7 @@ class ToolOrder(ToolCheck):
 
     name = "tool_order"
 
-    tools: Sequence[str]
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_texts(self, "tools")
+    tools: Annotated[Sequence[str], TEXTS]
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         called = [call.name for call in calls]
@@ -122,11 +109,7 @@ class MaxToolCalls(ToolCheck):
 
     name = "max_tool_calls"
 
-    limit: int
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole(self, "limit")
+    limit: Annotated[int, Range(0)]
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         reason = f"{count(len(calls), 'tool call')}; expected at most {self.limit}."

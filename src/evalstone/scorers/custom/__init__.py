@@ -7,8 +7,9 @@ import re
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
+from evalstone._core.declarations import Rule, check_settings
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, PromptError, unknown
@@ -19,6 +20,7 @@ PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instruct
 DEFAULT_FIELDS = ("input", "output")
 
 _NAME = re.compile(r"[^\W\d]\w*")
+NAME = Rule("letters, digits and underscores", lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)))
 _SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\})")
 
 
@@ -33,15 +35,15 @@ class CustomScorer(ContextScorer, ABC):
         lower_is_better: Whether a lower score is better.
     """
 
-    name: str = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
+    name: Annotated[str, NAME] = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
     version: int = 1  # pyright: ignore[reportIncompatibleVariableOverride]
     lower_is_better: bool = False  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
+        # Before the name is made from them.
+        check_settings(self, self.name if NAME.holds(self.name) else type(self).__name__)
         if not self.name:
             object.__setattr__(self, "name", name_from(self.description()))
-        elif not isinstance(cast(object, self.name), str) or not _NAME.fullmatch(self.name):
-            raise ConfigError(f"a scorer's name can have only letters, digits and underscores, not {self.name!r}")
         super().__post_init__()
 
 

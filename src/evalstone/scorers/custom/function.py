@@ -8,12 +8,13 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from operator import attrgetter
-from typing import Any, cast, overload
+from typing import Annotated, Any, cast, overload
 
 from evalstone._core import sync
+from evalstone._core.declarations import TEXTS
 from evalstone.errors import ConfigError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
-from evalstone.scorers.base import require_questions
+from evalstone.scorers.base import QUESTIONS
 from evalstone.scorers.custom import CustomScorer
 from evalstone.types import SAMPLE_FIELDS, Score, Skipped
 
@@ -48,13 +49,11 @@ class FunctionScorer(CustomScorer):
     function: Callable[..., Any]
     _: KW_ONLY
     reads_blank: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
-    questions: Sequence[type[Question[Any]]] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
-    case_metadata: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+    questions: Annotated[Sequence[type[Question[Any]]], QUESTIONS] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
+    case_metadata: Annotated[Sequence[str], TEXTS] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
-        if not callable(self.function):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"a scorer's function must be a function, not {self.function!r}")
-        if not self.name:
+        if not self.name and callable(self.function):  # pyright: ignore[reportUnnecessaryComparison]
             name = getattr(self.function, "__name__", "")
             if not str(name).isidentifier():
                 kind = "a lambda" if name == "<lambda>" else type(self.function).__name__
@@ -66,13 +65,9 @@ class FunctionScorer(CustomScorer):
         object.__setattr__(self, "_fields", fields)
         required = tuple(name for name in fields if parameters[name].default is inspect.Parameter.empty)
         object.__setattr__(self, "required_fields", required)
-        object.__setattr__(self, "reads_blank", tuple(self.reads_blank))
         if unexpected := [name for name in self.reads_blank if name not in fields]:
             message = f"reads_blank has {unexpected[0]!r}, which is not a parameter of the function"
             raise ConfigError(f"{self.name}: {message}")
-        kinds = cast(object, self.questions)
-        object.__setattr__(self, "questions", tuple(cast("list[Any]", kinds)) if isinstance(kinds, list) else kinds)
-        require_questions(self.name, self.questions)
 
     def _parameters(self) -> dict[str, inspect.Parameter]:
         """The function's parameters. Raises ConfigError for one that is neither a sample field nor `ask`."""

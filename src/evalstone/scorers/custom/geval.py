@@ -4,14 +4,14 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, cast
+from typing import Annotated, Any
 
+from evalstone._core.declarations import TEXT, TEXTS, Range
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, PromptError
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import filled
 from evalstone.questions.rating import RateByCriterion, WriteSteps, rating_prompt
-from evalstone.scorers.base import require_whole
 from evalstone.scorers.custom import DEFAULT_FIELDS, CustomScorer, inputs, template_prompt, with_fields
 from evalstone.types import Score
 
@@ -65,28 +65,17 @@ class GEval(CustomScorer):
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "text", "fields", "steps")
     questions = (WriteSteps, RateByCriterion)
 
-    text: str
+    text: Annotated[str, TEXT]
     _: KW_ONLY
-    steps: Sequence[str] | None = None
-    levels: int = 5
+    steps: Annotated[Sequence[str] | None, TEXTS] = None
+    levels: Annotated[int, Range(2, MAX_LEVELS)] = 5
     weighted: bool = False
     fields: Sequence[str] = DEFAULT_FIELDS
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_whole(self, "levels", 2, MAX_LEVELS)
-        if not self.text.strip():
-            raise ConfigError(f"{self.name}: the criterion is empty")
-        if isinstance(self.steps, str):
-            raise ConfigError(f"{self.name}: steps must be a list of texts, not one text")
-        object.__setattr__(self, "fields", tuple(self.fields))
         if not self.fields:
             raise ConfigError(f"{self.name}: fields is empty; the judge must see something")
-        if self.steps is not None:
-            object.__setattr__(self, "steps", tuple(self.steps))
-            for step in cast("Sequence[object]", self.steps):
-                if not isinstance(step, str) or not step.strip():
-                    raise ConfigError(f"{self.name}: a step must be text that is not blank, not {step!r}")
         if placeholders := Prompt("", self.text).placeholders:
             message = f"the criterion has the placeholder {{{{{placeholders[0]}}}}}"
             raise PromptError(f"{self.name}: {message}; name the fields that are shown in fields=(…)")

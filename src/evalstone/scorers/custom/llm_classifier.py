@@ -4,8 +4,10 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, cast
+from typing import Annotated, Any
 
+from evalstone._core.declarations import TEXT, Range, Rule, check_argument
+from evalstone._core.guards import is_mapping
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
@@ -14,6 +16,7 @@ from evalstone.scorers.custom import CustomScorer, inputs, template_prompt, with
 from evalstone.types import Score, Skipped
 
 YES_NO: Mapping[str, float | None] = {"yes": 1.0, "no": 0.0}
+_CHOICES = Rule(f"words with their values, such as {YES_NO}", is_mapping)
 ABSTAINING = "the material does not let you tell"
 
 
@@ -47,9 +50,9 @@ class LLMClassifier(CustomScorer):
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "question", "fields", "meanings", "instructions")
     questions = (Choose,)
 
-    question: str
+    question: Annotated[str, TEXT]
     _: KW_ONLY
-    choices: Mapping[str, float | None] = field(default_factory=lambda: dict(YES_NO), hash=False)
+    choices: Annotated[Mapping[str, float | None], _CHOICES] = field(default_factory=lambda: dict(YES_NO), hash=False)
     meanings: Mapping[str, str] = field(default_factory=lambda: dict[str, str](), hash=False)
     abstain: str | None = None
     weighted: bool = False
@@ -58,12 +61,9 @@ class LLMClassifier(CustomScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.question.strip():
-            raise ConfigError(f"{self.name}: the question is empty")
         if self.abstain is not None:
             object.__setattr__(self, "abstain", self.abstain.strip())
         object.__setattr__(self, "choices", self._checked_choices())
-        object.__setattr__(self, "fields", None if self.fields is None else tuple(self.fields))
         meanings = {word.strip(): meaning for word, meaning in self.meanings.items()}
         if unexpected := sorted(set(meanings) - set(self.choices)):
             raise ConfigError(f"{self.name}: meanings has {unexpected[0]!r}, which is not among the choices")
@@ -72,8 +72,6 @@ class LLMClassifier(CustomScorer):
         object.__setattr__(self, "required_fields", self.prompt.placeholders)
 
     def _checked_choices(self) -> dict[str, float | None]:
-        if not isinstance(cast(object, self.choices), Mapping):
-            raise ConfigError(f"{self.name}: choices must map words to values, such as {YES_NO}, not {self.choices!r}")
         pairs = list(self.choices.items())
         if self.abstain is not None and self.abstain not in (str(word).strip() for word in self.choices):
             pairs.append((self.abstain, None))
@@ -83,9 +81,7 @@ class LLMClassifier(CustomScorer):
             raise ConfigError(f"{self.name}: {error}") from None
         choices = {word: value for word, (_, value) in zip(words, pairs, strict=True)}
         for word, value in choices.items():
-            is_number = isinstance(value, int | float) and not isinstance(value, bool)
-            if value is not None and not (is_number and 0 <= value <= 1):
-                raise ConfigError(f"{self.name}: the value of {word!r} must be in [0, 1], or None, not {value!r}")
+            check_argument(f"the value of {word!r}", value, Annotated[float | None, Range(0, 1)], self.name)
         if not any(value is not None for value in choices.values()):
             raise ConfigError(f"{self.name}: no choice has a value")
         return choices

@@ -3,16 +3,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import check_settings
 from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
-from evalstone.scorers.base import is_absent, value_of
+from evalstone.scorers.base import JUDGE, is_absent, value_of
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, is_field, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
@@ -72,16 +73,11 @@ class PromptStep:
     template: str | Callable[[SoFar], str | Awaitable[str]]
     answer: Any = str
     instructions: str = ""
-    judge: Any = None
+    judge: Annotated[Any, JUDGE] = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.template, str) and not callable(self.template):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"a prompt is a template or a function that returns one, not {self.template!r}")
+        check_settings(self, type(self).__name__)
         AnswerForm(self.answer)
-        if self.judge is not None:
-            from evalstone.judges.parse import parse_judge  # noqa: PLC0415 - most steps name no judge
-
-            object.__setattr__(self, "judge", parse_judge(self.judge))
 
 
 Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
@@ -130,6 +126,7 @@ class Pipeline(CustomScorer):
         vars(self).update(steps=tuple((step_name, step) for step_name, step in steps if step is not None))
         vars(self).update(name=name, scale=scale, explain=False, lower_is_better=lower_is_better, version=version)
         vars(self).update(context=context, context_from=context_from)
+        vars(self).update(fields=())  # of the prompts, which need a valid name
         _check_steps(self.steps)
         super().__post_init__()
         placeholders = [p for prompt in self.prompts() for p in prompt.placeholders if is_field(p)]

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
+from evalstone._core.declarations import TEXT, Rule, check_settings
 from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
@@ -24,14 +25,11 @@ class Criterion:
         required: If False, the criterion is judged and reported but doesn't affect the score.
     """
 
-    description: str
+    description: Annotated[str, TEXT]
     required: bool = True
 
     def __post_init__(self) -> None:
-        if not isinstance(self.description, str) or not self.description.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a criterion's description must be text, not {self.description!r}")
-        if not isinstance(self.required, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise ConfigError(f"a criterion's required must be True or False, not {self.required!r}")
+        check_settings(self, type(self).__name__)
 
     @classmethod
     def parse(cls, value: object) -> Criterion:
@@ -69,6 +67,9 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
     return all(required or met)
 
 
+_CRITERIA = Rule("a checklist or a list of criteria", lambda _: True, parse_criteria)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Rubric(DefinedText):
     """Whether the answer meets every required criterion.
@@ -98,11 +99,7 @@ class Rubric(DefinedText):
         "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",), sides=REQUEST),
     }
 
-    criteria: Sequence[Criterion] | Sequence[str] | str = ()
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        object.__setattr__(self, "criteria", parse_criteria(self.criteria))
+    criteria: Annotated[Sequence[Criterion] | Sequence[str] | str, _CRITERIA] = ()
 
     async def score(
         self, ask: Ask, *, output: str, input: str | None = None, metadata: Mapping[str, Any] | None = None

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import count, part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer, TextSource, reason_with, require_number, share
+from evalstone.scorers.base import ContextScorer, TextSource, reason_with, share
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
 from evalstone.types import Score, Skipped
@@ -221,11 +222,7 @@ class FactualCorrectness(TextSource):
         "short? Low recall: the answer leaves things out. Check context_recall first: they may not have been retrieved."
     )
 
-    beta: float = 1.0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_number(self, "beta", exclude_low=True)
+    beta: Annotated[float, Range(0, exclusive=True)] = 1.0
 
     async def score(self, ask: Ask, *, output: str, reference: str, input: str | None = None) -> Score | Skipped:
         answer, expected = await asyncio.gather(ask(ListClaims.of(output, input)), ask(ListClaims.of(reference, input)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
+from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import part_of
-from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
-from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, require_number, share
+from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, share
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
@@ -28,12 +28,12 @@ class Penalties:
         missing_limit: The most that missing information costs in total.
     """
 
-    unused: float = 0.1
-    missing: float = 0.15
-    missing_limit: float = 0.5
+    unused: Annotated[float, Range(0)] = 0.1
+    missing: Annotated[float, Range(0)] = 0.15
+    missing_limit: Annotated[float, Range(0)] = 0.5
 
     def __post_init__(self) -> None:
-        require_number(self, "unused", "missing", "missing_limit")
+        check_settings(self, type(self).__name__)
 
     def of(self, ratings: PassageRatings) -> tuple[float, float]:
         """The penalties for unused passages and for missing information."""
@@ -87,17 +87,14 @@ class ContextRelevance(DefinedText, ContextScorer):
     }
 
     penalties: Penalties | Mapping[str, float] = field(default_factory=Penalties)
-    high: float = WEIGHTS["high"]
-    medium: float = WEIGHTS["medium"]
-    low: float = WEIGHTS["low"]
-    none: float = WEIGHTS["none"]
+    high: Annotated[float, Range(0, 1)] = WEIGHTS["high"]
+    medium: Annotated[float, Range(0, 1)] = WEIGHTS["medium"]
+    low: Annotated[float, Range(0, 1)] = WEIGHTS["low"]
+    none: Annotated[float, Range(0, 1)] = WEIGHTS["none"]
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_passages(self)
-        if not isinstance(self.penalties, Penalties):
-            raise ConfigError(f"{self.name}: penalties must be Penalties or a table of them, not {self.penalties!r}")
-        require_number(self, *LEVELS, high=1)
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:

@@ -10,12 +10,13 @@ import asyncio
 from abc import ABC
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import part_of
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import sentences
-from evalstone.errors import ConfigError, JudgeDeclined, PromptError, ReplyError
+from evalstone.errors import JudgeDeclined, PromptError, ReplyError
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.explanation import EXPLAIN
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
@@ -34,9 +35,6 @@ from evalstone.scorers.base import (
     Scorer,
     TextSource,
     reason_with,
-    require_choice,
-    require_number,
-    require_whole,
 )
 from evalstone.types import Score, Skipped
 
@@ -75,19 +73,14 @@ class GradedScorer(TextSource, ABC):
 
     excluded_from_signature: ClassVar[tuple[str, ...]] = (*Scorer.excluded_from_signature, "prompt")
 
-    threshold: float = 0.5
+    threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.5
     prompt: Prompt | str | None = None
     on_undecided: OnUndecided = "keep"
     when_empty: WhenEmpty = "undecided"
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self, "threshold", high=1, exclude_low=True)
-        require_choice(self, "on_undecided", get_args(OnUndecided))
-        require_choice(self, "when_empty", get_args(WhenEmpty))
         if self.prompt is not None:
-            if not isinstance(self.prompt, Prompt | str):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(f"{self.name}: prompt must be a template or a Prompt, not {self.prompt!r}")
             try:
                 kind, prompt = own_prompt(self.prompt, self.questions)
             except PromptError as error:
@@ -226,7 +219,7 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     )
     advice = "To see which claims are unsupported, use faithfulness: it lists them, with the passages that decide each."
 
-    threshold: float = 0.75
+    threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.75
 
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
@@ -258,7 +251,7 @@ class AnswerRelevanceGrade(GradedScorer):
     )
     advice = "To see which statements are off topic, use answer_relevancy: it lists them."
 
-    threshold: float = 0.75
+    threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.75
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -334,12 +327,10 @@ class FactCheck(GradedScorer, ContextScorer):
     advice = "Read the sentences that are not supported. For the share of supported claims, use faithfulness."
 
     by_sentence: bool = True
-    longest: int = 100_000
+    longest: Annotated[int, Range(1)] = 100_000
     layout: Layout = "instructed"
 
     def __post_init__(self) -> None:
-        require_choice(self, "layout", get_args(Layout))
-        require_whole(self, "longest", 1)
         object.__setattr__(self, "questions", (MiniCheck if self.layout == "minicheck" else ClaimSupported,))
         super().__post_init__()
 

@@ -2,14 +2,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
+from evalstone._core.declarations import TEXT, Range
 from evalstone._core.display import joined
 from evalstone._core.text import is_blank
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import reason_with, require_number, require_text
+from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
@@ -66,29 +67,17 @@ class NoiseSensitivity(DefinedText):
         ),
     }
 
-    baseline: str | None = None
-    noisy_query: str | None = None
+    baseline: Annotated[str | None, TEXT] = None
+    noisy_query: Annotated[str | None, TEXT] = None
     noise: str = ""
-    none: float = 1.0
-    minimal: float = 0.85
-    moderate: float = 0.6
-    significant: float = 0.3
-    severe: float = 0.1
-    discrepancy: float = 0.2
-    issue: float = 0.1
-    issue_limit: float = 0.3
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("baseline", "noisy_query"):
-            value = getattr(self, name)
-            if value is not None and (not isinstance(value, str) or is_blank(value)):
-                raise ConfigError(
-                    f"{self.name}: {name} must be text that is not blank; leave it out to use the sample's"
-                )
-        require_text(self, "noise")
-        require_number(self, *IMPACTS, high=1)
-        require_number(self, "discrepancy", "issue", "issue_limit")
+    none: Annotated[float, Range(0, 1)] = 1.0
+    minimal: Annotated[float, Range(0, 1)] = 0.85
+    moderate: Annotated[float, Range(0, 1)] = 0.6
+    significant: Annotated[float, Range(0, 1)] = 0.3
+    severe: Annotated[float, Range(0, 1)] = 0.1
+    discrepancy: Annotated[float, Range(0)] = 0.2
+    issue: Annotated[float, Range(0)] = 0.1
+    issue_limit: Annotated[float, Range(0)] = 0.3
 
     def robustness(self, judged: Robustness) -> float:
         """The formula; without dimensions the judge's own number, minus the penalty for grave issues."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from evalstone._core.declarations import Range
 from evalstone._core.display import count
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, OutcomeError
@@ -18,7 +19,7 @@ from evalstone.questions.statements import (
     ListStatements,
     StatementVerdict,
 )
-from evalstone.scorers.base import reason_with, require_number
+from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
@@ -75,11 +76,10 @@ class AnswerRelevancy(DefinedText):
         ),
     }
 
-    uncertainty_weight: float = DEFAULT_WEIGHT
+    uncertainty_weight: Annotated[float, Range(0, 1)] = DEFAULT_WEIGHT
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self, "uncertainty_weight", high=1)
         if self.definition == "deepeval" and self.uncertainty_weight != DEFAULT_WEIGHT:
             raise ConfigError(f"{self.name}: the deepeval definition has no uncertainty_weight; leave it out")
 
@@ -150,17 +150,15 @@ class AnswerSimilarity(DefinedText):
         ),
     }
 
-    semantic: float = 0.8
-    exact_bonus: float = 0.2
-    missing: float = 0.15
-    contradiction: float = 1.0
-    extra: float = 0.05
+    semantic: Annotated[float, Range(0, 1)] = 0.8
+    exact_bonus: Annotated[float, Range(0)] = 0.2
+    missing: Annotated[float, Range(0)] = 0.15
+    contradiction: Annotated[float, Range(0)] = 1.0
+    extra: Annotated[float, Range(0)] = 0.05
     require_reference: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_number(self, "exact_bonus", "missing", "contradiction", "extra")
-        require_number(self, "semantic", high=1)
         if not self.require_reference:
             object.__setattr__(self, "required_fields", ("output",))
 

@@ -16,7 +16,7 @@ from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import Scorer, TextSource, require_choice
+from evalstone.scorers.base import Scorer, TextSource
 from evalstone.types import Sample, Score, Skipped
 
 CompareTo: TypeAlias = Literal["input", "reference"]
@@ -109,7 +109,6 @@ class PairScorer(CodeScorer, TextSource, ABC):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self, "compare_to", COMPARE_TO)
         object.__setattr__(self, "required_fields", (self.compare_to, "output"))
 
     @abstractmethod

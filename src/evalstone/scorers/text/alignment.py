@@ -6,13 +6,14 @@ import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
+from evalstone._core.declarations import TEXTS, Range
 from evalstone.agents.messages import conversation_history
-from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import lines_of, listed, reason_with, require_texts, require_whole
+from evalstone.scorers.base import lines_of, listed, reason_with
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Message, Score, Skipped
 
@@ -88,13 +89,7 @@ class PromptAlignment(DefinedText):
     }
 
     mode: Mode = "both"
-    history: int = 0
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.mode not in get_args(Mode):
-            raise ConfigError(f"{self.name}: {unknown('mode', str(self.mode), get_args(Mode))}")
-        require_whole(self, "history")
+    history: Annotated[int, Range(0)] = 0
 
     async def score(
         self,
@@ -172,13 +167,12 @@ class InstructionAlignment(DefinedText):
         ),
     }
 
-    instructions: Sequence[str] | str = ()
+    instructions: Annotated[Sequence[str] | str, TEXTS] = ()
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if isinstance(self.instructions, str):
             object.__setattr__(self, "instructions", lines_of(self.instructions))
-        require_texts(self, "instructions")
+        super().__post_init__()
 
     async def score(
         self, ask: Ask, *, output: str, input: str | None = None, instructions: str | None = None

@@ -2,10 +2,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
-from typing import Any, ClassVar, Protocol, cast
+from typing import Annotated, Any, ClassVar, Protocol, cast
 
 from evalstone._core import sync
+from evalstone._core.declarations import Rule
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_mapping
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel
@@ -23,6 +25,15 @@ class Embedder(Protocol):
     def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]] | Awaitable[Sequence[Sequence[float]]]:
         """Return one vector for each text, all of one length: lists, or the rows of an array."""
         ...
+
+
+def _is_embedder(value: object) -> bool:
+    return isinstance(value, str | Mapping | EmbeddingModel) or (callable(value) and not isinstance(value, Judge))
+
+
+_EMBEDDER = Rule(
+    "a model such as openai/text-embedding-3-small, an EmbeddingModel or a function of texts", _is_embedder
+)
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ class EmbeddingSimilarity(TextSource):
     )
     advice = "Before you set a threshold, check what unrelated texts score with your model."
 
-    embedder: str | Mapping[str, Any] | EmbeddingModel | Embedder
+    embedder: Annotated[str | Mapping[str, Any] | EmbeddingModel | Embedder, _EMBEDDER]
     _: KW_ONLY
 
     def __post_init__(self) -> None:
@@ -60,11 +71,8 @@ class EmbeddingSimilarity(TextSource):
         embedder: object = self.embedder
         if isinstance(embedder, str):
             embedder = EmbeddingModel(embedder)
-        elif isinstance(embedder, Mapping):
+        elif is_mapping(embedder):
             embedder = _from_table(embedder)
-        elif not isinstance(embedder, EmbeddingModel) and (isinstance(embedder, Judge) or not callable(embedder)):
-            expected = "a model such as openai/text-embedding-3-small, an EmbeddingModel or a function of texts"
-            raise ConfigError(f"{self.name}: embedder must be {expected}, not {type(embedder).__name__}")
         object.__setattr__(self, "embedder", embedder)
         if isinstance(embedder, EmbeddingModel):
             object.__setattr__(self, "questions", (CompareEmbeddings,))

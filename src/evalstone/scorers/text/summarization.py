@@ -2,13 +2,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from evalstone.errors import ConfigError
+from evalstone._core.declarations import TEXT, Range
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import reason_with, require_number, require_text
+from evalstone.scorers.base import FUNCTION_OF_SAMPLE, reason_with
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
@@ -69,18 +69,13 @@ class Summarization(DefinedText):
         ),
     }
 
-    source: str | None = None
+    source: Annotated[str | None, TEXT] = None
     extractors: ClassVar[Mapping[str, str]] = {"input": "source_from"}
-    source_from: Callable[[Sample], str | Awaitable[str]] | None = None
-    max_questions: float = 10
+    source_from: Annotated[Callable[[Sample], str | Awaitable[str]] | None, FUNCTION_OF_SAMPLE] = None
+    max_questions: Annotated[float, Range(1)] = 10
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.source is not None:
-            require_text(self, "source", blank=False)
-        if self.source_from is not None and not callable(self.source_from):  # pyright: ignore[reportUnnecessaryComparison]
-            raise ConfigError(f"{self.name}: source_from must be a function of a sample, not {self.source_from!r}")
-        require_number(self, "max_questions", low=1)
 
     def values(self, sample: Sample) -> dict[str, Any]:
         values = super().values(sample)

@@ -10,9 +10,8 @@ from typing import ClassVar
 
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import require_choice, require_text
 from evalstone.scorers.definitions import COMMA, DefinedText, Definition
-from evalstone.scorers.text import COMPARE_TO, WHITE, CodeScorer, CompareTo
+from evalstone.scorers.text import WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
 NEGATORS = frozenset(
@@ -101,8 +100,6 @@ class ToneConsistency(DefinedText, CodeScorer):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_choice(self, "compare_to", (None, *COMPARE_TO))
-        require_text(self, "reference_tone")
         if self.reference_tone and self.compare_to:
             raise ConfigError(f"{self.name}: give reference_tone or compare_to, not both")
         if self._by_input and (self.reference_tone or self.compare_to):

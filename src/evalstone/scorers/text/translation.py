@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
+from evalstone._core.declarations import Range
 from evalstone.errors import MissingDependency
-from evalstone.scorers.base import require_choice, require_whole
 from evalstone.scorers.text import ReferenceScorer, check_lengths
 from evalstone.types import Score
 
@@ -95,11 +95,6 @@ class Bleu(SacrebleuScorer):
     tokenize: Tokenize = "13a"
     smooth: Smooth = "exp"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice(self, "tokenize", get_args(Tokenize))
-        require_choice(self, "smooth", get_args(Smooth))
-
     def metric(self) -> tuple[str, dict[str, Any]]:
         options = {"lowercase": self.lowercase, "tokenize": self.tokenize, "smooth_method": self.smooth}
         return "BLEU", {**options, "effective_order": True}
@@ -133,13 +128,8 @@ class Chrf(SacrebleuScorer):
     advice = "It compares letters, not meaning: a good paraphrase scores low."
 
     lowercase: bool = False
-    word_order: int = 0
-    beta: int = 2
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_whole(self, "word_order", high=10)
-        require_whole(self, "beta", low=1, high=100)
+    word_order: Annotated[int, Range(0, 10)] = 0
+    beta: Annotated[int, Range(1, 100)] = 2
 
     def metric(self) -> tuple[str, dict[str, Any]]:
         return "CHRF", {"lowercase": self.lowercase, "word_order": self.word_order, "beta": self.beta}

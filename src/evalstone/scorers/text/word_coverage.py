@@ -8,17 +8,19 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
+from evalstone._core.declarations import Rule
 from evalstone._core.display import part_of
 from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, normalized, words
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import OutcomeError
 from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
 from evalstone.scorers.text import PairScorer, check_lengths, pieces, spaced
 from evalstone.types import Score, Skipped
 
+_ELEMENTS = Rule("a plain function of a text", lambda value: callable(value) and not is_async(value))
 _LATIN_ACCENTS = dict.fromkeys(range(0x300, 0x370))
 _LATIN_WORD = re.compile("[a-z0-9]+")
 _EXACT = 3
@@ -133,12 +135,7 @@ class Completeness(DefinedText, PairScorer):
         ),
     }
 
-    elements: Callable[[str], Sequence[str]] | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.elements is not None and (not callable(self.elements) or is_async(self.elements)):
-            raise ConfigError(f"{self.name}: elements must be a plain function of a text, not {self.elements!r}")
+    elements: Annotated[Callable[[str], Sequence[str]] | None, _ELEMENTS] = None
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         elements = self.elements or self.compute
