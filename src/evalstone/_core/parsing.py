@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core import loose_json
 from evalstone._core.display import count
+from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 
@@ -86,7 +87,7 @@ def _objects(body: str) -> list[Any]:
             if prose > _MOST_BRACKETS:
                 raise
             continue
-        is_texts = isinstance(value, list) and not any(isinstance(item, dict) for item in cast("list[Any]", value))
+        is_texts = is_array(value) and not any(isinstance(item, dict) for item in value)
         (texts if is_texts else objects).append(value)
         in_sentence = in_sentence or (is_texts and before != "" and before[-1] not in ":\n")
     return objects or ([] if in_sentence else texts)
@@ -145,11 +146,11 @@ def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[A
     A list with one value per item is read as if it were numbered. Any other number of members, including zero, or a
     number that names no item raises ReplyError, as in `3 claims, 2 verdicts`.
     """
-    if isinstance(data, list):
-        data = {str(number): member for number, member in enumerate(cast("list[Any]", data), start=1)}
-    if not isinstance(data, Mapping):
+    if is_array(data):
+        data = {str(number): member for number, member in enumerate(data, start=1)}
+    if not is_mapping(data):
         raise ReplyError(f"an object with the keys 1 to {items} was expected, one for each {of}")
-    members = cast("Mapping[str, Any]", data)
+    members = data
     expected = dict.fromkeys(str(number) for number in range(1, items + 1))
     missing = [key for key in expected if key not in members]
     extra = [key for key in members if key not in expected]
@@ -163,9 +164,9 @@ def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[A
 
 def member(data: Any, key: str) -> Any:
     """`data[key]` of a JSON object. Raises ReplyError if `data` is no object or lacks the key."""
-    if not isinstance(data, Mapping) or key not in data:
+    if not is_mapping(data) or key not in data:
         raise ReplyError(f"a JSON object with the key {key!r} was expected")
-    return cast("Mapping[str, Any]", data)[key]
+    return data[key]
 
 
 def texts(data: Any, where: str) -> tuple[str, ...]:

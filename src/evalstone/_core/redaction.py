@@ -23,7 +23,9 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, AnyStr, Generic, NamedTuple, cast
+from typing import Any, AnyStr, Generic, NamedTuple
+
+from evalstone._core.guards import is_list, is_mapping
 
 MARK = "***"
 REPEATED_SECRETS = "redacted secrets"
@@ -201,11 +203,11 @@ def masked(value: Any) -> Any:
             parts += text[end:start], MARK
             end = stop
         return "".join((*parts, text[end:])) if parts else text
-    if isinstance(value, Mapping):
-        items = cast("Mapping[Any, Any]", value).items()
+    if is_mapping(value):
+        items = value.items()
         return {name: MARK if text and is_credential(str(name)) else masked(text) for name, text in items}
-    if isinstance(value, list | tuple):
-        return [masked(item) for item in cast("Iterable[Any]", value)]
+    if is_list(value):
+        return [masked(item) for item in value]
     return value
 
 
@@ -329,14 +331,14 @@ def register_settings(value: Any) -> None:
         register(*(_SCHEME.sub("", text, count=1).strip("\"'") for text in values))
         for url in re.findall(r"[a-z]+://[^\s,]+", value) if "://" in value else ():
             register_url(url)
-    elif isinstance(value, Mapping):
-        for name, inner in cast("Mapping[Any, Any]", value).items():
+    elif is_mapping(value):
+        for name, inner in value.items():
             if isinstance(inner, str) and is_credential(str(name)):
                 register(inner)
             else:
                 register_settings(inner)
-    elif isinstance(value, list | tuple):
-        for item in cast("Iterable[Any]", value):
+    elif is_list(value):
+        for item in value:
             register_settings(item)
 
 

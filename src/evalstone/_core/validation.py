@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from evalstone._core.guards import is_list, is_mapping
 from evalstone.errors import ConfigError, DataError
 
 T = TypeVar("T")
@@ -56,9 +57,9 @@ class _Unexpected(Exception):
 
 
 def _instance(kind: type[T], data: object) -> T:
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         raise _Unexpected.of(data, "an object")
-    row = cast("Mapping[str, Any]", data)
+    row = data
     values: dict[str, Any] = {}
     for name, read, required in _readers(kind):
         if name in row:
@@ -128,18 +129,18 @@ def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
 
 
 def _tuple(read: _Reader, length: int | None, value: Any) -> Any:
-    if not isinstance(value, list | tuple):
+    if not is_list(value):
         raise _Unexpected.of(value, "a list")
-    items = cast("list[Any]", value)
+    items = value
     if length not in (None, len(items)):
         raise _Unexpected(f"must have {length} items, not {len(items)}")
     return tuple(_read_all(read, enumerate(items)).values())
 
 
 def _mapping(read: _Reader, value: Any) -> Any:
-    if not isinstance(value, Mapping):
+    if not is_mapping(value):
         raise _Unexpected.of(value, "an object")
-    items = cast("Mapping[str, Any]", value)
+    items = value
     return items if read is _anything else _read_all(read, items.items())
 
 

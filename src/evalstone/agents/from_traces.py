@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
+from evalstone._core.guards import is_array, is_mapping
 from evalstone.errors import DataError
 from evalstone.types import STEP_DATA, Message, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
@@ -41,7 +42,7 @@ def extract_trajectory(messages: Iterable[Message]) -> Trajectory:
 
 
 def _wrapped(value: Any) -> Any:
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {"value": value}
+    return value if is_mapping(value) else {"value": value}
 
 
 def extract_workflow_trajectory(
@@ -112,8 +113,8 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
 def spans_in(value: object) -> Sequence[Mapping[str, Any]] | None:
     """The spans that `extract_trajectory_from_trace` reads: in a list, or under `spans` in an object. None without a
     step among them."""
-    listed = cast("Mapping[str, Any]", value).get("spans") if isinstance(value, Mapping) else value
-    spans = cast("list[Any]", listed) if isinstance(listed, list) else []
+    listed = value.get("spans") if is_mapping(value) else value
+    spans = listed if is_array(listed) else []
     if not spans or not all(isinstance(span, Mapping) for span in spans):
         return None
     read = [_camel(span, "a span") for span in spans]
@@ -188,9 +189,9 @@ def _exported(span: dict[str, Any]) -> dict[str, Any]:
 
 def _camel(entry: object, what: str) -> dict[str, Any]:
     """An object with its keys in camelCase."""
-    if not isinstance(entry, Mapping):
+    if not is_mapping(entry):
         raise DataError(f"{what} must be an object, not {type(entry).__name__}")
-    entries = cast("Mapping[Any, Any]", entry)
+    entries = entry
     return {_camel_key(str(key)): value for key, value in entries.items()}
 
 

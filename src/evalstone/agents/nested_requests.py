@@ -8,12 +8,13 @@ answered what the call returned. Time alone proves nothing, since requests may r
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank
 from evalstone.agents.conversations import Unit, conversations, messages_of
@@ -181,11 +182,11 @@ def _passes(call: ToolCall, question: str, answer: str) -> bool:
 def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value.strip()
-    elif isinstance(value, Mapping):
-        for each in cast("Mapping[str, Any]", value).values():
+    elif is_mapping(value):
+        for each in value.values():
             yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in cast("list[Any]", value):
+    elif is_list(value):
+        for each in value:
             yield from _texts(each)
 
 

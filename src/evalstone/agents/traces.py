@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone._core.text import is_blank, unspaced
 from evalstone.agents.conversations import Unit, messages_of, read_node
@@ -148,8 +149,8 @@ def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Not
 
 def spans_of(value: object) -> list[Any] | None:
     """The spans in a list, in an object with them, or in an export request; None for anything else."""
-    listed = cast("Mapping[str, Any]", value).get("spans", [value]) if isinstance(value, Mapping) else value
-    spans = cast("list[Any]", listed) if isinstance(listed, list) else []
+    listed = value.get("spans", [value]) if is_mapping(value) else value
+    spans = listed if is_array(listed) else []
     return spans if spans and all(map(is_telemetry, spans)) else None
 
 

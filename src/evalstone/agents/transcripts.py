@@ -103,7 +103,7 @@ def _read(value: object) -> Transcript:
         if (run := known.run) and run.library == library and callable(getattr(value, run.method, None)):
             return _transcript(known.name, partial(_read_run, run, value))
     data = plain(_parsed(value) if isinstance(value, str | bytes | bytearray) else value)
-    if isinstance(data, list) and data and all(isinstance(item, Message) for item in cast("list[Any]", data)):
+    if is_array(data) and data and all(isinstance(item, Message) for item in data):
         return _transcript("evalstone", partial(_read_list, data))
     match = format_of(data)
     if match is not None:
@@ -158,8 +158,8 @@ def _described(value: object, data: Any) -> str:
     """A description of the value: its type, and the names of its entries."""
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    if isinstance(data, list):
-        items = cast("list[Any]", data)
+    if is_array(data):
+        items = data
         if not items:
             return f"{name}, empty"
         return f"{name} of {_described(items[0], items[0])}"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, cast
 
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.messages import answer_text, last_user_text, system_prompt
@@ -107,7 +108,7 @@ def succeeded(step: TrajectoryStep) -> bool:
 
 def _result(step: TrajectoryStep) -> Any:
     result = step.data.get("tool_result", step.data.get("output", step.metadata.get("output")))
-    if isinstance(result, Mapping) and list(entries := cast("Mapping[str, Any]", result)) == ["value"]:
+    if is_mapping(result) and list(entries := result) == ["value"]:
         return entries["value"]  # results that aren't objects are wrapped
     return cast("Any", result)
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from evalstone._core.declarations import Range, Rule, check_settings
+from evalstone._core.guards import is_mapping
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
@@ -103,7 +104,7 @@ def _document_text(item: Any, number: int) -> str | None:
     if item is None or isinstance(item, str):
         return item
     absent = object()
-    read = cast("Mapping[str, Any]", item).get if isinstance(item, Mapping) else functools.partial(getattr, item)
+    read = item.get if is_mapping(item) else functools.partial(getattr, item)
     values: dict[str, Any] = {name: read(name, absent) for name in ("text", "content", "page_content")}
     present = {name: value for name, value in values.items() if value is not absent and not callable(value)}
     if not present:

@@ -10,10 +10,11 @@ import importlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import escaped, excerpt
 from evalstone._core.files import Expansion, row_limit, too_long
+from evalstone._core.guards import is_list, is_object
 from evalstone.datasets.row_labels import label_name
 from evalstone.errors import DataError, MissingDependency
 
@@ -166,9 +167,9 @@ def _size(value: Any) -> int:
     """The approximate size of a value, in characters."""
     if isinstance(value, str | bytes):
         return len(value)
-    if isinstance(value, list | tuple):
-        return sum(map(_size, cast("list[Any]", value)), _CELL)
-    if isinstance(value, dict):
-        entries = cast("dict[Any, Any]", value)
+    if is_list(value):
+        return sum(map(_size, value), _CELL)
+    if is_object(value):
+        entries = value
         return sum(map(_size, itertools.chain(entries, entries.values())), _CELL)
     return _CELL

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.json import finite
 from evalstone._core.literals import written_list, written_value
 from evalstone._core.terms import term
@@ -74,10 +75,10 @@ def native(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return finite(value)
-    if isinstance(value, list):
-        return [native(item) for item in cast("list[Any]", value)]
-    if isinstance(value, Mapping):
-        return {str(key): native(item) for key, item in cast("Mapping[Any, Any]", value).items()}
+    if is_array(value):
+        return [native(item) for item in value]
+    if is_mapping(value):
+        return {str(key): native(item) for key, item in value.items()}
     if isinstance(value, bytes | bytearray):
         return value
     if isinstance(value, Sequence):
@@ -108,10 +109,10 @@ def storable(value: Any) -> Any:
         return value
     if isinstance(value, float):
         return finite(value)
-    if isinstance(value, dict):
-        return {key: storable(item) for key, item in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [storable(item) for item in cast("list[Any]", value)]
+    if is_object(value):
+        return {key: storable(item) for key, item in value.items()}
+    if is_array(value):
+        return [storable(item) for item in value]
     if isinstance(value, Set):
         return sorted(str(item) for item in cast("Set[Any]", value))
     if isinstance(value, datetime | date | time):
@@ -157,9 +158,9 @@ def read_id(value: Any) -> str:
 def read_metadata(value: Any) -> dict[str, Any]:
     """Metadata from an object, or from a text that is a JSON object."""
     entries = unpacked(value)
-    if not isinstance(entries, dict):
+    if not is_object(entries):
         raise DataError(f"must be an object, not {type(entries).__name__}: {excerpt(entries)}")
-    return cast("dict[str, Any]", entries)
+    return entries
 
 
 def read_passages(value: Any) -> tuple[str, ...]:
@@ -176,8 +177,8 @@ def read_passages(value: Any) -> tuple[str, ...]:
 def _passages(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
-    if isinstance(value, list):
-        items = enumerate(cast("list[Any]", value), start=1)
+    if is_array(value):
+        items = enumerate(value, start=1)
         return [_passage(item, number) for number, item in items if item is not None]
     titled = _titled(value)
     if titled is not None:
@@ -198,9 +199,9 @@ def _passage(item: Any, number: int) -> str:
 
 def _inner_passage(item: Any) -> Any:
     """The value of an object under the first of the names of a passage's text; None for anything else."""
-    if not isinstance(item, dict):
+    if not is_object(item):
         return None
-    by_name = {normal(key): value for key, value in cast("dict[str, Any]", item).items()}
+    by_name = {normal(key): value for key, value in item.items()}
     return next((by_name[name] for name in _PASSAGE_NAMES if by_name.get(name) is not None), None)
 
 
@@ -209,11 +210,11 @@ def _titled(value: Any) -> list[str] | None:
 
     A title without sentences gives a blank passage.
     """
-    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    entries = value if is_object(value) else {}
     titles, texts = entries.get("title"), entries.get("sentences")
-    if not isinstance(titles, list) or not isinstance(texts, list):
+    if not is_array(titles) or not is_array(texts):
         return None
-    titles, texts = cast("list[Any]", titles), cast("list[Any]", texts)
+    titles, texts = titles, texts
     if len(titles) != len(texts):
         raise DataError(f"must have sentences for every title; it has {len(titles)} titles and {len(texts)} lists")
     joined = [" ".join(text.strip() for text in _passages(sentences)) for sentences in texts]
@@ -222,8 +223,8 @@ def _titled(value: Any) -> list[str] | None:
 
 def turn_passages(value: Any) -> tuple[str, ...]:
     """The passages in the `retrieval_context` of a conversation's turns (deepeval), without duplicates."""
-    turns = cast("list[Any]", value) if isinstance(value, list) else []
-    items = [cast("dict[str, Any]", turn) for turn in turns if isinstance(turn, dict)]
+    turns = value if is_array(value) else []
+    items = [turn for turn in turns if is_object(turn)]
     lists = [item[key] for item in items for key in item if normal(key) == "retrievalcontext" and item[key] is not None]
     return tuple(dict.fromkeys(passage for passages in lists for passage in read_passages(passages)))
 
@@ -245,16 +246,16 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         return ReadText(text)
     if is_ground_truth(field, column):
         return ReadText(_ground_truth(value))
-    if isinstance(value, list):
-        return _text_in_list(cast("list[Any]", value), field, column)
-    if isinstance(value, dict):
-        return _text_in_object(cast("dict[str, Any]", value), field, column)
+    if is_array(value):
+        return _text_in_list(value, field, column)
+    if is_object(value):
+        return _text_in_object(value, field, column)
     raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
 
 
 def _ground_truth(value: Any) -> str | None:
     """A ground truth that isn't text, as JSON: all of it is expected. A list of one text is that text."""
-    items = cast("list[Any]", value) if isinstance(value, list) else [value]
+    items = value if is_array(value) else [value]
     if not items:
         return None
     text = scalar_text(items[0]) if len(items) == 1 else None
@@ -330,7 +331,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:
     """The messages of earlier runs in the input of a Mastra run. Their tool calls are not calls of this run."""
     items: Any = value[keys["rememberedmessages"]] if "rememberedmessages" in keys else None
-    return read_messages(_remembered(cast("list[Any]", items))) if isinstance(items, list) and items else ()
+    return read_messages(_remembered(items)) if is_array(items) and items else ()
 
 
 def _is_read(message: Message) -> bool:
@@ -346,7 +347,7 @@ def _is_readable(value: Any, field: str) -> bool:
 
 def _remembered(items: list[Any]) -> list[Any]:
     """Messages marked as those of an agent's memory."""
-    return [{**cast("dict[str, Any]", item), "origin": "memory"} if isinstance(item, dict) else item for item in items]
+    return [{**item, "origin": "memory"} if is_object(item) else item for item in items]
 
 
 def _text_of(transcript: Transcript, field: str) -> ReadText:
@@ -360,9 +361,9 @@ def _conversation_in(value: dict[str, Any], keys: Mapping[str, str]) -> list[Any
     if "inputmessages" in keys or "messages" in keys:
         lists = [value[keys[name]] for name in _CONVERSATION_PARTS if name in keys]
         tagged: Any = value[keys["taggedsystemmessages"]] if "taggedsystemmessages" in keys else {}
-        lists += list(cast("dict[str, Any]", tagged).values()) if isinstance(tagged, dict) else []
-        return [item for items in lists if isinstance(items, list) for item in cast("list[Any]", items)]
+        lists += list(tagged.values()) if is_object(tagged) else []
+        return [item for items in lists if is_array(items) for item in items]
     choices: Any = value.get("choices")
     if isinstance(choices, list) and choices and isinstance(choices[0], dict) and "message" in choices[0]:
-        return [cast("dict[str, Any]", choices[0])["message"]]
+        return [choices[0]["message"]]
     return []

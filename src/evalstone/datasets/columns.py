@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
 from evalstone._core.terms import term
 from evalstone.agents.formats.values import normal
@@ -273,12 +274,12 @@ def _table(mapping: object) -> ColumnMapping:
     if mapping is None:
         return {}
     expected = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
-    if not isinstance(mapping, Mapping):
+    if not is_mapping(mapping):
         raise ConfigError(f"{expected}, not {excerpt(mapping)}")
-    for field, columns in cast("Mapping[object, object]", mapping).items():
+    for field, columns in mapping.items():
         listed: Sequence[object] = [columns]
-        if isinstance(columns, list | tuple):
-            listed = cast("Sequence[object]", columns)
+        if is_list(columns):
+            listed = columns
         if not all(isinstance(name, str) for name in (field, *listed)):
             raise ConfigError(f"{expected}; it has {excerpt(field)}: {excerpt(cast(object, columns))}")
     return cast("ColumnMapping", mapping)
@@ -313,16 +314,16 @@ def value_at(data: Any, path: str) -> tuple[bool, Any]:
     value = data
     steps = path.split(".")
     for number, step in enumerate(steps):
-        if isinstance(value, list | tuple):
-            items = cast("list[Any]", value)
+        if is_list(value):
+            items = value
             if not step.isdecimal():
                 values = [value_at(item, ".".join(steps[number:])) for item in items]
                 return all(exists for exists, _ in values), [inner for _, inner in values]
             if int(step) >= len(items):
                 return False, None
             value = items[int(step)]
-        elif isinstance(value, Mapping) and step in value:
-            value = cast("Mapping[str, Any]", value)[step]
+        elif is_mapping(value) and step in value:
+            value = value[step]
         else:
             return False, None
     return True, value

@@ -8,10 +8,11 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import escaped, excerpt, shortlist
 from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
+from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
 from evalstone.errors import DataError
@@ -61,9 +62,9 @@ def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
             raise
         yield from json_lines([text])
         return
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
-    entries = cast("dict[str, Any]", value)
+    entries = value
     if is_telemetry(entries):
         yield "item 1", entries
         return

@@ -7,9 +7,9 @@ import io
 import json
 import os
 from pathlib import Path
-from typing import Any, cast
 
 from evalstone._core.files import cannot_write, encoding_of, private
+from evalstone._core.guards import is_object
 from evalstone.datasets.files import csv_layout, find
 from evalstone.errors import ConfigError, DataError
 
@@ -58,7 +58,7 @@ class LabelFile:
     def _keys(self) -> tuple[str, ...]:
         """The keys of the first row. Labels under another name than those that are added would not be read."""
         _, row = next(find(self.path).rows(), ("", None))
-        return tuple(cast("dict[str, Any]", row)) if isinstance(row, dict) else COLUMNS
+        return tuple(row) if is_object(row) else COLUMNS
 
     def add(self, sample: str, label: str) -> None:
         """Append one label, a number or a word.

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeGuard, cast
 
 from evalstone._core.display import count, excerpt, named
+from evalstone._core.guards import is_list
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
@@ -181,7 +182,7 @@ def turns(samples: Any) -> Dataset:
 
 
 def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:
-    items = cast("Sequence[object]", source) if isinstance(source, list | tuple) else ()
+    items = source if is_list(source) else ()
     return bool(items) and all(isinstance(item, Sample) for item in items)
 
 

@@ -9,9 +9,10 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import count, excerpt
+from evalstone._core.guards import is_object
 from evalstone.datasets.cells import read_text
 from evalstone.datasets.written import written_in_cell
 from evalstone.errors import ConfigError
@@ -123,10 +124,10 @@ def _caveat(cell: str, field: str, column: str) -> str:
 def _is_object(cell: str, field: str, column: str) -> bool:
     """Whether a cell is read as a text, and the JSON object that it writes out would be read as one of its values."""
     value = _json(cell) if cell.lstrip().startswith("{") else None
-    if not isinstance(value, dict) or field == "id":
+    if not is_object(value) or field == "id":
         return False
     try:
-        as_object = read_text(cast("dict[str, Any]", value), field, column)
+        as_object = read_text(value, field, column)
         as_text = read_text(written_in_cell(cell, field, column), field, column)
     except ConfigError:  # reading the cell refuses it, or it can only be a text
         return False

@@ -6,9 +6,10 @@ A table that was filtered keeps the labels of its rows, and IDs are often the la
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import count
+from evalstone._core.guards import is_array
 from evalstone.errors import DataError
 
 _NAMES = ("index", "level_0")
@@ -43,7 +44,7 @@ def label_columns(
     if len(names) < 2:
         name = names[0] if names else None
         return {} if name is None and count_rows(labels) else {label_name(name, columns): labels}
-    several = [cast("list[Any]", of_row) if isinstance(of_row, list) else [of_row] for of_row in labels]
+    several = [of_row if is_array(of_row) else [of_row] for of_row in labels]
     for number, of_row in enumerate(several, start=1):
         if len(of_row) != len(names):
             raise DataError(f"row {number}: {count(len(of_row), 'row label')} for {len(names)} names")

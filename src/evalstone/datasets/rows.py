@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 from evalstone._core.display import excerpt, named
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.terms import term
 from evalstone.agents.formats.calls import read_call
 from evalstone.agents.formats.conversation import Conversation
@@ -83,11 +84,11 @@ class RowReader:
     def read(self, row: object, where: str = "") -> Sample:
         """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
         try:
-            if not isinstance(row, Mapping):
+            if not is_mapping(row):
                 raise DataError(f"a row must be an object, not {type(row).__name__}: {excerpt(row)}")
             if not row.keys().isdisjoint(_OF_TRACES) and is_telemetry(row):
                 raise _placed(where, "a trace among samples; keep them in files of their own")
-            return self._sample(cast("Mapping[Any, Any]", row))
+            return self._sample(row)
         except RecursionError:
             raise _placed(where, "nested too deeply") from None
         except ConfigError as error:
@@ -169,7 +170,7 @@ class RowReader:
         """Ignore a number of turns, and read turns that have roles as messages."""
         cell = chosen["turns"]
         value = self._value("turns", chosen, lambda cell: unpacked(cell.value))
-        recorded = isinstance(value, list) and is_conversation(cast("list[Any]", value))
+        recorded = is_array(value) and is_conversation(value)
         meant = isinstance(value, list | dict) or _has_brackets(value)
         if not recorded and (meant or "turns" in self.columns.mapping):
             return  # anything but a list is rejected later
@@ -307,9 +308,9 @@ def _joined(question: ReadText | None, answer: ReadText | None) -> tuple[Message
 def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
     """Messages from a list of messages, or from a list of the tool calls between input and output."""
     value = unpacked(value)
-    if not isinstance(value, list):
+    if not is_array(value):
         raise DataError(f"must be a list of messages, not {type(value).__name__}: {excerpt(value)}")
-    items = cast("list[Any]", value)
+    items = value
     if is_conversation(items) or not is_calls(items):
         return conversation_in(items)
     output = texts["output"]
@@ -321,14 +322,14 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
 def _turns(value: Any) -> list[Sample]:
     """Turns from a list of texts or rows."""
     items: object = unpacked(value)
-    if not isinstance(items, list):
+    if not is_array(items):
         raise DataError(f"must be a list of turns, not {type(items).__name__}: {excerpt(items)}")
     turns: list[Sample] = []
-    for number, item in enumerate(cast("list[Any]", items), start=1):
+    for number, item in enumerate(items, start=1):
         row: Any = {"input": item} if isinstance(item, str) else item
-        if not isinstance(row, dict):
+        if not is_object(row):
             raise DataError(f"item {number} must be a text or an object with an input, not {excerpt(item)}")
-        turns.append(RowReader().read({"id": number, **cast("dict[str, Any]", row)}, f"item {number}"))
+        turns.append(RowReader().read({"id": number, **row}, f"item {number}"))
     return turns
 
 

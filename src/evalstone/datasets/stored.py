@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.files import file_values
+from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.writing import write_jsonl
 from evalstone.errors import ConfigError, DataError
@@ -34,9 +35,9 @@ def sample_row(sample: Sample) -> dict[str, Any]:
 
 def sample_of(row: object) -> Sample:
     """A sample from a line of `samples.jsonl`. Raises DataError for anything else."""
-    if not isinstance(row, dict):
+    if not is_object(row):
         raise DataError(f"a sample must be an object, not {type(row).__name__}")
-    fields = dict(cast("dict[str, Any]", row))
+    fields = dict(row)
     try:
         fields["messages"] = [message_of(message) for message in fields.get("messages", ())]
         fields["turns"] = [*map(sample_of, fields.get("turns", ()))]

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone.agents.formats.values import normal
 from evalstone.datasets.arrow import arrow_rows
 from evalstone.datasets.cells import native
@@ -64,7 +65,7 @@ def _check_unique(columns: list[str], problem: str) -> None:
 def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any]]]:
     """The items of an iterable of samples and mappings. Raises DataError for any other item or source."""
     expected = "a dataset must be a path, a table, or a list of samples or objects"
-    if isinstance(source, Mapping):
+    if is_mapping(source):
         try:
             entries = cast("dict[str, Any]", native(source))
         except RecursionError:
@@ -123,17 +124,17 @@ def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
     data: list[Any] = entries["data"]
     labels, names = entries.get("index"), entries.get("index_names")
     labeled = label_columns(
-        cast("list[Any]", labels) if isinstance(labels, list) else range(len(data)),
-        cast("list[Any]", names) if isinstance(names, list) else (),
+        labels if is_array(labels) else range(len(data)),
+        names if is_array(names) else (),
         columns,
         len(data),
     )
     _check_unique([*labeled, *columns], "two columns are named")
     rows: list[tuple[str, Any]] = []
     for number, (place, cells) in enumerate(numbered("row", data)):
-        if not isinstance(cells, list):
+        if not is_array(cells):
             raise DataError(f"{place}: must be a list of cells, not {type(cells).__name__}: {excerpt(cells)}")
-        row = cast("list[Any]", cells)
+        row = cells
         if len(row) != len(columns):
             raise DataError(f"{place}: {len(row)} cells for {len(columns)} columns")
         labels_of_row = {name: of[number] for name, of in labeled.items()}
@@ -166,7 +167,7 @@ def _column_rows(entries: Mapping[str, Any], claimed: Collection[str], speaking:
         if column is None:
             return None
         columns[name] = column
-    if not all(isinstance(value, dict) for value in entries.values()) and not any(
+    if not all(is_object(value) for value in entries.values()) and not any(
         columns[name].cells and all(cell is None or isinstance(cell, str) for cell in columns[name].cells)
         for name in speaking
     ):
@@ -185,9 +186,9 @@ def _column_rows(entries: Mapping[str, Any], claimed: Collection[str], speaking:
 
 def _column(value: Any) -> _Column | None:
     """The cells of a column: a list, or an object with row labels that are whole numbers; None for other values."""
-    if isinstance(value, list):
-        return _Column(cast("list[Any]", value))
-    cells = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if is_array(value):
+        return _Column(value)
+    cells = value if is_object(value) else {}
     if not cells or not all(map(_WHOLE.fullmatch, cells)):
         return None
     labels = tuple(cells)
@@ -198,9 +199,9 @@ def _check_keys(entries: Mapping[str, Any], claimed: Mapping[str, Any]) -> None:
     """Raise DataError for objects that have the same keys under every name: pandas writes columns in this way if the
     row labels are texts, but a row may have such objects, too."""
     values = list(entries.values())
-    if len(values) < 2 or CONTENT.isdisjoint(claimed) or not all(isinstance(value, dict) for value in values):
+    if len(values) < 2 or CONTENT.isdisjoint(claimed) or not all(is_object(value) for value in values):
         return
-    keys = [list(cast("dict[str, Any]", value)) for value in values]
+    keys = [list(value) for value in values]
     if keys[0] and all(of == keys[0] for of in keys) and not any(map(_names_a_text, keys[0])):
         raise DataError(
             f"{shortlist(entries)} have the same keys ({shortlist(keys[0])}), so these are rows or a single sample: "
@@ -210,7 +211,7 @@ def _check_keys(entries: Mapping[str, Any], claimed: Mapping[str, Any]) -> None:
 
 def _check_not_by_id(entries: Mapping[str, Any]) -> None:
     """Raise DataError for several objects under other names than columns, which have a field in common: rows by ID."""
-    rows = [cast("dict[str, Any]", value) for value in entries.values() if isinstance(value, dict)]
+    rows = [value for value in entries.values() if is_object(value)]
     if len(entries) < 2 or len(rows) < len(entries):
         return
     if CONTENT.intersection(*(claims(tuple(row)) for row in rows)):

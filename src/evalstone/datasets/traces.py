@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, cast
 
 from evalstone._core.display import shortlist
+from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import Record, is_telemetry, records_in
 from evalstone.agents.formats.values import PlacedError
 from evalstone.agents.notes import Notes
@@ -46,7 +46,7 @@ class TraceReader:
 def records_of(row: object, place: str) -> list[Record]:
     """The records in a row. Raises DataError, with the position, for an invalid row."""
     if not is_telemetry(row):
-        has = shortlist(cast("dict[str, Any]", row)) if isinstance(row, dict) else type(row).__name__
+        has = shortlist(row) if is_object(row) else type(row).__name__
         raise DataError(
             f"{place}: neither an export request of OTLP (resourceSpans, resourceLogs) nor a span with its ids; "
             f"it has {has or 'nothing'}"

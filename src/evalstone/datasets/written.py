@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.literals import written_list, written_value
 from evalstone.agents.formats.messages import is_conversation, is_parts
 from evalstone.agents.formats.registry import translated
@@ -59,7 +60,7 @@ def written_in_text(text: str, field: str, column: str) -> Any:
         raise DataError(f"must be text, not a message as Python prints it: {excerpt(text)}; save its text")
     if _CONVERSATION.match(text):
         value = written_value(text)
-        return cast("Any", value) if isinstance(value, list) and is_conversation(cast("list[Any]", value)) else text
+        return cast("Any", value) if is_array(value) and is_conversation(value) else text
     if _MESSAGE.match(text):
         with suppress(DataError):  # an answer may resemble a message
             value = written_value(text)
@@ -78,7 +79,7 @@ def written_in_cell(text: str, field: str, column: str) -> Any:
         return text
     if is_ground_truth(field, column):
         value = json.loads(text) if _is_json(text) else None
-        return cast("Any", value) if isinstance(value, list) and len(cast("list[Any]", value)) < 2 else text
+        return cast("Any", value) if is_array(value) and len(value) < 2 else text
     name = _name(column)
     if name in _LISTS_OF_ANSWERS or name in _OBJECTS:
         return text
@@ -86,14 +87,14 @@ def written_in_cell(text: str, field: str, column: str) -> Any:
         value = written_value(text)
     except DataError:
         return text
-    if isinstance(value, dict) and name in _OBJECTS_IN_CELLS:
-        return cast("dict[str, Any]", value)
-    if isinstance(value, dict) and not _is_json(text) and not _is_message(cast("dict[str, Any]", value)):
+    if is_object(value) and name in _OBJECTS_IN_CELLS:
+        return value
+    if is_object(value) and not _is_json(text) and not _is_message(value):
         raise DataError(
             f"must be text, not an object as Python prints it: {excerpt(text)}; save the data as JSON Lines, which "
             "tells objects from texts"
         )
-    if field == "reference" and isinstance(value, list) and _are_texts(cast("list[Any]", value)):
+    if field == "reference" and is_array(value) and _are_texts(value):
         raise DataError(
             f"must be text, not a list: {excerpt(text)}; name the column ground_truths if these are alternatives (the "
             "first is used), or ground_truth if the list is the answer"
@@ -135,9 +136,9 @@ def _messages_without_roles(text: str) -> list[Any] | None:
 
 def _is_message(value: Any) -> bool:
     """Whether a value is a message or the list of its parts."""
-    if isinstance(value, list):
-        return is_parts(cast("list[Any]", value))
-    entries = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    if is_array(value):
+        return is_parts(value)
+    entries = value if is_object(value) else {}
     return not entries.keys().isdisjoint(("content", "tool_calls")) and is_conversation([entries])
 
 

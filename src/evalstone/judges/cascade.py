@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.declarations import Range, check_settings
-from evalstone._core.guards import is_number
+from evalstone._core.guards import is_list, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError
 from evalstone.judges.base import AskJudge, Judge, require_judge
@@ -195,7 +195,7 @@ class LabeledQuestion:
     def expected(self) -> tuple[Any, ...]:
         """The correct verdict on each item, or the single verdict."""
         verdicts = self.verdicts
-        return tuple(cast("Sequence[Any]", verdicts)) if isinstance(verdicts, list | tuple) else (verdicts,)
+        return tuple(verdicts) if is_list(verdicts) else (verdicts,)
 
 
 @dataclass(frozen=True)

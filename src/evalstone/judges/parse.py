@@ -18,8 +18,9 @@ import importlib
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_list
 from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, unknown
 from evalstone.judges.base import Judge, register_secrets
@@ -102,11 +103,11 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     location, count, names = COMPOSITES[kind]
-    if count == 1 and not isinstance(subject, list | tuple):
+    if count == 1 and not is_list(subject):
         subject = [subject]
-    if not isinstance(subject, list | tuple):
+    if not is_list(subject):
         raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(masked(subject))}")
-    judges = list(map(parse_judge, cast("Sequence[Any]", subject)))
+    judges = list(map(parse_judge, subject))
     if count is not None and len(judges) != count:
         expected = "one judge" if count == 1 else "two judges, a primary and a fallback"
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")

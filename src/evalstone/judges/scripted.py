@@ -9,10 +9,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar
 
 from evalstone._core.display import count, joined
 from evalstone._core.files import file_values
+from evalstone._core.guards import is_array
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
@@ -85,9 +86,9 @@ class ScriptedJudge(Judge):
             return self.script(question)
         if isinstance(self.script, Mapping):
             replies = self.script.get(question.kind)
-            if not isinstance(replies, list):
+            if not is_array(replies):
                 return replies
-            return self._next_of(cast("list[Any]", replies), question.kind)
+            return self._next_of(replies, question.kind)
         return self._next_of(self.script, "")
 
     def _why_none(self, kind: str) -> str:
@@ -99,9 +100,9 @@ class ScriptedJudge(Judge):
             if kind not in script:
                 kinds = joined(list(map(repr, script)))
                 return f": it has replies to {kinds}" if kinds else ": it has no replies"
-            if not isinstance(script[kind], list):
+            if not is_array(script[kind]):
                 return ""
-            script, key = cast("list[Any]", script[kind]), kind
+            script, key = script[kind], kind
         total = len(script)
         if self._positions[key] <= total:
             return ""

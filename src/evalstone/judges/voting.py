@@ -20,6 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.questions.base import JudgeAnswer, Question
@@ -341,7 +342,7 @@ def _along(
     node = resolved(node, defined)
     if "anyOf" in node:
         return _either(data, [resolved(option, defined) for option in node["anyOf"]], defined, config, at)
-    if "properties" in node and all(isinstance(value, dict) for value in data):
+    if "properties" in node and all(is_object(value) for value in data):
         members = {
             name: _along([value[name] for value in data], inner, defined, config, _join(at, name))
             for name, inner in node["properties"].items()
@@ -389,13 +390,13 @@ def _fits(value: Any, node: Mapping[str, Any]) -> bool:
         return value in node["enum"]
     match node.get("type"):
         case "object":
-            return isinstance(value, dict) and set(cast("dict[str, Any]", value)) == set(node.get("properties", ()))
+            return is_object(value) and set(value) == set(node.get("properties", ()))
         case "boolean":
             return isinstance(value, bool)
         case "integer" | "number" as kind:
             return isinstance(value, int if kind == "integer" else int | float) and not isinstance(value, bool)
         case "array":
-            return isinstance(value, list)
+            return is_array(value)
         case "null":
             return value is None
         case _:

@@ -26,6 +26,7 @@ import sqlalchemy as sa
 
 from evalstone._core.display import count
 from evalstone._core.files import lock
+from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
@@ -146,9 +147,9 @@ def stream(connection: sa.Connection, query: Any, table: sa.Table) -> Iterator[d
 
 
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
-    if not isinstance(line, dict):
+    if not is_object(line):
         raise TypeError("expected an object")
-    line = cast("dict[str, Any]", line)
+    line = line
     if "type" not in line:
         for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
             if call.reply is not None and call.answer is not None:

@@ -9,11 +9,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone._core.guards import is_object
 from evalstone.ledger.base import HOUR, TARGET, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.schema import (
@@ -204,7 +205,7 @@ def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
 def _target(metadata: str) -> dict[str, Any]:
     """The target in a run's metadata; empty for a run without one."""
     target: object = json.loads(metadata).get("target")
-    return cast("dict[str, Any]", target) if isinstance(target, dict) else {}
+    return target if is_object(target) else {}
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 from evalstone._core import sync, terms
 from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, excerpt
-from evalstone._core.guards import is_number
+from evalstone._core.guards import is_mapping, is_number
 from evalstone._core.sizes import Concurrency, Queue
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
@@ -74,9 +74,9 @@ class Submission:
         """The metadata of the sample; empty if it has none."""
         sample = self.sample
         found: object = sample.metadata if isinstance(sample, Sample) else None
-        if isinstance(sample, Mapping):
-            found = cast("Mapping[str, Any]", sample).get("metadata")
-        return cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else {}
+        if is_mapping(sample):
+            found = sample.get("metadata")
+        return found if is_mapping(found) else {}
 
 
 class Live:
@@ -482,7 +482,7 @@ def _text(name: object) -> str | None:
 def _entry(values: object, name: str) -> Any:
     if type(values) is dict:  # without the look-ups of the abstract class
         return cast("dict[str, Any]", values).get(name)
-    return cast("Mapping[str, Any]", values).get(name) if isinstance(values, Mapping) else None
+    return values.get(name) if is_mapping(values) else None
 
 
 def _in_process(settings: Settings) -> Channel:

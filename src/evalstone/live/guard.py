@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.declarations import Range, check_argument
 from evalstone._core.display import joined, safe, sentence
+from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.redaction import masked
 from evalstone.agents.reasoning import has_reasoning
 from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
@@ -393,7 +394,7 @@ def _thresholds(
     scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec], below: float | Mapping[str, float] | None
 ) -> tuple[tuple[Scorer, float], ...]:
     """Scorers with their thresholds. Raises ConfigError if a scorer has none, or two."""
-    if isinstance(scorers, Mapping) and not {"name", "kind"} & set(cast("Mapping[str, Any]", scorers)):
+    if is_mapping(scorers) and not {"name", "kind"} & set(scorers):
         if below is not None:
             raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
         table = cast("Mapping[str, float]", scorers)
@@ -447,8 +448,8 @@ def _answered(fields: Mapping[str, Any], answer: Any, seconds: float) -> Sample:
 
 def _why(outcome: Score) -> str:
     """The claims that no passage supports, each with the judge's reason; otherwise the score's own reason."""
-    items = cast("list[Any]", outcome.evidence) if isinstance(outcome.evidence, list) else []  # pyright: ignore[reportUnknownMemberType]
-    parts = [cast("Mapping[str, Any]", item) for item in items if isinstance(item, Mapping)]
+    items = outcome.evidence if is_array(outcome.evidence) else []  # pyright: ignore[reportUnknownMemberType]
+    parts = [item for item in items if is_mapping(item)]
     claims = [
         f"“{safe(str(part['claim']))}” ({safe(str(part.get('reason') or part['verdict']))})"
         for part in parts

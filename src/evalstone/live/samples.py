@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from evalstone import datasets
+from evalstone._core.guards import is_mapping
 from evalstone.api import one_sample
 from evalstone.errors import DataError
 from evalstone.live.frames import Content
@@ -40,8 +41,8 @@ def submitted_trace(content: Content) -> Mapping[str, Any]:
     """The entry `metadata["trace"]` of a submission that isn't a sample."""
     value: Any = content.fields
     for name in ("metadata", "trace"):
-        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
-    return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+        value = value.get(name) if is_mapping(value) else None
+    return value if is_mapping(value) else {}
 
 
 def read_sample(fields: object) -> Sample:
@@ -53,9 +54,9 @@ def read_sample(fields: object) -> Sample:
     """
     if isinstance(fields, Sample):
         return fields
-    if not isinstance(fields, Mapping):
+    if not is_mapping(fields):
         raise DataError(f"a Sample, a mapping or fields were expected, not {type(fields).__name__}")
-    row = {str(name): value for name, value in cast("Mapping[Any, Any]", fields).items() if value is not None}
+    row = {str(name): value for name, value in fields.items() if value is not None}
     if not row:
         raise DataError("it has no field")
     return datasets.sample_from(cast("Mapping[str, Any]", one_sample(None, row)))

@@ -15,12 +15,13 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 from urllib.parse import urlsplit
 
 import aiohttp
 from pydantic_core import PydanticSerializationError, to_json
 
+from evalstone._core.guards import is_object
 from evalstone._core.redaction import header_secrets, register
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.errors import (
@@ -370,11 +371,11 @@ class Endpoint(Connection):
             data = parsed_json(content)
         except ValueError:
             data = None
-        if not isinstance(data, dict):
+        if not is_object(data):
             start = content[:200].decode(errors="replace").strip()
             problem = f"no JSON object: {start!r}" if start else "an empty reply"
             raise ProviderError(f"{self.host} sent {problem}", cost=None)
-        return cast("dict[str, Any]", data)
+        return data
 
 
 def _client_timeout(seconds: float) -> aiohttp.ClientTimeout:

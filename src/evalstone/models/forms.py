@@ -10,8 +10,9 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_list, is_mapping
 from evalstone.models.provider import ChatMessage, ReplyForm, RequestSettings
 from evalstone.models.refusals import says_itself
 
@@ -182,11 +183,11 @@ def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 
 def without_bounds(schema: Any) -> Any:
     """A schema without the bounds that many endpoints refuse. Replies are validated against them anyway."""
-    if isinstance(schema, Mapping):
-        members = cast("Mapping[str, Any]", schema)
+    if is_mapping(schema):
+        members = schema
         return {name: without_bounds(value) for name, value in members.items() if not _is_bound(name, value)}
-    if isinstance(schema, list | tuple):
-        return [without_bounds(inner) for inner in cast("Sequence[Any]", schema)]
+    if is_list(schema):
+        return [without_bounds(inner) for inner in schema]
     return schema
 
 
@@ -196,12 +197,12 @@ def has_bounds(schema: Any) -> bool:
 
 
 def _members(schema: Any) -> Iterator[tuple[str, Any]]:
-    if isinstance(schema, Mapping):
-        for name, value in cast("Mapping[str, Any]", schema).items():
+    if is_mapping(schema):
+        for name, value in schema.items():
             yield name, value
             yield from _members(value)
-    elif isinstance(schema, list | tuple):
-        for inner in cast("Sequence[Any]", schema):
+    elif is_list(schema):
+        for inner in schema:
             yield from _members(inner)
 
 

@@ -14,12 +14,12 @@ import reprlib
 import time
 import zlib
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
 from evalstone._core.files import CONTAINER, unchanged
-from evalstone._core.guards import is_number
+from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.errors import JudgeRefused, ProviderError
 
 if TYPE_CHECKING:
@@ -175,12 +175,12 @@ def _int(digits: str) -> float:
 
 def as_object(value: Any) -> dict[str, Any]:
     """A JSON value as an object; empty for any other value."""
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def as_list(value: Any) -> list[Any]:
     """A JSON value as a list; empty for any other value."""
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return value if is_array(value) else []
 
 
 def as_text(value: Any) -> str:

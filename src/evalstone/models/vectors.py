@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import mul
-from typing import Any, cast
+from typing import Any
+
+from evalstone._core.guards import is_array
 
 
 def vectors_in(data: object, count: int) -> list[list[float]]:
     """The vectors in a reply, in the order of the texts. Raises ValueError if they are not all there."""
-    items = cast("list[Any]", data) if isinstance(data, list) else []
+    items = data if is_array(data) else []
     if len(items) != count or not all(isinstance(item, dict) for item in items):
         raise ValueError(f"{len(items)} of {count} vectors")
     if all("index" in item for item in items):

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeVar, cast
 
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
@@ -175,8 +176,8 @@ class AnswerForm:
 
     def __post_init__(self) -> None:
         kind = cast(object, self.type)
-        if isinstance(kind, Mapping):
-            object.__setattr__(self, "type", type_of(cast("Mapping[str, Any]", kind)))
+        if is_mapping(kind):
+            object.__setattr__(self, "type", type_of(kind))
         try:
             hash(self.type)
         except TypeError:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from evalstone._core.guards import is_array, is_mapping
 from evalstone.questions.schemas import Node, resolved
 
 _EDGES = " \t\r\n\"'`*_.:\u201c\u201d\u2018\u2019\u00ab\u00bb"
@@ -106,8 +107,8 @@ def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
 
 
 def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -> Any:
-    if isinstance(data, list):
-        items = cast("list[Any]", data)
+    if is_array(data):
+        items = data
         if len(items) == 1 and _names_all_of(items[0], inner):
             return _object(items[0], inner, defined)
         if len(inner) == 1 and "1" not in inner:
@@ -117,9 +118,9 @@ def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -
         return [_fitted(item, inner.get(str(number), {}), defined) for number, item in enumerate(items, start=1)]
     if isinstance(data, str):
         return _verdict(data, inner, defined)
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         return data
-    members = _with_known_keys(cast("Mapping[str, Any]", data), inner)
+    members = _with_known_keys(data, inner)
     if len(inner) == 1 and not members.keys() & inner.keys():
         ((key, node),) = inner.items()
         numbers = resolved(node, defined).get("properties", {})
@@ -144,7 +145,7 @@ def _verdict(text: str, inner: Mapping[str, Node], defined: Mapping[str, Node]) 
 
 
 def _names_all_of(item: object, inner: Mapping[str, Node]) -> bool:
-    return isinstance(item, Mapping) and inner.keys() <= _with_known_keys(cast("Mapping[str, Any]", item), inner).keys()
+    return is_mapping(item) and inner.keys() <= _with_known_keys(item, inner).keys()
 
 
 def _with_known_keys(members: Mapping[str, Any], inner: Mapping[str, Node]) -> dict[str, Any]:
@@ -177,14 +178,14 @@ def _if_absent(key: str, node: Node) -> Any:
 def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
     kind = resolved(item, defined).get("type")
     if kind == "integer":
-        listed: list[Any] = cast("list[Any]", data) if isinstance(data, list) else [data]
+        listed: list[Any] = data if is_array(data) else [data]
         if isinstance(data, str):
             listed = [] if _NO_NUMBER.fullmatch(data) else _BETWEEN_NUMBERS.split(data)
         return list(map(_number, listed)) if isinstance(data, list | int | str) else data
-    if isinstance(data, list):
-        items = cast("list[Any]", data)
-    elif isinstance(data, Mapping):
-        members = cast("Mapping[str, Any]", data)
+    if is_array(data):
+        items = data
+    elif is_mapping(data):
+        members = data
         if list(map(named_number, members)) != list(range(1, len(members) + 1)):
             return members
         items = list(members.values())
@@ -209,8 +210,8 @@ def named_number(text: str) -> int | None:
 
 def _text(value: Any) -> Any:
     """The text of an object with one text."""
-    if isinstance(value, Mapping):
-        found = [text for text in cast("Mapping[str, Any]", value).values() if isinstance(text, str)]
+    if is_mapping(value):
+        found = [text for text in value.values() if isinstance(text, str)]
         return found[0] if len(found) == 1 else cast("Any", value)
     return value
 

@@ -31,6 +31,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
 
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.parsing import (
     REASON,
     bare,
@@ -283,8 +284,8 @@ def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[An
     """Parse a list written by the judge. Raises UngroundedItems with all items whose texts don't come from their
     inputs, and any other ReplyError."""
     reader = _reader(kind, True)
-    listed = cast("list[Any]", data)
-    if isinstance(data, list):
+    listed = data
+    if is_array(data):
         check_list(listed, where)
     values: list[Any] = []
     ungrounded: list[UngroundedItems] = []
@@ -331,9 +332,9 @@ def _merged(ungrounded: Sequence[UngroundedItems]) -> tuple[Sequence[str], str]:
 
 def _by_number(data: Any, items: Sequence[Any]) -> Any:
     """The values by number if their keys are the texts of all the items; unchanged for any other keys."""
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         return data
-    members = cast("Mapping[str, Any]", data)
+    members = data
     numbers = {bare(item): str(number) for number, item in enumerate(items, start=1) if isinstance(item, str)}
     named = [numbers.get(bare(key), "") for key in members]
     if len(numbers) < len(items) or sorted(named) != sorted(numbers.values()):
@@ -348,7 +349,7 @@ _KEY_PARTS = re.compile(r"[\W_]+")
 def _refuse_other_order(kind: type[Any], values: Sequence[Any], items: Sequence[Any], noun: str, what: str) -> None:
     """Raise ReplyError if a verdict names another item than the one at its place, by its text or its number."""
     known = _keys_of(kind)
-    members = [cast("dict[str, Any]", value) if isinstance(value, dict) else {} for value in values]
+    members = [value if is_object(value) else {} for value in values]
     if all(map(known.issuperset, members)):
         return
     extras = [{key: other for key, other in value.items() if key not in known} for value in members]
@@ -553,7 +554,7 @@ def number_in(value: Any, where: str, low: float | None = 0, high: float | None 
 
 def reason_of(data: Any) -> str:
     """The judge's reason; `feedback` is the name that Spring AI Alibaba's templates ask for."""
-    reply = cast("Mapping[str, Any]", data)
+    reply = data
     reason = reply.get("reason", reply.get("feedback"))
     if reason is None:
         return ""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, cast, get_args
+from typing import Annotated, Any, Literal, TypeAlias, get_args
 
+from evalstone._core.guards import is_mapping
 from evalstone._core.parsing import member, object_schema, texts
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
@@ -100,13 +101,13 @@ class JudgeRobustness(Question[Robustness]):
 
     def _dimensions(self, data: Any) -> tuple[NoiseImpact, ...]:
         """The impacts in `{"relevance": {…}, …}`, one for each dimension, or in a list with names."""
-        if not isinstance(data, Mapping):
+        if not is_mapping(data):
             listed: tuple[NoiseImpact, ...] = read_list(NoiseImpact, data, self, "dimensions")
             names = [impact.dimension for impact in listed]
             if repeated := [name for name in names if names.count(name) > 1]:
                 raise ReplyError(f"dimensions: {repeated[0][:40]!r} appears twice")
             return listed
-        members = cast("Mapping[str, Any]", data)
+        members = data
         missing = [name for name in DIMENSIONS if name not in members]
         extra = [repr(name[:40]) for name in members if name not in DIMENSIONS]
         if missing or extra:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, Union, cast
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array, is_object
 from evalstone.errors import ConfigError, unknown
 
 _PLAIN: Mapping[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
@@ -49,9 +50,9 @@ def _type_of(text: str) -> Any:
 
 
 def _read(node: object, root: Mapping[str, Any], place: str, above: tuple[str, ...]) -> Any:
-    if not isinstance(node, dict):
+    if not is_object(node):
         raise _problem(place, f"must be a JSON schema as an object, not {excerpt(node)}")
-    schema = cast("dict[str, Any]", node)
+    schema = node
     if odd := [name for name in schema if name not in KEYWORDS]:
         raise _problem(place, f"the type of an answer can't have this: {unknown('keyword', odd[0], KEYWORDS)}")
     if "$ref" in schema:
@@ -103,11 +104,11 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, abov
     from typing_extensions import TypedDict  # noqa: PLC0415 - comes with pydantic, which is slow to import
 
     properties: Any = schema.get("properties")
-    if not isinstance(properties, dict) or not properties or schema.get("additionalProperties", False) is not False:
+    if not is_object(properties) or not properties or schema.get("additionalProperties", False) is not False:
         raise _problem(place, "an object needs properties and can't have others; use a list of objects for free keys")
     required: Any = schema.get("required", [])
-    named = cast("dict[str, Any]", properties)
-    if not isinstance(required, list) or not set(cast("list[Any]", required)) <= named.keys():
+    named = properties
+    if not is_array(required) or not set(required) <= named.keys():
         raise _problem(place, f"required must be a list of properties, not {excerpt(cast(object, required))}")
     hints: dict[str, Any] = {}
     for name, inner in named.items():
@@ -122,7 +123,7 @@ def _referred(reference: object, root: Mapping[str, Any], place: str, above: tup
     target: Any = root
     path = str(reference)
     for step in path.removeprefix("#/").split("/") if path.startswith("#/") else ("",):
-        target = cast("dict[str, Any]", target).get(step) if isinstance(target, dict) else None
+        target = target.get(step) if is_object(target) else None
     if target is None:
         raise _problem(place, f"$ref {excerpt(reference)} is not a part of the schema; nothing is fetched")
     if path in above:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, ca
 from evalstone._core import sync
 from evalstone._core.declarations import TEXTS, Range, Rule, allowed_values, check_argument, check_settings
 from evalstone._core.display import joined
-from evalstone._core.guards import is_sequence
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import brief as json_brief
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
@@ -163,8 +163,8 @@ class Scorer(ABC):
         """Convert a table to the dataclass of the parameter that it was passed for."""
         for field in fields(self):
             kind = field.default_factory
-            if isinstance(kind, type) and is_dataclass(kind) and isinstance(getattr(self, field.name), Mapping):
-                table = cast("Mapping[str, Any]", getattr(self, field.name))
+            if isinstance(kind, type) and is_dataclass(kind) and is_mapping(getattr(self, field.name)):
+                table = getattr(self, field.name)
                 require_known(f"{self.name}: {field.name}", "parameter", table, kind)
                 try:
                     object.__setattr__(self, field.name, kind(**table))

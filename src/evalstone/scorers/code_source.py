@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array
 from evalstone._core.json import content_hash
 from evalstone._core.syntax import parse_module
 
@@ -73,9 +74,9 @@ class ModuleSource:
         if path := file_of(namespace):
             return _parsed(path)
         cells = namespace.get("In") if namespace.get("__name__") == "__main__" else None
-        if not isinstance(cells, list):
+        if not is_array(cells):
             return None
-        return _of_cells(tuple(dict.fromkeys(str(cell) for cell in cast("list[Any]", cells))))
+        return _of_cells(tuple(dict.fromkeys(str(cell) for cell in cells)))
 
     @functools.cached_property
     def _by_name(self) -> Mapping[str, Sequence[ast.AST]]:

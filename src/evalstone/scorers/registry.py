@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import joined
+from evalstone._core.guards import is_mapping
 from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.scorers.base import Scorer, require_known
@@ -171,8 +172,8 @@ def parse_scorer(spec: object) -> Scorer:
 def names_wrapper(spec: object) -> bool:
     """Whether a name, with or without parameters, or a table names a scorer that applies another one."""
     name = spec.partition("(")[0] if isinstance(spec, str) else None
-    if isinstance(spec, Mapping):
-        name = cast("Mapping[str, Any]", spec).get("name")
+    if is_mapping(spec):
+        name = spec.get("name")
     return isinstance(name, str) and SCORERS.paths.get(name.strip().replace("-", "_"), "").startswith("wrappers.")
 
 

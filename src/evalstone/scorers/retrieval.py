@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import joined
+from evalstone._core.guards import is_mapping
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError
 from evalstone.scorers.base import shortened
@@ -70,8 +71,8 @@ def _read(name: str, value: object) -> object:
 
 def _ranked(retrieved: object) -> list[str]:
     """The ids by rank. With scores, the highest score comes first; among equal scores, the greatest id."""
-    if isinstance(retrieved, Mapping):
-        scores = {_id("retrieved", key): value for key, value in _entries(cast("Mapping[object, object]", retrieved))}
+    if is_mapping(retrieved):
+        scores = {_id("retrieved", key): value for key, value in _entries(retrieved)}
         for key, score in scores.items():
             if not _is_number(score):
                 raise OutcomeError(f"retrieved: the score of {key!r} must be a number, not {_shown(score)}")
@@ -80,10 +81,10 @@ def _ranked(retrieved: object) -> list[str]:
 
 
 def _grades(relevant: object) -> dict[str, float]:
-    if not isinstance(relevant, Mapping):
+    if not is_mapping(relevant):
         return {_id("relevant", key): 1.0 for key in _listed("relevant", relevant)}
     grades: dict[str, float] = {}
-    for key, grade in _entries(cast("Mapping[object, object]", relevant)):
+    for key, grade in _entries(relevant):
         if not _is_number(grade):
             raise OutcomeError(f"relevant: the grade of {_shown(key)} must be a number, not {_shown(grade)}")
         grades[_id("relevant", key)] = float(cast(float, grade))
@@ -144,8 +145,8 @@ class RetrievalScorer(CodeScorer, ABC):
 
     def score(self, *, metadata: Mapping[str, Any], state: Any = None) -> Score | Skipped:
         target, relevant = metadata.get("target"), metadata.get("relevant")
-        answered = isinstance(target, Mapping)
-        own = not answered or "retrieved" in cast("Mapping[str, Any]", target).get("metadata", ())
+        answered = is_mapping(target)
+        own = not answered or "retrieved" in target.get("metadata", ())
         source = cast("Mapping[str, Any]", metadata if own else state if isinstance(state, Mapping) else {})
         retrieved = source.get("retrieved")
         if answered and retrieved is None:

@@ -15,6 +15,7 @@ from typing import Annotated, Any, ClassVar, cast
 from evalstone._core import sync
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt, joined, shortlist
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
@@ -94,9 +95,9 @@ class Answer:
         object.__setattr__(self, "messages", tuple(self.messages))
         object.__setattr__(self, "context", passages(self.context))
         usage = cast(object, self.usage)
-        if isinstance(usage, Mapping):
+        if is_mapping(usage):
             names = [each.name for each in dataclasses.fields(Usage)]
-            for name in cast("Mapping[Any, Any]", usage):
+            for name in usage:
                 if name not in names:
                     raise ConfigError(f"usage has an {unknown('field', str(name), names)}")
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
@@ -284,7 +285,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
         DataError: The result has no known form.
         TargetError: It is the result of a run that failed.
     """
-    entries: Mapping[str, Any] = cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+    entries: Mapping[str, Any] = value if is_mapping(value) else {}
     try:
         transcript = read_transcript(cast(object, value))
     except DataError as error:

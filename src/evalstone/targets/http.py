@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import shortlist
 from evalstone._core.environment import expanded, expanded_url
+from evalstone._core.guards import is_array
 from evalstone._core.json import content_hash
 from evalstone._core.observe import observer
 from evalstone._core.redaction import (
@@ -322,9 +323,9 @@ class HTTPTarget(Target):
 
 def _messages(value: Any) -> tuple[Message, ...]:
     items = unpacked(value)
-    if not isinstance(items, list):
+    if not is_array(items):
         raise DataError(f"must be a list, not {shown(items)}")
-    return read_messages(cast("list[Any]", items))
+    return read_messages(items)
 
 
 def _check_url(url: str) -> None:

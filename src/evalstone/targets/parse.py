@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from evalstone._core.display import excerpt
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import is_folder
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
@@ -66,9 +67,9 @@ def parse_target(spec: object, *, find_run: FindRun = None) -> Target:
     if isinstance(spec, Target):
         return spec
     register_settings(spec)
-    if not isinstance(spec, Mapping):
+    if not is_mapping(spec):
         return _target(spec, {}, find_run)
-    settings = {str(name): value for name, value in cast("Mapping[Any, Any]", spec).items()}
+    settings = {str(name): value for name, value in spec.items()}
     named = [name for name in ("address", "function") if settings.get(name) not in (None, "")]
     if len(named) != 1:
         what = "has both" if named else f"has {', '.join(sorted(settings)) or 'nothing'}"

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.columns import value_at
 from evalstone.errors import PromptError, unknown
@@ -53,10 +54,10 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
         if whole is not None and not whole[1]:
             return _jsonable(_at(values, whole[2] or whole[3]))
         return filled_text(template, values)
-    if isinstance(template, Mapping):
-        return {name: filled(inner, values) for name, inner in cast("Mapping[str, Any]", template).items()}
-    if isinstance(template, list | tuple):
-        return [filled(inner, values) for inner in cast("Iterable[Any]", template)]
+    if is_mapping(template):
+        return {name: filled(inner, values) for name, inner in template.items()}
+    if is_list(template):
+        return [filled(inner, values) for inner in template]
     return template
 
 
@@ -108,11 +109,11 @@ def response_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
 def _texts(template: Any) -> Iterator[str]:
     if isinstance(template, str):
         yield template
-    elif isinstance(template, Mapping):
-        for inner in cast("Mapping[str, Any]", template).values():
+    elif is_mapping(template):
+        for inner in template.values():
             yield from _texts(inner)
-    elif isinstance(template, list | tuple):
-        for inner in cast("Iterable[Any]", template):
+    elif is_list(template):
+        for inner in template:
             yield from _texts(inner)
 
 

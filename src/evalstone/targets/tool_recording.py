@@ -28,6 +28,7 @@ from uuid import UUID
 
 from evalstone._core.display import count, excerpt, safe, shortlist
 from evalstone._core.files import cannot_write, lock, private, row_limit, too_long
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import check_writable, json_line
@@ -161,8 +162,8 @@ def _readable(value: object) -> object:
         return {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
     if callable(dump := getattr(cast("type[Any]", type(value)), "model_dump", None)):  # a pydantic model
         return dump(value, mode="json")
-    if isinstance(value, Mapping):
-        return dict(cast("Mapping[Any, Any]", value))
+    if is_mapping(value):
+        return dict(value)
     if isinstance(value, Set):
         return sorted(map(argument_data, cast("Set[Any]", value)), key=content_hash)
     if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):

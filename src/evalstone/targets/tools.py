@@ -16,6 +16,7 @@ from typing import Any, TypeGuard, TypeVar, cast, overload
 
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_mapping
 from evalstone.errors import ConfigError, TargetError, described, unknown
 from evalstone.scorers.code_identity import ANSWERED_BY, code_hash
 from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
@@ -155,7 +156,7 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
     kind, _, path = value.partition(":") if isinstance(cast(object, value), str) else ("", "", "")
     kinds: dict[str, Callable[[str], Tools]] = {"record": Tools.record, "replay": Tools.replay}
     if kind not in kinds or not path.strip():
-        hint = "; Tools.mock(…) makes mocks of them" if isinstance(cast(object, value), Mapping) else ""
+        hint = "; Tools.mock(…) makes mocks of them" if is_mapping(value) else ""
         raise ConfigError(f"tools must be Tools, or {FORMS}, not {excerpt(value)}{hint}")
     return kinds[kind](path.strip())
 
@@ -389,9 +390,9 @@ class _MockSource(Source):
             mocked = mocks(calls.sample)
         except Exception as error:  # whatever the user's own function raises
             raise TargetError(f"the mocks of sample {calls.sample.id!r} can't be read: {described(error)}") from error
-        if not isinstance(mocked, Mapping):
+        if not is_mapping(mocked):
             raise TargetError(f"the mocks of sample {calls.sample.id!r} must be a mapping, not {excerpt(mocked)}")
-        return cast("Mapping[str, object]", mocked)
+        return mocked
 
 
 def _is_error(mock: object) -> TypeGuard[Exception | type[Exception]]:

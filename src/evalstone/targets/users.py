@@ -13,6 +13,7 @@ from typing import Annotated, Any, Protocol, TypeVar, cast
 from evalstone._core import sync
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
@@ -255,20 +256,20 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     """The goal, persona and facts in the metadata. Raises ConfigError for another type."""
     goal, persona, facts = (sample.metadata.get(name) for name in USER_METADATA)
     criteria = [goal] if isinstance(goal, str) else [] if goal is None else goal
-    if not isinstance(criteria, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", criteria)):
+    if not is_list(criteria) or not all(isinstance(one, str) for one in criteria):
         raise ConfigError(
             f"sample {excerpt(sample.id)}: goal in the metadata must be a text or a list of texts, not {excerpt(goal)}"
         )
     if persona is not None and not isinstance(persona, str):
         raise ConfigError(f"sample {excerpt(sample.id)}: persona in the metadata must be text, not {excerpt(persona)}")
-    if isinstance(facts, Mapping):
-        facts = [f"{name}: {value}" for name, value in cast("Mapping[str, Any]", facts).items()]
+    if is_mapping(facts):
+        facts = [f"{name}: {value}" for name, value in facts.items()]
     listed = [facts] if isinstance(facts, str) else [] if facts is None else facts
-    if not isinstance(listed, list | tuple) or not all(isinstance(one, str) for one in cast("list[Any]", listed)):
+    if not is_list(listed) or not all(isinstance(one, str) for one in listed):
         raise ConfigError(
             f"sample {excerpt(sample.id)}: facts in the metadata must be texts or an object, not {excerpt(facts)}"
         )
-    return "\n".join(cast("list[str]", criteria)).strip(), persona or "", tuple(cast("list[str]", listed))
+    return "\n".join(criteria).strip(), persona or "", tuple(listed)
 
 
 _KINDS = "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table"

@@ -20,6 +20,7 @@ import pytest
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
+from evalstone._core.guards import is_mapping
 from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets.columns import ColumnMapping
@@ -152,7 +153,7 @@ class Evalstone:
         *,
         keep_reasoning: bool,
     ) -> tuple[Plan, tuple[Record, ...]]:
-        if thresholds is not None and not (thresholds and isinstance(cast(object, thresholds), Mapping)):
+        if thresholds is not None and not (thresholds and is_mapping(thresholds)):
             raise ConfigError('name scorers and their thresholds: assert_scores({"faithfulness": 0.9}, …)')
         judge = self.judge if judge is None else judge
         plan = plan_for_one(sample, fields, list(scorers), judge=judge, keep_reasoning=keep_reasoning)

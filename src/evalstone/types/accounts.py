@@ -20,6 +20,7 @@ from contextlib import suppress
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import to_jsonable
 from evalstone._core.syntax import parse_literal
 from evalstone.types.messages import ToolCall
@@ -42,10 +43,10 @@ def is_hidden(value: Any) -> bool:
     something."""
     if isinstance(value, str):
         return not value.strip() or (len(value) < 200 and _REDACTED.fullmatch(value.strip()) is not None)
-    if isinstance(value, Mapping):
-        return all(map(is_hidden, cast("Mapping[Any, Any]", value).values()))
-    if isinstance(value, list | tuple):
-        return all(map(is_hidden, cast("list[Any]", value)))
+    if is_mapping(value):
+        return all(map(is_hidden, value.values()))
+    if is_list(value):
+        return all(map(is_hidden, value))
     return value is None
 
 
@@ -76,8 +77,8 @@ def merged_value(one: Any, other: Any) -> tuple[Any, bool]:
         return other, False
     if same_value(one, other):
         return (other if isinstance(one, str) and not isinstance(other, str) else one), False
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return _merged_entries(cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other))
+    if is_mapping(one) and is_mapping(other):
+        return _merged_entries(one, other)
     if isinstance(one, str) and isinstance(other, str):
         for cut, whole in ((one, other), (other, one)):
             start = _CUT.sub("", cut)
@@ -276,13 +277,13 @@ def _bare(value: Any) -> Any:
         read: Any = value
         if isinstance(value, str):
             read = _read(value.strip())
-        elif isinstance(value, Mapping):
-            entries = {key: each for key, each in cast("Mapping[str, Any]", value).items() if key != "type"}
+        elif is_mapping(value):
+            entries = {key: each for key, each in value.items() if key != "type"}
             read = next(iter(entries.values())) if len(entries) == 1 and next(iter(entries)) in _WRAPPERS else read
-        elif isinstance(value, list | tuple) and len(items := cast("list[Any]", value)) == 1 and _is_part(items[0]):
+        elif is_list(value) and len(items := value) == 1 and _is_part(items[0]):
             read = items[0]
-        elif isinstance(value, list | tuple) and value and all(map(_is_part, cast("list[Any]", value))):
-            read = "\n".join(_text(_bare(part)) for part in cast("list[Any]", value))
+        elif is_list(value) and value and all(map(_is_part, value)):
+            read = "\n".join(_text(_bare(part)) for part in value)
         if read is value:
             break
         value = read
@@ -290,11 +291,7 @@ def _bare(value: Any) -> Any:
 
 
 def _is_part(value: Any) -> bool:
-    return (
-        isinstance(value, Mapping)
-        and bool({"text", "json"} & value.keys())
-        and value.keys() <= {*("type", "text", "json")}
-    )
+    return is_mapping(value) and bool({"text", "json"} & value.keys()) and value.keys() <= {*("type", "text", "json")}
 
 
 def _read(text: str) -> Any:

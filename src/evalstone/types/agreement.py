@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_mapping
 from evalstone.types.accounts import merged_call, paired
 from evalstone.types.messages import Message, ToolCall
 from evalstone.types.trajectories import TOOL_STEPS, Trajectory, TrajectoryStep
@@ -43,11 +44,11 @@ def _data_of(call: ToolCall) -> dict[str, Any]:
 def call_of(step: TrajectoryStep) -> ToolCall:
     """A tool step as a call."""
     arguments, stored = step.data.get("tool_args"), step.data.get("tool_result")
-    entries: Mapping[str, Any] = cast("Mapping[str, Any]", stored) if isinstance(stored, Mapping) else {}
+    entries: Mapping[str, Any] = stored if is_mapping(stored) else {}
     result: Any = entries["value"] if [*entries] == ["value"] else cast(Any, stored)
     success = step.data.get("success")
     failed, returned = success is False, success is not None or result is not None
-    named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
+    named = arguments if is_mapping(arguments) else {"arguments": arguments}
     return ToolCall(
         name=step.name,
         arguments={} if arguments is None else named,

@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
@@ -240,14 +241,14 @@ def metadata_at(metadata: Mapping[str, Any], path: str) -> Any:
     """An entry of the metadata, by its name or a path of names (`doc.title`) in its objects; None if it is absent."""
     value: Any = metadata
     for name in (path,) if path in metadata else path.split("."):
-        value = cast("Mapping[str, Any]", value).get(name) if isinstance(value, Mapping) else None
+        value = value.get(name) if is_mapping(value) else None
     return value
 
 
 def trace_metadata(sample: Sample) -> Mapping[str, Any]:
     """The trace that a sample comes from: `metadata["trace"]`, or empty if that isn't a mapping."""
     trace: object = sample.metadata.get("trace")
-    return cast("Mapping[str, Any]", trace) if isinstance(trace, Mapping) else {}
+    return trace if is_mapping(trace) else {}
 
 
 def passages(value: object) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_mapping
 from evalstone.errors import ConfigError, unknown
 
 StepType: TypeAlias = Literal[
@@ -117,7 +118,7 @@ class Trajectory:
         """A trajectory from a list of steps, or from an object with this list under `steps`. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        entries = entries_of(cast(object, data), "a trajectory") if isinstance(data, Mapping) else {"steps": data}
+        entries = entries_of(cast(object, data), "a trajectory") if is_mapping(data) else {"steps": data}
         if "steps" not in entries:
             raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
         steps = tuple(map(TrajectoryStep.read, items_of(entries["steps"], "the steps of a trajectory")))
@@ -215,7 +216,7 @@ class TrajectoryExpectation:
             return data
         if isinstance(data, Trajectory):
             return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
-        entries = entries_of(cast(object, data), "an expectation") if isinstance(data, Mapping) else {"steps": data}
+        entries = entries_of(cast(object, data), "an expectation") if is_mapping(data) else {"steps": data}
         entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]
         if odd := [key for key in entries if key not in known]:
@@ -245,9 +246,9 @@ def _snake(name: str) -> str:
 
 
 def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         raise ConfigError(f"{what} must be an object, not {type(data).__name__}: {excerpt(data)}")
-    entries = cast("Mapping[Any, Any]", data)
+    entries = data
     return {_snake(str(key)) if snake else str(key): value for key, value in entries.items()}
 
 
@@ -266,9 +267,9 @@ def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
 def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
     """The attributes under `data`, removed from the step; none if it has others than the known ones there."""
     data = step.get("data")
-    if not isinstance(data, Mapping):
+    if not is_mapping(data):
         return {}
-    entries = _given(entries_of(cast("Mapping[Any, Any]", data), "data"))
+    entries = _given(entries_of(data, "data"))
     if not entries.keys() <= set(known):
         return {}
     del step["data"]

@@ -11,8 +11,9 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_list
 from evalstone._core.text import sentences, tokens, words
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.lexical.claim_splitter import is_refusal, list_claims
@@ -89,8 +90,8 @@ def _length(question: Question[Any]) -> int:
         value = getattr(question, name)
         if isinstance(value, str):
             length += len(value)
-        elif isinstance(value, tuple | list):
-            length += sum(len(item) for item in cast("Sequence[Any]", value) if isinstance(item, str))
+        elif is_list(value):
+            length += sum(len(item) for item in value if isinstance(item, str))
     return length
 
 

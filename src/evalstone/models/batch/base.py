@@ -9,9 +9,10 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import Any, ClassVar, NamedTuple, cast
+from typing import Any, ClassVar, NamedTuple
 from urllib.parse import quote
 
+from evalstone._core.guards import is_object
 from evalstone.errors import DeliveryUnknown, JudgeDeclined, JudgeError, ProviderError
 from evalstone.models.catalog import split_model
 from evalstone.models.endpoint import Call, Endpoint
@@ -266,5 +267,5 @@ def objects(content: bytes, limit: int) -> Iterator[dict[str, Any]]:
             value = parsed_json(line) if line.strip() and too_many_values(line, limit) is None else None
         except ValueError:
             continue
-        if isinstance(value, dict):
-            yield cast("dict[str, Any]", value)
+        if is_object(value):
+            yield value

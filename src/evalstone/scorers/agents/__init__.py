@@ -89,7 +89,7 @@ def messages_of(trajectory: Trajectory) -> Iterator[Message]:
         data = dict(step.data)
         arguments, success = data.pop("tool_args", None), data.pop("success", None)
         result = data.pop("tool_result", None) if step.step_type in TOOL_STEPS else data or None
-        named = cast("Mapping[str, Any]", arguments) if isinstance(arguments, Mapping) else {"arguments": arguments}
+        named = arguments if is_mapping(arguments) else {"arguments": arguments}
         state = "error" if success is False else "call" if result is None and success is None else "result"
         call = ToolCall(name=step.name, arguments={} if arguments is None else named, result=result, state=state)
         yield Message(role="assistant", tool_calls=[call])

@@ -8,6 +8,7 @@ from typing import Annotated, Any, cast
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import count
+from evalstone._core.guards import is_mapping
 from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
@@ -26,7 +27,7 @@ async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[st
 
     Raises OutcomeError for a plan in the state that is neither text nor a list.
     """
-    plan: object = cast("Mapping[str, Any]", state).get("plan") if isinstance(state, Mapping) else None
+    plan: object = state.get("plan") if is_mapping(state) else None
     if plan is None:
         return await ask(ListPlan(conversation_of(messages, thinking=True)))
     if isinstance(plan, str):

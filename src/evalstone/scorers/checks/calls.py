@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import money
+from evalstone._core.guards import is_mapping
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Score, Skipped
 
@@ -31,7 +32,7 @@ class CallCheck(Check, ABC):
 
     def score(self, *, metadata: Mapping[str, Any]) -> Score | Skipped:
         call = metadata.get("target")
-        amount = self.measured(cast("Mapping[str, Any]", call)) if isinstance(call, Mapping) else None
+        amount = self.measured(call) if is_mapping(call) else None
         if isinstance(amount, bool) or not isinstance(amount, int | float):
             return Skipped(f"{self.name} needs {self.reported} of a target's call")
         reason = f"The answer took {self.shown(amount)}; the limit is {self.shown(self.limit)}."

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 from evalstone._core.declarations import TEXT, TEXTS, Range
 from evalstone._core.display import count
+from evalstone._core.guards import is_mapping
 from evalstone.scorers.agents import CallSource
 from evalstone.scorers.checks.base import Check
 from evalstone.types import Message, Score, Skipped, ToolCall
@@ -160,7 +161,7 @@ def has_failed(call: ToolCall) -> bool:
     if call.state not in ("result", "partial"):
         return True
     result = cast(object, call.result)
-    return isinstance(result, Mapping) and bool(cast("Mapping[str, Any]", result).get("error"))
+    return is_mapping(result) and bool(result.get("error"))
 
 
 def _names(names: Sequence[str]) -> str:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from evalstone._core.declarations import TEXT, Rule, check_settings
+from evalstone._core.guards import is_mapping
 from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
@@ -38,9 +39,9 @@ class Criterion:
             return value
         if isinstance(value, str):
             return cls(value)
-        if not isinstance(value, Mapping):
+        if not is_mapping(value):
             raise ConfigError(f"criteria: a criterion is a text, a Criterion or a table, not {type(value).__name__}")
-        table = cast("Mapping[str, Any]", value)
+        table = value
         require_known("criterion", "field", table, cls)
         if "description" not in table:
             raise ConfigError("criteria: a criterion's table needs a description")
