@@ -108,7 +108,7 @@ def _document_text(item: Any, number: int) -> str | None:
     values: dict[str, Any] = {name: read(name, absent) for name in ("text", "content", "page_content")}
     present = {name: value for name, value in values.items() if value is not absent and not callable(value)}
     if not present:
-        kind = type(cast(object, item)).__name__
+        kind = type(item).__name__
         raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
     for name, value in present.items():
         if value is not None and not isinstance(value, str):

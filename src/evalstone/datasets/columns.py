@@ -281,7 +281,7 @@ def _table(mapping: object) -> ColumnMapping:
         if is_list(columns):
             listed = columns
         if not all(isinstance(name, str) for name in (field, *listed)):
-            raise ConfigError(f"{expected}; it has {excerpt(field)}: {excerpt(cast(object, columns))}")
+            raise ConfigError(f"{expected}; it has {excerpt(field)}: {excerpt(columns)}")
     return cast("ColumnMapping", mapping)
 
 

@@ -101,7 +101,7 @@ class Middleware:
     ) -> None:
         if not callable(read):
             raise ConfigError("read must be a function of a request and a response")
-        if isinstance(cast(object, paths), str):
+        if isinstance(paths, str):
             raise ConfigError(f"paths must be a list of paths, not {excerpt(paths)}")
         check_argument("body_limit", body_limit, Annotated[int, Range(1)])
         paths = None if paths is None else tuple(paths)

@@ -155,7 +155,7 @@ class Guard:
             raise ConfigError("sample must be a plain function, which returns the sample to check")
 
         def decorate(function: Callable[P, R]) -> Callable[P, R]:
-            if not callable(cast(object, function)):
+            if not callable(function):
                 raise ConfigError(f"protect takes a function, not {type(function).__name__}")
             name = sync.name_of(function)
             if sync.is_generator(function) or sync.is_async_generator(function):
@@ -399,7 +399,7 @@ def _thresholds(
             raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
         table = cast("Mapping[str, float]", scorers)
         return tuple(zip(parse_scorers(list(table)), table.values(), strict=True))
-    parsed = parse_scorers(cast(object, scorers))
+    parsed = parse_scorers(scorers)
     infos = [scorer_info(scorer) for scorer in parsed]
     if isinstance(below, Mapping):
         named = {named_scorer(name, infos).signature: value for name, value in below.items()}

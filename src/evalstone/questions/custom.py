@@ -175,7 +175,7 @@ class AnswerForm:
     type: Any
 
     def __post_init__(self) -> None:
-        kind = cast(object, self.type)
+        kind = self.type
         if is_mapping(kind):
             object.__setattr__(self, "type", type_of(kind))
         try:

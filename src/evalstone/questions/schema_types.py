@@ -109,7 +109,7 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, abov
     required: Any = schema.get("required", [])
     named = properties
     if not is_array(required) or not set(required) <= named.keys():
-        raise _problem(place, f"required must be a list of properties, not {excerpt(cast(object, required))}")
+        raise _problem(place, f"required must be a list of properties, not {excerpt(required)}")
     hints: dict[str, Any] = {}
     for name, inner in named.items():
         hint = _read(inner, root, f"{place}.{name}", above)

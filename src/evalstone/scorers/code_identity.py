@@ -37,6 +37,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import content_hash
 from evalstone.scorers.code_source import PACKAGE, ModuleSource, file_of, is_users_file, module_content, module_named
 
@@ -127,7 +128,7 @@ class _Reader:
         if isinstance(value, type):
             return [_name(value), self.kind(value)]
         if typing.get_origin(value) is not None:
-            return _ADDRESS.sub("", repr(cast(object, value)))
+            return _ADDRESS.sub("", repr(value))
         if isinstance(value, BuiltinFunctionType | ModuleType):
             return _name(value)
         if self._depth >= _DEEPEST:
@@ -161,10 +162,10 @@ class _Reader:
         return self._state(value)
 
     def _items(self, value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return [[str(key), self.described(item)] for key, item in list(cast("Mapping[Any, Any]", value).items())]
-        if isinstance(value, tuple | list):
-            return [self.described(item) for item in list(cast("Iterable[Any]", value))]
+        if is_mapping(value):
+            return [[str(key), self.described(item)] for key, item in list(value.items())]
+        if is_list(value):
+            return [self.described(item) for item in list(value)]
         return sorted(str(self.described(item)) for item in sorted(value, key=_order))
 
     def function(self, function: FunctionType) -> Any:
@@ -194,7 +195,7 @@ class _Reader:
         self._seen.add(id(function))
         values = [getattr(function, "__wrapped__", None), *map(_contents, function.__closure__ or ())]
         registry = getattr(function, "registry", None)  # of functools.singledispatch
-        values += cast("Mapping[Any, Any]", registry).values() if isinstance(registry, Mapping) else ()
+        values += registry.values() if is_mapping(registry) else ()
         inner = [self.function(value) for value in values if isinstance(value, FunctionType)]
         return [*inner, *_answered_by(function)]
 

@@ -287,7 +287,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
     """
     entries: Mapping[str, Any] = value if is_mapping(value) else {}
     try:
-        transcript = read_transcript(cast(object, value))
+        transcript = read_transcript(value)
     except DataError as error:
         raise DataError(f"{by} returned what is no answer: {_expected(entries) or _ANSWERS}; {error}") from None
     said, cost = entries.get("output"), entries.get("cost")

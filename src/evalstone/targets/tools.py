@@ -187,7 +187,7 @@ class _Tool:
             )
         self.name = name or getattr(function, "__name__", "")
         if not self.name or self.name == "<lambda>":
-            raise ConfigError(f"the tool {excerpt(cast(object, function))} needs a name: tools(…, name=…)")
+            raise ConfigError(f"the tool {excerpt(function)} needs a name: tools(…, name=…)")
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(f"the tool {self.name} yields, which can't be recorded; wrap a function that returns")
         try:
@@ -363,7 +363,7 @@ class _MockSource(Source):
     live = False
 
     def __init__(self, mocks: Mapping[str, Any] | Callable[[Sample], Mapping[str, Any]]) -> None:
-        if not isinstance(mocks, Mapping) and not callable(cast(object, mocks)):
+        if not isinstance(mocks, Mapping) and not callable(mocks):
             raise ConfigError(f"mocks are a mapping of tools, or a function of a sample, not {excerpt(mocks)}")
         self._mocks = cast("Mapping[str, object] | Callable[[Sample], object]", mocks)
         self.identity = f"mock:{code_hash(mocks)[:16]}"

@@ -34,7 +34,7 @@ def step_of(call: ToolCall) -> TrajectoryStep:
 def _data_of(call: ToolCall) -> dict[str, Any]:
     data: dict[str, Any] = {"tool_args": dict(call.arguments)}
     if call.result is not None:
-        result = cast("object", call.result)
+        result = call.result
         data["tool_result"] = call.result if isinstance(result, Mapping) else {"value": call.result}
     if call.state != "call":
         data["success"] = call.state == "result"

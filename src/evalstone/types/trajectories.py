@@ -118,7 +118,7 @@ class Trajectory:
         """A trajectory from a list of steps, or from an object with this list under `steps`. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        entries = entries_of(cast(object, data), "a trajectory") if is_mapping(data) else {"steps": data}
+        entries = entries_of(data, "a trajectory") if is_mapping(data) else {"steps": data}
         if "steps" not in entries:
             raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
         steps = tuple(map(TrajectoryStep.read, items_of(entries["steps"], "the steps of a trajectory")))
@@ -216,7 +216,7 @@ class TrajectoryExpectation:
             return data
         if isinstance(data, Trajectory):
             return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
-        entries = entries_of(cast(object, data), "an expectation") if is_mapping(data) else {"steps": data}
+        entries = entries_of(data, "an expectation") if is_mapping(data) else {"steps": data}
         entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]
         if odd := [key for key in entries if key not in known]:

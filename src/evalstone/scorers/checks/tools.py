@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, ClassVar
 
 from evalstone._core.declarations import TEXT, TEXTS, Range
 from evalstone._core.display import count
@@ -160,7 +160,7 @@ def has_failed(call: ToolCall) -> bool:
     """Whether a call failed, never returned (unless it is partial), or returned an object with a non-empty `error`."""
     if call.state not in ("result", "partial"):
         return True
-    result = cast(object, call.result)
+    result = call.result
     return is_mapping(result) and bool(result.get("error"))
 
 
