@@ -32,6 +32,11 @@ def is_sequence(value: object) -> TypeGuard[Sequence[Any]]:
     return isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray)
 
 
+def is_texts(value: object) -> TypeGuard[Sequence[str]]:
+    """Whether a value is a sequence of texts."""
+    return is_sequence(value) and all(isinstance(item, str) for item in value)
+
+
 def is_number(value: object) -> TypeGuard[int | float]:
     """Whether a value is a finite number; true and false are not."""
     # math.isfinite fails for integers that are too large for a float.

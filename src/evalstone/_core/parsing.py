@@ -150,16 +150,15 @@ def numbered(data: Any, items: int, *, of: str, what: str = "verdict") -> list[A
         data = {str(number): member for number, member in enumerate(data, start=1)}
     if not is_mapping(data):
         raise ReplyError(f"an object with the keys 1 to {items} was expected, one for each {of}")
-    members = data
     expected = dict.fromkeys(str(number) for number in range(1, items + 1))
-    missing = [key for key in expected if key not in members]
-    extra = [key for key in members if key not in expected]
+    missing = [key for key in expected if key not in data]
+    extra = [key for key in data if key not in expected]
     if missing or extra:
-        problem = f"{count(items, of)}, {count(len(members), what)}"
+        problem = f"{count(items, of)}, {count(len(data), what)}"
         problem += f"; missing: {', '.join(missing[:10])}" if missing else ""
         problem += f"; unknown: {', '.join(_quoted(key) for key in extra[:10])}" if extra else ""
         raise ReplyError(problem)
-    return [members[key] for key in expected]
+    return [data[key] for key in expected]
 
 
 def member(data: Any, key: str) -> Any:

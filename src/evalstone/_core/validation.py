@@ -59,12 +59,11 @@ class _Unexpected(Exception):
 def _instance(kind: type[T], data: object) -> T:
     if not is_mapping(data):
         raise _Unexpected.of(data, "an object")
-    row = data
     values: dict[str, Any] = {}
     for name, read, required in _readers(kind):
-        if name in row:
+        if name in data:
             try:
-                values[name] = read(row[name])
+                values[name] = read(data[name])
             except _Unexpected as error:
                 error.path.append(name)
                 raise
@@ -131,17 +130,15 @@ def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
 def _tuple(read: _Reader, length: int | None, value: Any) -> Any:
     if not is_list(value):
         raise _Unexpected.of(value, "a list")
-    items = value
-    if length not in (None, len(items)):
-        raise _Unexpected(f"must have {length} items, not {len(items)}")
-    return tuple(_read_all(read, enumerate(items)).values())
+    if length not in (None, len(value)):
+        raise _Unexpected(f"must have {length} items, not {len(value)}")
+    return tuple(_read_all(read, enumerate(value)).values())
 
 
 def _mapping(read: _Reader, value: Any) -> Any:
     if not is_mapping(value):
         raise _Unexpected.of(value, "an object")
-    items = value
-    return items if read is _anything else _read_all(read, items.items())
+    return value if read is _anything else _read_all(read, value.items())
 
 
 def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:

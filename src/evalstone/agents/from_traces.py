@@ -191,8 +191,7 @@ def _camel(entry: object, what: str) -> dict[str, Any]:
     """An object with its keys in camelCase."""
     if not is_mapping(entry):
         raise DataError(f"{what} must be an object, not {type(entry).__name__}")
-    entries = entry
-    return {_camel_key(str(key)): value for key, value in entries.items()}
+    return {_camel_key(str(key)): value for key, value in entry.items()}
 
 
 def _camel_key(key: str) -> str:

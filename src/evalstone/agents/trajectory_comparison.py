@@ -10,9 +10,10 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, cast
 
 from evalstone._core.declarations import Range, check_argument
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone.errors import OutcomeError
 from evalstone.types import ExpectedStep, Ordering, Trajectory, TrajectoryStep
 
@@ -94,14 +95,10 @@ def same_json(a: object, b: object) -> bool:
     """
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
-    if isinstance(a, Mapping) and isinstance(b, Mapping):
-        left, right = cast("Mapping[str, Any]", a), cast("Mapping[str, Any]", b)
-        return all(same_json(left.get(key), right.get(key)) for key in left.keys() | right.keys())
-    if isinstance(a, str) or isinstance(b, str):
-        return a == b
-    if isinstance(a, Sequence) and isinstance(b, Sequence):
-        first, second = cast("Sequence[Any]", a), cast("Sequence[Any]", b)
-        return len(first) == len(second) and all(map(same_json, first, second))
+    if is_mapping(a) and is_mapping(b):
+        return all(same_json(a.get(key), b.get(key)) for key in a.keys() | b.keys())
+    if is_sequence(a) and is_sequence(b):
+        return len(a) == len(b) and all(map(same_json, a, b))
     return a == b
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import json_or_lines
@@ -159,9 +159,8 @@ def _described(value: object, data: Any) -> str:
     kind = type(value)
     name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
     if is_array(data):
-        items = data
-        if not items:
+        if not data:
             return f"{name}, empty"
-        return f"{name} of {_described(items[0], items[0])}"
-    keys = shortlist(cast("Entries", data)) if isinstance(data, dict) else ""
+        return f"{name} of {_described(data[0], data[0])}"
+    keys = shortlist(data) if is_object(data) else ""
     return f"{name} with {keys}" if keys else name

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
 from evalstone._core.declarations import Range, Rule, check_settings
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
@@ -87,11 +87,10 @@ class EvaluationRequest:
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "reference" and value is None):
                 raise ConfigError(f"{name} must be text, not {type(value).__name__}")
-        documents = (self.data_list,) if isinstance(self.data_list, str) else cast(object, self.data_list)
-        if isinstance(documents, Mapping) or not isinstance(documents, Sequence):
-            raise ConfigError(f"data_list must be a list of documents, not {type(cast(object, documents)).__name__}")
-        items = cast("Sequence[object]", documents)
-        texts = [_document_text(item, number) for number, item in enumerate(items, start=1)]
+        documents = (self.data_list,) if isinstance(self.data_list, str) else self.data_list
+        if not is_sequence(documents):
+            raise ConfigError(f"data_list must be a list of documents, not {type(documents).__name__}")
+        texts = [_document_text(item, number) for number, item in enumerate(documents, start=1)]
         object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and not is_blank(text)))
 
     @property

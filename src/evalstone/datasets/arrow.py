@@ -170,6 +170,5 @@ def _size(value: Any) -> int:
     if is_list(value):
         return sum(map(_size, value), _CELL)
     if is_object(value):
-        entries = value
-        return sum(map(_size, itertools.chain(entries, entries.values())), _CELL)
+        return sum(map(_size, itertools.chain(value, value.values())), _CELL)
     return _CELL

@@ -214,7 +214,6 @@ def _titled(value: Any) -> list[str] | None:
     titles, texts = entries.get("title"), entries.get("sentences")
     if not is_array(titles) or not is_array(texts):
         return None
-    titles, texts = titles, texts
     if len(titles) != len(texts):
         raise DataError(f"must have sentences for every title; it has {len(titles)} titles and {len(texts)} lists")
     joined = [" ".join(text.strip() for text in _passages(sentences)) for sentences in texts]

@@ -64,15 +64,14 @@ def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
         return
     if not is_object(value):
         raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
-    entries = value
-    if is_telemetry(entries):
-        yield "item 1", entries
+    if is_telemetry(value):
+        yield "item 1", value
         return
-    rows = rows_in(entries)
-    if not entries or (rows is None and not by_id and any(isinstance(item, list) for item in entries.values())):
+    rows = rows_in(value)
+    if not value or (rows is None and not by_id and any(isinstance(item, list) for item in value.values())):
         expected = f"must be a list of objects, or an object with one under {shortlist(LIST_NAMES)}"
-        raise DataError(f"{expected}; it is an object with {shortlist(entries) or 'nothing'}")
-    yield from [("item 1", entries)] if rows is None else rows
+        raise DataError(f"{expected}; it is an object with {shortlist(value) or 'nothing'}")
+    yield from [("item 1", value)] if rows is None else rows
 
 
 def _starts_with_json_line(text: str) -> bool:

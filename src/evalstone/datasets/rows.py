@@ -310,12 +310,11 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
     value = unpacked(value)
     if not is_array(value):
         raise DataError(f"must be a list of messages, not {type(value).__name__}: {excerpt(value)}")
-    items = value
-    if is_conversation(items) or not is_calls(items):
-        return conversation_in(items)
+    if is_conversation(value) or not is_calls(value):
+        return conversation_in(value)
     output = texts["output"]
     answer = "" if output is None or output.text is None else output.text
-    calling = Message(role="assistant", content=answer, tool_calls=[*map(read_call, items)])
+    calling = Message(role="assistant", content=answer, tool_calls=[*map(read_call, value)])
     return Conversation([*_turn(texts["input"], "user"), calling])
 
 

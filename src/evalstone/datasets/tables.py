@@ -134,11 +134,10 @@ def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
     for number, (place, cells) in enumerate(numbered("row", data)):
         if not is_array(cells):
             raise DataError(f"{place}: must be a list of cells, not {type(cells).__name__}: {excerpt(cells)}")
-        row = cells
-        if len(row) != len(columns):
-            raise DataError(f"{place}: {len(row)} cells for {len(columns)} columns")
+        if len(cells) != len(columns):
+            raise DataError(f"{place}: {len(cells)} cells for {len(columns)} columns")
         labels_of_row = {name: of[number] for name, of in labeled.items()}
-        rows.append((place, labels_of_row | dict(zip(columns, row, strict=True))))
+        rows.append((place, labels_of_row | dict(zip(columns, cells, strict=True))))
     return rows
 
 

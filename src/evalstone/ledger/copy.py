@@ -149,7 +149,6 @@ def stream(connection: sa.Connection, query: Any, table: sa.Table) -> Iterator[d
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not is_object(line):
         raise TypeError("expected an object")
-    line = line
     if "type" not in line:
         for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
             if call.reply is not None and call.answer is not None:

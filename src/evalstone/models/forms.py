@@ -184,8 +184,7 @@ def without_system(messages: Sequence[ChatMessage]) -> Sequence[ChatMessage]:
 def without_bounds(schema: Any) -> Any:
     """A schema without the bounds that many endpoints refuse. Replies are validated against them anyway."""
     if is_mapping(schema):
-        members = schema
-        return {name: without_bounds(value) for name, value in members.items() if not _is_bound(name, value)}
+        return {name: without_bounds(value) for name, value in schema.items() if not _is_bound(name, value)}
     if is_list(schema):
         return [without_bounds(inner) for inner in schema]
     return schema

@@ -108,14 +108,13 @@ def _fitted(data: Any, node: Node, defined: Mapping[str, Node]) -> Any:
 
 def _object(data: Any, inner: Mapping[str, Node], defined: Mapping[str, Node]) -> Any:
     if is_array(data):
-        items = data
-        if len(items) == 1 and _names_all_of(items[0], inner):
-            return _object(items[0], inner, defined)
+        if len(data) == 1 and _names_all_of(data[0], inner):
+            return _object(data[0], inner, defined)
         if len(inner) == 1 and "1" not in inner:
             ((key, node),) = inner.items()
-            return {key: _fitted(items, node, defined)}
+            return {key: _fitted(data, node, defined)}
         # Read as if it were numbered.
-        return [_fitted(item, inner.get(str(number), {}), defined) for number, item in enumerate(items, start=1)]
+        return [_fitted(item, inner.get(str(number), {}), defined) for number, item in enumerate(data, start=1)]
     if isinstance(data, str):
         return _verdict(data, inner, defined)
     if not is_mapping(data):
@@ -185,10 +184,9 @@ def _list(data: Any, item: Node, defined: Mapping[str, Node]) -> Any:
     if is_array(data):
         items = data
     elif is_mapping(data):
-        members = data
-        if list(map(named_number, members)) != list(range(1, len(members) + 1)):
-            return members
-        items = list(members.values())
+        if list(map(named_number, data)) != list(range(1, len(data) + 1)):
+            return data
+        items = list(data.values())
     else:
         return data
     return [_text(each) if kind == "string" else _fitted(each, item, defined) for each in items]

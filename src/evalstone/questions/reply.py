@@ -284,19 +284,18 @@ def read_list(kind: type[Any], data: Any, question: Any, where: str) -> tuple[An
     """Parse a list written by the judge. Raises UngroundedItems with all items whose texts don't come from their
     inputs, and any other ReplyError."""
     reader = _reader(kind, True)
-    listed = data
     if is_array(data):
-        check_list(listed, where)
+        check_list(data, where)
     values: list[Any] = []
     ungrounded: list[UngroundedItems] = []
-    rows = zip(listed, validated(list[reader.plain], data, where), strict=True)
+    rows = zip(data, validated(list[reader.plain], data, where), strict=True)
     for number, (item, row) in enumerate(rows, start=1):
         try:
             values.append(reader.finish(row, item, question, f"{where}.{number}"))
         except UngroundedItems as error:
             ungrounded.append(error)
     if ungrounded:
-        raise UngroundedItems.of_list(*_merged(ungrounded), values, len(listed))
+        raise UngroundedItems.of_list(*_merged(ungrounded), values, len(data))
     return tuple(values)
 
 
@@ -334,12 +333,11 @@ def _by_number(data: Any, items: Sequence[Any]) -> Any:
     """The values by number if their keys are the texts of all the items; unchanged for any other keys."""
     if not is_mapping(data):
         return data
-    members = data
     numbers = {bare(item): str(number) for number, item in enumerate(items, start=1) if isinstance(item, str)}
-    named = [numbers.get(bare(key), "") for key in members]
+    named = [numbers.get(bare(key), "") for key in data]
     if len(numbers) < len(items) or sorted(named) != sorted(numbers.values()):
-        return members
-    return dict(zip(named, members.values(), strict=True))
+        return data
+    return dict(zip(named, data.values(), strict=True))
 
 
 _NUMBER_KEYS = frozenset({"number", "num", "nr", "no", "index", "id", "item", "claim", "statement"})
@@ -554,8 +552,7 @@ def number_in(value: Any, where: str, low: float | None = 0, high: float | None 
 
 def reason_of(data: Any) -> str:
     """The judge's reason; `feedback` is the name that Spring AI Alibaba's templates ask for."""
-    reply = data
-    reason = reply.get("reason", reply.get("feedback"))
+    reason = data.get("reason", data.get("feedback"))
     if reason is None:
         return ""
     if not isinstance(reason, str):

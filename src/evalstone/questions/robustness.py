@@ -107,12 +107,11 @@ class JudgeRobustness(Question[Robustness]):
             if repeated := [name for name in names if names.count(name) > 1]:
                 raise ReplyError(f"dimensions: {repeated[0][:40]!r} appears twice")
             return listed
-        members = data
-        missing = [name for name in DIMENSIONS if name not in members]
-        extra = [repr(name[:40]) for name in members if name not in DIMENSIONS]
+        missing = [name for name in DIMENSIONS if name not in data]
+        extra = [repr(name[:40]) for name in data if name not in DIMENSIONS]
         if missing or extra:
             problems = [f"missing: {', '.join(missing)}"] * bool(missing) + [f"unknown: {name}" for name in extra[:1]]
             raise ReplyError(f"dimensions: {'; '.join(problems)} (expected: {', '.join(DIMENSIONS)})")
         return tuple(
-            read_reply(NoiseImpact, members[name], self, f"dimensions.{name}", subject=name) for name in DIMENSIONS
+            read_reply(NoiseImpact, data[name], self, f"dimensions.{name}", subject=name) for name in DIMENSIONS
         )

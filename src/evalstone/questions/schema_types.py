@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, NotRequired, Union, cast
+from typing import Annotated, Any, Literal, NotRequired, Union
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_array, is_object
@@ -52,13 +52,12 @@ def _type_of(text: str) -> Any:
 def _read(node: object, root: Mapping[str, Any], place: str, above: tuple[str, ...]) -> Any:
     if not is_object(node):
         raise _problem(place, f"must be a JSON schema as an object, not {excerpt(node)}")
-    schema = node
-    if odd := [name for name in schema if name not in KEYWORDS]:
+    if odd := [name for name in node if name not in KEYWORDS]:
         raise _problem(place, f"the type of an answer can't have this: {unknown('keyword', odd[0], KEYWORDS)}")
-    if "$ref" in schema:
-        return _referred(schema["$ref"], root, place, above)
-    kind = _kind(schema, root, place, above)
-    limits = {_LIMITS[name]: value for name, value in schema.items() if name in _LIMITS}
+    if "$ref" in node:
+        return _referred(node["$ref"], root, place, above)
+    kind = _kind(node, root, place, above)
+    limits = {_LIMITS[name]: value for name, value in node.items() if name in _LIMITS}
     if not limits:
         return kind
     from pydantic import Field  # noqa: PLC0415 - its import takes longer than that of all of evalstone
@@ -70,22 +69,19 @@ def _kind(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, above:
     """The type of a schema, without its limits."""
     if "enum" in schema or "const" in schema:
         values: Any = schema.get("enum", [schema.get("const")])
-        if not isinstance(values, list) or not values or not all(map(_is_word, cast("list[Any]", values))):
-            raise _problem(
-                place, f"enum must be a list of texts, whole numbers or booleans, not {excerpt(cast(object, values))}"
-            )
-        return Literal[tuple(cast("list[Any]", values))]
+        if not is_array(values) or not values or not all(map(_is_word, values)):
+            raise _problem(place, f"enum must be a list of texts, whole numbers or booleans, not {excerpt(values)}")
+        return Literal[tuple(values)]
     for name in ("anyOf", "oneOf"):
         if name in schema:
-            options = cast("list[Any]", schema[name]) if isinstance(schema[name], list) else []
+            options = listed if is_array(listed := schema[name]) else []
             if not options:
                 raise _problem(place, f"{name} must be a list of schemas")
             read = [_read(each, root, f"{place}.{name}[{at}]", above) for at, each in enumerate(options)]
             return Union[tuple(read)]  # noqa: UP007 - built at runtime
     kind = schema.get("type")
-    if isinstance(kind, list):
-        named = cast("list[Any]", kind)
-        return Union[tuple(_kind({**schema, "type": each}, root, place, above) for each in named)]  # noqa: UP007
+    if is_array(kind):
+        return Union[tuple(_kind({**schema, "type": each}, root, place, above) for each in kind)]  # noqa: UP007
     match kind:
         case "object":
             return _object(schema, root, place, above)
@@ -107,11 +103,10 @@ def _object(schema: Mapping[str, Any], root: Mapping[str, Any], place: str, abov
     if not is_object(properties) or not properties or schema.get("additionalProperties", False) is not False:
         raise _problem(place, "an object needs properties and can't have others; use a list of objects for free keys")
     required: Any = schema.get("required", [])
-    named = properties
-    if not is_array(required) or not set(required) <= named.keys():
+    if not is_array(required) or not set(required) <= properties.keys():
         raise _problem(place, f"required must be a list of properties, not {excerpt(required)}")
     hints: dict[str, Any] = {}
-    for name, inner in named.items():
+    for name, inner in properties.items():
         hint = _read(inner, root, f"{place}.{name}", above)
         hints[name] = hint if name in required else NotRequired[hint]
     make: Any = TypedDict

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import joined
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError
 from evalstone.scorers.base import shortened
@@ -97,9 +97,9 @@ def _entries(numbers: Mapping[object, object]) -> list[tuple[object, object]]:
 
 
 def _listed(name: str, value: object) -> Sequence[object]:
-    if isinstance(value, str | bytes) or not isinstance(value, Sequence):
+    if not is_sequence(value):
         raise OutcomeError(f"{name} must be a list of ids, or numbers by id, not {_shown(value)}")
-    return cast("Sequence[object]", value)
+    return value
 
 
 def _id(name: str, value: object) -> str:
@@ -147,7 +147,7 @@ class RetrievalScorer(CodeScorer, ABC):
         target, relevant = metadata.get("target"), metadata.get("relevant")
         answered = is_mapping(target)
         own = not answered or "retrieved" in target.get("metadata", ())
-        source = cast("Mapping[str, Any]", metadata if own else state if isinstance(state, Mapping) else {})
+        source: Mapping[str, Any] = metadata if own else state if is_mapping(state) else {}
         retrieved = source.get("retrieved")
         if answered and retrieved is None:
             return Skipped(f"{self.name} needs retrieved in the metadata or the state of the target's answer")

@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, cast
 from evalstone._core import sync
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt, joined, shortlist
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.text import is_blank
 from evalstone._core.validation import read_data
@@ -85,7 +85,7 @@ class Answer:
     def __post_init__(self) -> None:
         check_text("output", self.output)
         check_text("instructions", self.instructions)
-        if isinstance(self.messages, str) or not isinstance(cast(object, self.messages), Sequence):
+        if not is_sequence(self.messages):
             raise ConfigError(f"messages must be a list, not {type(self.messages).__name__}: {excerpt(self.messages)}")
         if not all(isinstance(message, Message) for message in self.messages):
             read = conversation_in(to_jsonable(list(self.messages)))

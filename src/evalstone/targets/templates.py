@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
 
-from evalstone._core.guards import is_list, is_mapping
+from evalstone._core.guards import is_list, is_mapping, is_sequence, is_texts
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.columns import value_at
 from evalstone.errors import PromptError, unknown
@@ -122,16 +122,16 @@ def _at(values: Mapping[str, Any], name: str) -> Any:
 
 
 def _jsonable(value: Any) -> Any:
-    return chat_messages(cast("Iterable[Message]", value)) if _are_messages(value) else to_jsonable(value)
+    return chat_messages(value) if _are_messages(value) else to_jsonable(value)
 
 
-def _are_messages(value: Any) -> bool:
-    return isinstance(value, tuple) and all(isinstance(each, Message) for each in cast("tuple[Any, ...]", value))
+def _are_messages(value: object) -> TypeGuard[Sequence[Message]]:
+    return is_sequence(value) and all(isinstance(each, Message) for each in value)
 
 
 def _written(value: Any) -> str:
     if value is None or isinstance(value, str):
         return value or ""
-    if isinstance(value, tuple) and value and all(isinstance(each, str) for each in cast("tuple[Any, ...]", value)):
-        return "\n\n".join(cast("tuple[str, ...]", value))
+    if value and is_texts(value) and isinstance(value, tuple):
+        return "\n\n".join(value)
     return json.dumps(_jsonable(value), ensure_ascii=False)

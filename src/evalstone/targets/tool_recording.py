@@ -28,7 +28,7 @@ from uuid import UUID
 
 from evalstone._core.display import count, excerpt, safe, shortlist
 from evalstone._core.files import cannot_write, lock, private, row_limit, too_long
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_object, is_sequence
 from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import check_writable, json_line
@@ -137,11 +137,10 @@ def _exact(value: Any, place: str) -> Any:
         return value
     if type(cast(object, value)) in (list, tuple):
         return [_exact(item, f"{place}[{at}]") for at, item in enumerate(value)]
-    if isinstance(value, dict):
-        fields = cast("dict[Any, Any]", value)
-        if odd := [key for key in fields if not isinstance(key, str)]:
+    if is_object(value):
+        if odd := [key for key in value if not isinstance(key, str)]:  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ValueError(f"{place} has the key {excerpt(odd[0])}, which is no text")
-        return {key: _exact(item, f"{place}[{key!r}]") for key, item in fields.items()}
+        return {key: _exact(item, f"{place}[{key!r}]") for key, item in value.items()}
     raise ValueError(f"{place} is of type {type(value).__name__}")
 
 
@@ -166,8 +165,8 @@ def _readable(value: object) -> object:
         return dict(value)
     if isinstance(value, Set):
         return sorted(map(argument_data, cast("Set[Any]", value)), key=content_hash)
-    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
-        return list(cast("Sequence[Any]", value))
+    if is_sequence(value):
+        return list(value)
     if isinstance(value, date | time | PurePath | UUID | Decimal | Enum):
         return str(value)
     raise TypeError(f"{type(value).__name__} has no JSON form")

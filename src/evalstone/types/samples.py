@@ -11,7 +11,7 @@ from numbers import Real
 from typing import Any, cast
 
 from evalstone._core.display import excerpt
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence, is_texts
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
@@ -256,8 +256,10 @@ def passages(value: object) -> tuple[str, ...] | None:
 
     Raises ConfigError for anything but text or a list of texts.
     """
-    if value is None or (isinstance(value, tuple) and all(isinstance(p, str) for p in cast(Any, value))):
-        return cast("tuple[str, ...] | None", value)
+    if value is None:
+        return None
+    if is_texts(value):
+        return tuple(value)
     if isinstance(value, str):
         try:
             value = written_list(value)
@@ -265,10 +267,9 @@ def passages(value: object) -> tuple[str, ...] | None:
             raise DataError(f"context {error}") from None
         if isinstance(value, str):
             return (value,)
-    if isinstance(value, Sequence):
-        items = tuple(cast("Sequence[object]", value))
-        for number, item in enumerate(items, start=1):
-            if not isinstance(item, str):
-                raise ConfigError(f"context passage {number} must be text, not {type(item).__name__}: {excerpt(item)}")
-        return cast("tuple[str, ...]", items)
+    if is_texts(value):
+        return tuple(value)
+    if is_sequence(value):
+        number, item = next((n, item) for n, item in enumerate(value, start=1) if not isinstance(item, str))
+        raise ConfigError(f"context passage {number} must be text, not {type(item).__name__}: {excerpt(item)}")
     raise ConfigError(f"context must be a list of passages, not {type(value).__name__}: {excerpt(value)}")

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone.errors import ConfigError, unknown
 
 StepType: TypeAlias = Literal[
@@ -248,8 +248,7 @@ def _snake(name: str) -> str:
 def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
     if not is_mapping(data):
         raise ConfigError(f"{what} must be an object, not {type(data).__name__}: {excerpt(data)}")
-    entries = data
-    return {_snake(str(key)) if snake else str(key): value for key, value in entries.items()}
+    return {_snake(str(key)) if snake else str(key): value for key, value in data.items()}
 
 
 def _given(entries: dict[str, Any]) -> dict[str, Any]:
@@ -277,6 +276,6 @@ def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
 
 
 def items_of(data: object, what: str) -> Sequence[Any]:
-    if isinstance(data, str) or not isinstance(data, Sequence):
+    if not is_sequence(data):
         raise ConfigError(f"{what} must be a list, not {type(data).__name__}: {excerpt(data)}")
-    return cast("Sequence[Any]", data)
+    return data

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from evalstone._core.declarations import Rule
-from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.guards import is_mapping, is_sequence, is_texts
 from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
@@ -170,10 +170,9 @@ def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> t
         raise OutcomeError(f"{scorer.name}: {name} in metadata {error}") from None
     if isinstance(value, str):
         return (value,)
-    listed = tuple(cast("Sequence[object]", value)) if isinstance(value, Sequence) else (None,)
-    if all(isinstance(text, str) and not is_blank(text) for text in listed):
-        return cast("tuple[str, ...]", listed)
-    shown = shortened(repr(cast(object, value)), 60)
+    if is_texts(value) and not any(map(is_blank, value)):
+        return tuple(value)
+    shown = shortened(repr(value), 60)
     raise OutcomeError(f"{scorer.name}: {name} in metadata must be text or a list of texts, not {shown}")
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any, cast
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import count
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
@@ -32,8 +32,8 @@ async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[st
         return await ask(ListPlan(conversation_of(messages, thinking=True)))
     if isinstance(plan, str):
         return () if is_blank(plan) else await ask(ListPlan((f"{ASSISTANT}\n{plan}",)))
-    if isinstance(plan, Sequence):
-        return tuple(text for text in map(as_text, cast("Sequence[object]", plan)) if not is_blank(text))
+    if is_sequence(plan):
+        return tuple(text for text in map(as_text, plan) if not is_blank(text))
     raise OutcomeError(f"plan in state must be text or a list of steps, not {shortened(repr(plan), 60)}")
 
 

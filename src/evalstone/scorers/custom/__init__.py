@@ -7,9 +7,10 @@ import re
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 from evalstone._core.declarations import Rule, check_settings
+from evalstone._core.guards import is_sequence, is_texts
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, PromptError, unknown
@@ -99,12 +100,10 @@ def as_material(value: Any) -> Material:
     """Any value for a prompt: texts and lists of texts unchanged, messages one per line, anything else as JSON."""
     if isinstance(value, str):
         return value
-    if isinstance(value, Sequence):
-        items = cast("Sequence[Any]", value)
-        if all(isinstance(item, str) for item in items):
-            return tuple(items)
-        if all(isinstance(item, Message) for item in items):
-            return tuple(line for message in items for line in _lines(message))
+    if is_texts(value):
+        return tuple(value)
+    if is_sequence(value) and all(isinstance(item, Message) for item in value):
+        return tuple(line for message in value for line in _lines(message))
     return json.dumps(to_jsonable(value), ensure_ascii=False, indent=1)
 
 

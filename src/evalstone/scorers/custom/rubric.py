@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from evalstone._core.declarations import TEXT, Rule, check_settings
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
@@ -41,11 +41,10 @@ class Criterion:
             return cls(value)
         if not is_mapping(value):
             raise ConfigError(f"criteria: a criterion is a text, a Criterion or a table, not {type(value).__name__}")
-        table = value
-        require_known("criterion", "field", table, cls)
-        if "description" not in table:
+        require_known("criterion", "field", value, cls)
+        if "description" not in value:
             raise ConfigError("criteria: a criterion's table needs a description")
-        return cls(**table)
+        return cls(**value)
 
 
 def parse_criteria(value: object) -> tuple[Criterion, ...]:
@@ -57,8 +56,8 @@ def parse_criteria(value: object) -> tuple[Criterion, ...]:
         value = written_list(value)
     if isinstance(value, str):
         return tuple(map(Criterion, lines_of(value)))
-    if isinstance(value, Sequence):
-        return tuple(map(Criterion.parse, cast("Sequence[object]", value)))
+    if is_sequence(value):
+        return tuple(map(Criterion.parse, value))
     raise ConfigError(f"criteria must be a checklist or a list of criteria, not {type(value).__name__}")
 
 
