@@ -178,7 +178,7 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
         (lambda: Panel(LexicalJudge(), LexicalJudge()), "twice in the panel"),
         (lambda: Panel(LexicalJudge(), judge("a"), vote="most"), "vote must be"),  # pyright: ignore[reportArgumentType]
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=3), "from 1 to 2"),
-        (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "quorum must be None or a whole number of 1 or more"),
+        (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "quorum must be a whole number of 1 or more"),
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
         (lambda: Panel(LexicalJudge(), "openai/x"), "parse_judge"),  # pyright: ignore[reportArgumentType]
         (lambda: SelfConsistency(LexicalJudge(), n=1), "from 2 to 1000"),

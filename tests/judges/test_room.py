@@ -64,5 +64,5 @@ def test_the_list_of_models_is_not_loaded_for_a_server_of_ones_own() -> None:
 
 
 def test_a_window_that_is_no_number_is_refused() -> None:
-    with pytest.raises(ConfigError, match="context_window must be None or a whole number"):
+    with pytest.raises(ConfigError, match="context_window must be a whole number"):
         ModelJudge("vllm/mine", context_window=0)

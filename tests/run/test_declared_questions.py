@@ -105,10 +105,14 @@ def test_a_declared_kind_includes_its_subclasses_and_an_explanation_needs_no_dec
     assert [call.question for call in record.steps] == ["list_claims", "explain"]
 
 
-@pytest.mark.parametrize("questions", [[ListClaims], ListClaims, (ListClaims("x"),), ("ListClaims",)])
-def test_questions_that_are_no_tuple_of_kinds_are_refused(questions: Any) -> None:
+@pytest.mark.parametrize("questions", [[ListClaims, 3], ListClaims, (ListClaims("x"),), ("ListClaims",)])
+def test_questions_that_are_no_kinds_are_refused(questions: Any) -> None:
     with pytest.raises(ConfigError, match=r"Wrong: questions must be a tuple of kinds of question, such as \(ListCl"):
         type("Wrong", (Counts,), {"questions": questions})
+
+
+def test_a_list_of_kinds_becomes_a_tuple() -> None:
+    assert type("Listed", (Counts,), {"questions": [ListClaims]}).questions == (ListClaims,)
 
 
 def test_a_missing_key_is_noticed_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

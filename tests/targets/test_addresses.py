@@ -122,7 +122,7 @@ def test_whatever_can_be_called_with_a_sample_s_fields_is_a_target(value: Any, n
         ({"function": plain, "time_out": 1}, r"unknown setting 'time_out'; did you mean timeout"),
         ({"function": plain, "tokens_per_minute": 1}, r"unknown setting 'tokens_per_minute'"),
         ({"function": plain, "max_requests": 1, "limits": Limits()}, r"give the limits of the target once"),
-        ({"function": plain, "max_concurrency": 0}, r"max_concurrency must be None or a whole number of 1 or more"),
+        ({"function": plain, "max_concurrency": 0}, r"max_concurrency must be a whole number of 1 or more"),
         ("ftp://host/agent", r"a target is a function or an address"),
         ("some/agent.py", r"name the function of the file: some/agent.py:NAME"),
         ("agent", r"a target is a function or an address"),

@@ -146,7 +146,7 @@ def test_a_run_that_can_t_be_found_is_refused(ledger: str, live: Run) -> None:
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=4, ledger=ledger)
     with pytest.raises(ConfigError, match="a replay needs a folder or a run, not both"):
         ReplayTarget(folder="x", run=live)
-    with pytest.raises(ConfigError, match="run must be None or a RecordedRun, not this int"):
+    with pytest.raises(ConfigError, match="run must be a RecordedRun, not this int"):
         ReplayTarget(run=cast(Any, 7))
     with pytest.raises(ConfigError, match="the version of a replayed run is a hash of its answers"):
         ReplayTarget(run=live, version="2")

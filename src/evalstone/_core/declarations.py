@@ -96,8 +96,10 @@ def check_settings(value: Any, label: str = "") -> None:
             object.__setattr__(value, name, read)
 
 
-def check_argument(name: str, value: Any, declared: Any, label: str = "") -> None:
+def check_argument(name: str, value: Any, declared: Any, label: str = "") -> Any:
     """Check an argument against an annotation: `check_argument("trials", trials, Annotated[int, Range(1, 100)])`.
+
+    Returns it as a field would hold it: a list as a tuple.
 
     Raises:
         ConfigError: It is invalid, as in `check_settings`.
@@ -105,6 +107,7 @@ def check_argument(name: str, value: Any, declared: Any, label: str = "") -> Non
     rule = _rule_for(declared)
     if not rule.holds(value):
         _refuse(name, value, rule, label)
+    return value if rule.read is None else rule.read(value)
 
 
 def allowed_values(kind: Any) -> dict[str, str]:
@@ -227,6 +230,7 @@ def _list_rule(arguments: Sequence[Any], *, is_tuple: bool) -> Rule:
     kinds = [argument for argument in arguments if argument is not Ellipsis] or [Any]
     length = len(kinds) if is_tuple and Ellipsis not in arguments else None
     rules = list(map(_rule, kinds))
+    converts = any(rule.read for rule in rules)
     items = _plural(kinds[0]) if len(set(kinds)) == 1 else "items"
 
     def paired(value: Sequence[Any]) -> Iterable[tuple[Rule, Any]]:
@@ -240,6 +244,8 @@ def _list_rule(arguments: Sequence[Any], *, is_tuple: bool) -> Rule:
         )
 
     def read(value: Any) -> Any:
+        if is_tuple and isinstance(value, tuple) and not converts:
+            return cast("tuple[Any, ...]", value)
         converted = (item if rule.read is None else rule.read(item) for rule, item in paired(value))
         return tuple(converted) if is_tuple else list(converted)
 

@@ -121,10 +121,9 @@ class Scorer(ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if isinstance(paths := cls.__dict__.get("case_metadata", ()), list | str):
-            check_argument("case_metadata", paths, Annotated[Sequence[str], TEXTS], cls.__name__)
-        if "questions" in cls.__dict__:
-            require_questions(cls.__name__, cls.__dict__["questions"])
+        for name, rule in (("case_metadata", TEXTS), ("questions", QUESTIONS)):
+            if name in cls.__dict__ and not isinstance(value := cls.__dict__[name], property):
+                setattr(cls, name, check_argument(name, value, Annotated[Any, rule], cls.__name__))
         if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
 
@@ -522,11 +521,6 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 counterpart = f"known: {', '.join(sorted(known))}"
             message = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
             raise ConfigError(f"{label}: {message}")
-
-
-def require_questions(name: str, questions: object) -> None:
-    """Raise ConfigError if a scorer's questions are not a tuple of kinds of question that can be asked."""
-    check_argument("questions", questions, Annotated[Any, QUESTIONS], name)
 
 
 def require_complete(kind: type[Question[Any]]) -> None:
