@@ -178,6 +178,7 @@ def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
     assert one["judge_calls"] == ["list_claims", "verify_claims"]
     assert one["parameters"]["scale"] == {
         "description": "The highest score; scores are in [0, scale].",
+        "allowed": "a number above 0 and up to 1e+100",
         "required": False,
         "default": 1.0,
     }

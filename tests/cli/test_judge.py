@@ -94,10 +94,19 @@ def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: 
             "panel(google/gemini-3-pro, lexical)",
             "temperature not sent (Gemini 3 and later: Google recommends the default",
         ),
-        ("vllm/mine(temperature=0.5)", "ready temperature 0.5 Not calibrated"),
+        ("vllm/mine(temperature=0.5)", "ready temperature 0.5 Settings"),
     ):
         assert told in " ".join(evalstone("judges", spec).stdout.split())
-    assert "temperature" not in evalstone("judges", "vllm/mine").stdout
+    assert "ready Settings" in " ".join(evalstone("judges", "vllm/mine").stdout.split())
+
+
+def test_a_judge_is_described_with_what_its_settings_may_be(evalstone: Evalstone) -> None:
+    described = evalstone("judges", "vllm/mine(retries=5, api_key=hidden-key)").stdout
+    (line,) = [line for line in described.splitlines() if line.startswith("  retries ")]
+    assert line.rstrip().split(maxsplit=2) == ["retries", "5", "a whole number from 0 to 1000"]
+    assert "hidden-key" not in described
+    assert "api_key" not in described
+    assert "Settings" not in evalstone("judges", "lexical").stdout
 
 
 def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> None:
