@@ -230,7 +230,6 @@ def _list_rule(arguments: Sequence[Any], *, is_tuple: bool) -> Rule:
     kinds = [argument for argument in arguments if argument is not Ellipsis] or [Any]
     length = len(kinds) if is_tuple and Ellipsis not in arguments else None
     rules = list(map(_rule, kinds))
-    converts = any(rule.read for rule in rules)
     items = _plural(kinds[0]) if len(set(kinds)) == 1 else "items"
 
     def paired(value: Sequence[Any]) -> Iterable[tuple[Rule, Any]]:
@@ -244,8 +243,6 @@ def _list_rule(arguments: Sequence[Any], *, is_tuple: bool) -> Rule:
         )
 
     def read(value: Any) -> Any:
-        if is_tuple and isinstance(value, tuple) and not converts:
-            return cast("tuple[Any, ...]", value)
         converted = (item if rule.read is None else rule.read(item) for rule, item in paired(value))
         return tuple(converted) if is_tuple else list(converted)
 

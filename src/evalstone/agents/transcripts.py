@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import json_or_lines
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.conversation import Reading
 from evalstone.agents.formats.format import Run, Whole
 from evalstone.agents.formats.langchain import has_messages, read_state
 from evalstone.agents.formats.messages import message_list, read_conversation, read_layout
 from evalstone.agents.formats.registry import FORMATS
-from evalstone.agents.formats.values import Entries, entries_of, objects_in, plain
+from evalstone.agents.formats.values import entries_of, objects_in, plain
 from evalstone.agents.messages import answer_text, structured_text, usage_of
 from evalstone.agents.traces import read_trace
 from evalstone.errors import DataError
