@@ -1,0 +1,171 @@
+"""What the shell completes: names of scorers, judges and runs, the words of an option, files and folders."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from evalstone.errors import ConfigError, EvalstoneError, unknown
+
+if TYPE_CHECKING:
+    from click import Command, Context, Parameter
+    from click.shell_completion import CompletionItem
+
+FILE, FOLDER = "file", "dir"
+"""Paths that the shell completes by itself."""
+SHELLS = ("bash", "fish", "powershell", "zsh")
+VARIABLE = "_EVALSTONE_COMPLETE"
+"""The environment variable in which the shell's script names what it asks for."""
+
+Complete: TypeAlias = Literal["file", "dir"] | Callable[[Mapping[str, Any]], Iterable[str]] | None
+"""What completes a value: paths, or a function that returns all values, given those of the other options as texts."""
+
+
+def items(complete: Complete) -> Callable[[Context, Parameter, str], list[CompletionItem[str]]]:
+    """A function that completes the beginning of a value, as click calls it. Errors complete nothing."""
+
+    def completed(context: Context, parameter: Parameter, beginning: str) -> list[CompletionItem[str]]:
+        from click.shell_completion import CompletionItem
+
+        if complete is None:
+            return []
+        if isinstance(complete, str):
+            return [CompletionItem(beginning, type=complete)]
+        try:
+            values = [value for value in complete(context.params) if value.startswith(beginning)]
+        except (EvalstoneError, OSError):
+            values = []
+        # Wherever a run is named, a folder can be.
+        paths = [CompletionItem(beginning, type=FOLDER)] if complete is runs else []
+        return paths + [CompletionItem(value) for value in values]
+
+    return completed
+
+
+def words(*values: str) -> Complete:
+    """Completes one of a few words."""
+    return lambda given: values
+
+
+def scorers(given: Mapping[str, Any]) -> Iterable[str]:
+    """The names of scorers."""
+    from evalstone.scorers.registry import SCORERS
+
+    return list(SCORERS)
+
+
+def bounded_scorers(given: Mapping[str, Any]) -> Iterable[str]:
+    """The names of scorers, for a number to follow."""
+    return [f"{name}=" for name in scorers(given)]
+
+
+def judges(given: Mapping[str, Any]) -> Iterable[str]:
+    """The lexical judge, and the providers of models."""
+    return ["lexical", *models(given)]
+
+
+def models(given: Mapping[str, Any]) -> Iterable[str]:
+    """The providers of models, for a model to follow."""
+    from evalstone.models.catalog import PROVIDERS, installed_providers
+
+    return [f"{name}/" for name in (*PROVIDERS, *installed_providers())]
+
+
+def runs(given: Mapping[str, Any]) -> Iterable[str]:
+    """The latest runs in the ledger, by their names or IDs. A server is not asked: it may be slow."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, file_of, is_there, resolved
+
+    ledger = resolved(given.get("ledger") or DEFAULT_LEDGER)
+    if file_of(ledger) is None or not is_there(ledger):
+        return ["last"]
+    from evalstone.ledger.store import Ledger
+    from evalstone.run.saved import evaluations
+
+    with Ledger(ledger) as opened:
+        rows = evaluations(opened.runs())
+    names = (str(row.metadata.get("name") or "") for row in rows)
+    return ["last", *dict.fromkeys(filter(None, names)), *(row.id for row in rows)]
+
+
+def fields(given: Mapping[str, Any]) -> Iterable[str]:
+    """The fields of samples, for a column to follow."""
+    from evalstone.datasets.columns import FIELD_NAMES
+
+    return [f"{name}=" for name in FIELD_NAMES]
+
+
+def tools(given: Mapping[str, Any]) -> Iterable[str]:
+    """The tools whose names of scorers are known."""
+    from evalstone.scorers.other_systems import SYSTEMS
+
+    return list(SYSTEMS)
+
+
+def objectives(given: Mapping[str, Any]) -> Iterable[str]:
+    """The measures that a threshold can maximize."""
+    from evalstone.results.calibration import MEASURES
+
+    return list(MEASURES)
+
+
+def perturbations(given: Mapping[str, Any]) -> Iterable[str]:
+    """The perturbations, and their families."""
+    from evalstone.judge_quality.perturbations import PERTURBATIONS
+
+    return [*PERTURBATIONS, *dict.fromkeys(one.family for one in PERTURBATIONS.values())]
+
+
+def _shell(name: str) -> str:
+    """A shell that can complete; the user's own without a name. Raises ConfigError for any other."""
+    from click.shell_completion import get_completion_class
+
+    own = Path(os.environ.get("SHELL", "")).stem or ("powershell" if os.name == "nt" else "")
+    if not (shell := name or own):
+        raise ConfigError("the shell is not known: SHELL is not set; name the shell after the option")
+    if get_completion_class(shell) is None:
+        raise ConfigError(unknown("shell", shell, SHELLS))
+    return shell
+
+
+def script(app: Command, name: str) -> str:
+    """The script that lets a shell complete the command."""
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(_shell(name))
+    return "" if kind is None else kind(app, {}, "evalstone", VARIABLE).source()
+
+
+def install(app: Command, name: str) -> Path:
+    """Write the script where the shell reads it; returns its file. Raises ConfigError if that fails."""
+    shell, home = _shell(name), Path.home()
+    file, start, line = {
+        "bash": (home / ".bash_completions" / "evalstone.sh", home / ".bashrc", "source {file}"),
+        "zsh": (home / ".zfunc" / "_evalstone", home / ".zshrc", "fpath+={folder}; autoload -Uz compinit; compinit"),
+        "fish": (home / ".config" / "fish" / "completions" / "evalstone.fish", None, ""),
+    }.get(shell) or (home / ".evalstone-completion.ps1", _powershell_profile(shell), ". {file}")
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(script(app, shell), "utf-8")
+        if start is not None:
+            line = line.format(file=f"'{file}'", folder=f"'{file.parent}'")
+            before = start.read_text("utf-8") if start.exists() else ""
+            if line not in before.splitlines():
+                start.parent.mkdir(parents=True, exist_ok=True)
+                start.write_text(f"{before.rstrip()}\n{line}\n".lstrip("\n"), "utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot write {error.filename}: {error.strerror or error}") from None
+    return file
+
+
+def _powershell_profile(shell: str) -> Path:
+    for program in ("pwsh", shell):
+        try:
+            command = [program, "-NoProfile", "-Command", "echo $profile"]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)  # noqa: S603
+            return Path(done.stdout.strip())
+        except (OSError, subprocess.CalledProcessError):
+            continue
+    raise ConfigError("PowerShell was not found, so its profile is unknown; see --show-completion")
