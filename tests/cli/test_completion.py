@@ -17,6 +17,7 @@ from evalstone.cli import completion
 from evalstone.cli.app import COMMANDS, app
 from evalstone.judge_quality.perturbations import PERTURBATIONS
 from evalstone.models.catalog import PROVIDERS
+from evalstone.models.prices import listed_models
 from evalstone.scorers import SCORERS
 from evalstone.scorers.other_systems import SYSTEMS
 from tests.cli.conftest import Evalstone
@@ -44,7 +45,10 @@ def completed(line: str) -> list[str]:
         ("run d.jsonl --fail-under faith", ["faithfulness="]),
         ("run d.jsonl --map outp", ["output="]),
         ("run d.jsonl -j ", ["lexical", *(f"{name}/" for name in PROVIDERS)]),
-        ("run d.jsonl --target opena", ["openai/"]),
+        ("run d.jsonl --target ope", ["openai/", "openrouter/"]),
+        ("run d.jsonl --target vl", ["vllm/"]),
+        ("run d.jsonl --judge openai/gpt-4.1-m", ["openai/gpt-4.1-mini"]),
+        ("run d.jsonl --judge opena", [f"openai/{name}" for name in listed_models("openai")]),
         ("run d.jsonl --budget ", []),
         ("scorers --from ", SYSTEMS),
         ("scorers halluc", ["hallucination"]),

@@ -20,8 +20,9 @@ SHELLS = ("bash", "fish", "powershell", "zsh")
 VARIABLE = "_EVALSTONE_COMPLETE"
 """The environment variable in which the shell's script names what it asks for."""
 
-Complete: TypeAlias = Literal["file", "dir"] | Callable[[Mapping[str, Any]], Iterable[str]] | None
-"""What completes a value: paths, or a function that returns all values, given those of the other options as texts."""
+Complete: TypeAlias = Literal["file", "dir"] | Callable[[Mapping[str, Any], str], Iterable[str]] | None
+"""What completes a value: paths, or a function that returns values, given those of the other options as texts, and the
+beginning of its own. It may return values that begin otherwise."""
 
 
 def items(complete: Complete) -> Callable[[Context, Parameter, str], list[CompletionItem[str]]]:
@@ -35,11 +36,11 @@ def items(complete: Complete) -> Callable[[Context, Parameter, str], list[Comple
         if isinstance(complete, str):
             return [CompletionItem(beginning, type=complete)]
         try:
-            values = [value for value in complete(context.params) if value.startswith(beginning)]
+            values = [value for value in complete(context.params, beginning) if value.startswith(beginning)]
         except (EvalstoneError, OSError):
             values = []
-        # Wherever a run is named, a folder can be.
-        paths = [CompletionItem(beginning, type=FOLDER)] if complete is runs else []
+        # Wherever a run is named, a folder can be. The script for zsh loses its place at an empty value.
+        paths = [CompletionItem(beginning or "./", type=FOLDER)] if complete is runs else []
         return paths + [CompletionItem(value) for value in values]
 
     return completed
@@ -47,34 +48,39 @@ def items(complete: Complete) -> Callable[[Context, Parameter, str], list[Comple
 
 def words(*values: str) -> Complete:
     """Completes one of a few words."""
-    return lambda given: values
+    return lambda given, beginning: values
 
 
-def scorers(given: Mapping[str, Any]) -> Iterable[str]:
+def scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The names of scorers."""
     from evalstone.scorers.registry import SCORERS
 
     return list(SCORERS)
 
 
-def bounded_scorers(given: Mapping[str, Any]) -> Iterable[str]:
+def bounded_scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The names of scorers, for a number to follow."""
-    return [f"{name}=" for name in scorers(given)]
+    return [f"{name}=" for name in scorers(given, beginning)]
 
 
-def judges(given: Mapping[str, Any]) -> Iterable[str]:
+def judges(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The lexical judge, and the providers of models."""
-    return ["lexical", *models(given)]
+    return ["lexical", *models(given, beginning)]
 
 
-def models(given: Mapping[str, Any]) -> Iterable[str]:
-    """The providers of models, for a model to follow."""
+def models(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
+    """The providers of models, or the models of the one provider that is meant."""
     from evalstone.models.catalog import PROVIDERS, installed_providers
+    from evalstone.models.prices import listed_models
 
-    return [f"{name}/" for name in (*PROVIDERS, *installed_providers())]
+    providers = [f"{name}/" for name in (*PROVIDERS, *installed_providers())]
+    meant = [name for name in providers if name.startswith(beginning) or beginning.startswith(name)]
+    if len(meant) == 1 and (known := listed_models(meant[0][:-1])):
+        return [f"{meant[0]}{model}" for model in known]
+    return meant
 
 
-def runs(given: Mapping[str, Any]) -> Iterable[str]:
+def runs(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The latest runs in the ledger, by their names or IDs. A server is not asked: it may be slow."""
     from evalstone.ledger.base import DEFAULT_LEDGER, file_of, is_there, resolved
 
@@ -90,28 +96,28 @@ def runs(given: Mapping[str, Any]) -> Iterable[str]:
     return ["last", *dict.fromkeys(filter(None, names)), *(row.id for row in rows)]
 
 
-def fields(given: Mapping[str, Any]) -> Iterable[str]:
+def fields(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The fields of samples, for a column to follow."""
     from evalstone.datasets.columns import FIELD_NAMES
 
     return [f"{name}=" for name in FIELD_NAMES]
 
 
-def tools(given: Mapping[str, Any]) -> Iterable[str]:
+def tools(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The tools whose names of scorers are known."""
     from evalstone.scorers.other_systems import SYSTEMS
 
     return list(SYSTEMS)
 
 
-def objectives(given: Mapping[str, Any]) -> Iterable[str]:
+def objectives(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The measures that a threshold can maximize."""
     from evalstone.results.calibration import MEASURES
 
     return list(MEASURES)
 
 
-def perturbations(given: Mapping[str, Any]) -> Iterable[str]:
+def perturbations(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The perturbations, and their families."""
     from evalstone.judge_quality.perturbations import PERTURBATIONS
 
@@ -125,8 +131,10 @@ def _shell(name: str) -> str:
     own = Path(os.environ.get("SHELL", "")).stem or ("powershell" if os.name == "nt" else "")
     if not (shell := name or own):
         raise ConfigError("the shell is not known: SHELL is not set; name the shell after the option")
-    if get_completion_class(shell) is None:
+    if shell not in SHELLS:
         raise ConfigError(unknown("shell", shell, SHELLS))
+    if get_completion_class(shell) is None:  # PowerShell, before click 8.5
+        raise ConfigError(f"this version of click can't complete in {shell}; update it: pip install -U click")
     return shell
 
 

@@ -38,7 +38,6 @@ from evalstone.cli.completion import FILE
 from evalstone.cli.options import Declared, argument, declared, option
 from evalstone.cli.values import positive, scorer_numbers
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -52,6 +51,12 @@ TYPES = {
     "dict_type": "a table",
 }
 """The types of values, by pydantic's name of the error about another one."""
+
+
+def _default_ledger() -> str:
+    from evalstone.ledger.base import DEFAULT_LEDGER  # slow to import
+
+    return DEFAULT_LEDGER
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +78,7 @@ class RunConfig:
     ] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
     name: Annotated[str, option("--name NAME", "Options", "Name of the run.")] = ""
     tags: Annotated[list[str], option("--tag TAG", "Options", "A tag of the run.")] = field(default_factory=list[str])
-    ledger: Annotated[str, options.LEDGER] = DEFAULT_LEDGER
+    ledger: Annotated[str, options.LEDGER] = field(default_factory=_default_ledger)
     map: Annotated[dict[str, str | list[str]], options.MAP] = field(default_factory=dict[str, str | list[str]])
     keep_reasoning: options.KeepReasoning = False
     limit: Annotated[int | None, option("--limit N", "Data", "Score only the first N samples.", min=1)] = None
@@ -305,6 +310,8 @@ def _one_or_more(name: str, value: Any) -> Any:
 def _read(file: Path) -> dict[str, Any]:
     """The settings in a TOML file, with paths made relative to the current folder."""
     import tomllib  # slow to import
+
+    from evalstone.ledger.base import NO_FILES
 
     try:
         settings = tomllib.loads(file_text(file))

@@ -160,9 +160,11 @@ def declared(source: Callable[..., Any]) -> tuple[Declared, ...]:
             continue
         kind, *marks = get_args(hints[name])
         factory = fields[name].default_factory if name in fields else dataclasses.MISSING
-        default: Any = parameter.default if factory is dataclasses.MISSING else factory()
         for mark in marks:
             if isinstance(mark, Option):
+                default: Any = parameter.default
+                if factory is not dataclasses.MISSING and not mark.default:  # a factory may have slow imports
+                    default = factory()
                 found.append(Declared(name, mark, mark.type or _without_none(kind), default))
     return tuple(found)
 
