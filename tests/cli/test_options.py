@@ -157,13 +157,13 @@ def test_a_declaration_gives_the_help() -> None:
     assert "plain" not in rows
     assert {key: one.help() for key, one in rows.items()} == {
         "file": "A file.",
-        "names": "A name. Repeatable. [default: a, b]",
+        "names": "A name. Repeatable.  [default: a, b]",
         "bounds": "A bound. Repeatable.",
-        "count": "A count. [default: 3; at least 1]",
-        "share": "A share. [0 to 1]",
+        "count": "A count.  [default: 3; at least 1]",
+        "share": "A share.  [0 to 1]",
         "table.address": "An address.",
-        "table.size": "A size. [default: 7]",
-        "word": "A word. [default: one]",
+        "table.size": "A size.  [default: 7]",
+        "word": "A word.  [default: one]",
         "fast": "Whether it is fast.",
     }
     assert [rows[key].metavar for key in ("names", "word", "fast", "file")] == ["NAME", "one|two", "", "FILE"]

@@ -40,7 +40,7 @@ def annotate(
         option(
             "--scorer -s SCORER",
             "Options",
-            "The scorer to label for.",
+            "The scorer whose scores you label.",
             default="the run's first",
             complete=completion.scorers,
         ),

@@ -9,16 +9,18 @@ import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from typing import Any, NamedTuple, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import CompletionItem
 
 from evalstone.cli import completion
 from evalstone.cli.options import Declared, Panel, declared
 from evalstone.errors import ConfigError, WriteError, near, unknown
 from evalstone.results.endings import ExitCode
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 SETTINGS: Any = {"help_option_names": ["-h", "--help"]}
 
@@ -41,9 +43,8 @@ class Command(click.Command):
 
     def __init__(self, name: str, function: Callable[..., int], epilog: str) -> None:
         self.function, self.source = function, _source(function)
-        self.declared = {parameter_name(one): one for one in declared(self.source)}
-        params = [_parameter(name, one) for name, one in self.declared.items()]
-        # Arguments in the order of their declaration, as they are given; click takes a required one after an optional.
+        self.declared = {one.parameter: one for one in declared(self.source)}
+        params = [_parameter(one) for one in self.declared.values()]
         super().__init__(name, params=params, help=inspect.getdoc(function), epilog=epilog, context_settings=SETTINGS)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -67,8 +68,7 @@ class Command(click.Command):
                 given[one.name] = value
         if self.source is self.function:
             return self.function(**given)
-        settings: Any = self.source
-        return self.function(settings.load(**given))
+        return self.function(self.source.load(**given))
 
     def panels(self, ctx: click.Context) -> dict[str, list[Row]]:
         """The arguments and options by the sections of the help."""
@@ -88,34 +88,28 @@ class Command(click.Command):
                 formatter.write_dl([(row.usage, row.help) for row in rows])
 
 
-def _source(function: Callable[..., int]) -> Callable[..., Any]:
+def _source(function: Callable[..., int]) -> Any:
     hints = get_type_hints(function)
     hints.pop("return", None)
-    first: Any = next(iter(hints.values()), None)
-    takes_settings = len(hints) == 1 and isinstance(first, type) and dataclasses.is_dataclass(first)
-    return first if takes_settings else function
+    kinds = [*hints.values()]
+    return kinds[0] if len(kinds) == 1 and dataclasses.is_dataclass(kinds[0]) else function
 
 
-def parameter_name(one: Declared) -> str:
-    """The name of a declared option for click."""
-    return f"{one.name}_{one.option.entry}" if one.option.entry else one.name
-
-
-def _parameter(name: str, one: Declared) -> click.Parameter:
+def _parameter(one: Declared) -> click.Parameter:
     complete = completion.items(completion.words(*one.choices) if one.choices else one.option.complete)
     if not one.option.flags:
         metavar = f"{one.metavar}{'...' if one.repeatable else ''}"
         return click.Argument(
-            [name],
+            [one.parameter],
             metavar=metavar if one.required else f"[{metavar}]",
             nargs=-1 if one.repeatable else 1,
             required=one.required,
             shell_complete=complete,
         )
     if one.type is bool:
-        return click.Option([name, *one.option.flags], is_flag=True, help=one.help())
+        return click.Option([one.parameter, *one.option.flags], is_flag=True, help=one.help())
     return click.Option(
-        [name, *one.option.flags],
+        [one.parameter, *one.option.flags],
         metavar=one.metavar,
         help=one.help(),
         multiple=one.repeatable,
@@ -185,6 +179,8 @@ class Commands(click.Group):
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
         """The commands that begin with a text, without importing them; the options after a dash."""
+        from click.shell_completion import CompletionItem
+
         names = [CompletionItem(name, help=help) for name, (_, help) in self.table.items()]
         found = [item for item in names if item.value.startswith(incomplete)]
         return found + click.Command.shell_complete(self, ctx, incomplete)

@@ -78,7 +78,7 @@ def calibrate(
         option(
             "--objective MEASURE",
             "Statistics",
-            "Maximized by the threshold: balanced_accuracy, accuracy, f1, kappa, ...",
+            "The measure that the threshold maximizes: balanced_accuracy, accuracy, f1, kappa, ...",
             complete=completion.objectives,
         ),
     ] = "balanced_accuracy",

@@ -87,6 +87,11 @@ class Declared:
         return max(flags, key=len).partition("/")[0] if flags else self.option.metavar
 
     @property
+    def parameter(self) -> str:
+        """Its name for click, which no other option of the command has."""
+        return self.key.replace(".", "_")
+
+    @property
     def key(self) -> str:
         """Its key in a configuration file."""
         return f"{self.name}.{self.option.entry}" if self.option.entry else self.name
@@ -135,7 +140,7 @@ class Declared:
         limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}" if low else ""
         more = "; ".join(filter(None, (f"default: {shown}" if shown else "", limits)))
         repeatable = " Repeatable." if self.repeatable and self.option.flags else ""
-        return self.option.help + repeatable + (f" [{more}]" if more else "")
+        return self.option.help + repeatable + (f"  [{more}]" if more else "")
 
     def read(self, given: Any) -> Any:
         """The value of what was given on the command line. Raises ConfigError with the name of the option."""
