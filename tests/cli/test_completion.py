@@ -106,18 +106,18 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("shell", "file", "start", "line"),
     [
-        ("bash", ".bash_completions/evalstone.sh", ".bashrc", "source '{file}'"),
-        ("zsh", ".zfunc/_evalstone", ".zshrc", "fpath+='{folder}'; autoload -Uz compinit; compinit"),
+        ("bash", ".bash_completions/evalstone.sh", ".bashrc", "source {file}"),
+        ("zsh", ".zfunc/_evalstone", ".zshrc", "fpath+={folder}; autoload -Uz compinit; compinit"),
         ("fish", ".config/fish/completions/evalstone.fish", "", ""),
     ],
 )
 def test_completion_is_installed_where_the_shell_reads_it(
     tmp_path: Path, evalstone: Evalstone, shell: str, file: str, start: str, line: str
 ) -> None:
-    home = tmp_path / "home"
+    home = tmp_path / "home of one"
     home.mkdir()
     if start:
-        (home / start).write_text("alias ll='ls -l'")
+        (home / start).write_bytes(b"alias ll='ls -l' # \xff")
     for own in ([shell], []):  # named, or the user's own; twice changes nothing
         done = evalstone("--install-completion", *own, env={"HOME": str(home), "SHELL": f"/usr/bin/{shell}"})
         assert (done.returncode, done.stderr) == (0, "")
@@ -125,8 +125,8 @@ def test_completion_is_installed_where_the_shell_reads_it(
     assert (home / file).read_text() == evalstone("--show-completion", shell).stdout
     assert "_EVALSTONE_COMPLETE=" in (home / file).read_text()
     if start:
-        added = line.format(file=home / file, folder=(home / file).parent)
-        assert (home / start).read_text() == f"alias ll='ls -l'\n{added}\n"
+        added = line.format(file=f"'{home / file}'", folder=f"'{(home / file).parent}'")
+        assert (home / start).read_bytes() == b"alias ll='ls -l' # \xff\n" + f"{added}\n".encode()
 
 
 def test_powershell_reads_completion_from_its_profile(tmp_path: Path, evalstone: Evalstone) -> None:

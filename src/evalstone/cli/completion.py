@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-import subprocess
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 FILE, FOLDER = "file", "dir"
 """Paths that the shell completes by itself."""
-SHELLS = ("bash", "fish", "powershell", "zsh")
+_SCRIPTS = {
+    "bash": ".bash_completions/evalstone.sh",
+    "fish": ".config/fish/completions/evalstone.fish",
+    "powershell": ".evalstone-completion.ps1",
+    "zsh": ".zfunc/_evalstone",
+}
+"""Where the script of a shell is, below the home folder."""
+SHELLS = tuple(_SCRIPTS)
 VARIABLE = "_EVALSTONE_COMPLETE"
 """The environment variable in which the shell's script names what it asks for."""
 
@@ -147,28 +154,35 @@ def script(app: Command, name: str) -> str:
 
 
 def install(app: Command, name: str) -> Path:
-    """Write the script where the shell reads it; returns its file. Raises ConfigError if that fails."""
+    """Write the script, and a line that reads it into the file with which the shell starts; returns the script's file.
+
+    Raises ConfigError for an unknown shell, and for a file that can't be written.
+    """
     shell, home = _shell(name), Path.home()
-    file, start, line = {
-        "bash": (home / ".bash_completions" / "evalstone.sh", home / ".bashrc", "source {file}"),
-        "zsh": (home / ".zfunc" / "_evalstone", home / ".zshrc", "fpath+={folder}; autoload -Uz compinit; compinit"),
-        "fish": (home / ".config" / "fish" / "completions" / "evalstone.fish", None, ""),
-    }.get(shell) or (home / ".evalstone-completion.ps1", _powershell_profile(shell), ". {file}")
+    file = home / _SCRIPTS[shell]
+    quoted = "'" + str(file).replace("'", "''") + "'" if shell == "powershell" else shlex.quote(str(file))
+    start, line = {
+        "bash": (home / ".bashrc", f"source {quoted}"),
+        "zsh": (home / ".zshrc", f"fpath+={shlex.quote(str(file.parent))}; autoload -Uz compinit; compinit"),
+        "fish": (None, ""),
+    }.get(shell) or (_powershell_profile(shell), f". {quoted}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(script(app, shell), "utf-8")
         if start is not None:
-            line = line.format(file=f"'{file}'", folder=f"'{file.parent}'")
-            before = start.read_text("utf-8") if start.exists() else ""
+            start.parent.mkdir(parents=True, exist_ok=True)
+            before = start.read_text("utf-8", "replace") if start.exists() else ""
             if line not in before.splitlines():
-                start.parent.mkdir(parents=True, exist_ok=True)
-                start.write_text(f"{before.rstrip()}\n{line}\n".lstrip("\n"), "utf-8")
+                with start.open("a", encoding="utf-8") as appended:
+                    appended.write(f"{line}\n" if not before or before.endswith("\n") else f"\n{line}\n")
     except OSError as error:
         raise ConfigError(f"cannot write {error.filename}: {error.strerror or error}") from None
     return file
 
 
 def _powershell_profile(shell: str) -> Path:
+    import subprocess  # slow to import
+
     for program in ("pwsh", shell):
         try:
             command = [program, "-NoProfile", "-Command", "echo $profile"]
