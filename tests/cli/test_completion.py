@@ -107,7 +107,12 @@ def test_bash_completes_with_the_script(tmp_path: Path) -> None:
     ("shell", "file", "start", "line"),
     [
         ("bash", ".bash_completions/evalstone.sh", ".bashrc", "source {file}"),
-        ("zsh", ".zfunc/_evalstone", ".zshrc", "fpath+={folder}; autoload -Uz compinit; compinit"),
+        (
+            "zsh",
+            ".zsh_completions/evalstone.zsh",
+            ".zshrc",
+            "(( $+functions[compdef] )) || {{ autoload -Uz compinit && compinit }}; source {file}",
+        ),
         ("fish", ".config/fish/completions/evalstone.fish", "", ""),
     ],
 )
@@ -125,7 +130,7 @@ def test_completion_is_installed_where_the_shell_reads_it(
     assert (home / file).read_text() == evalstone("--show-completion", shell).stdout
     assert "_EVALSTONE_COMPLETE=" in (home / file).read_text()
     if start:
-        added = line.format(file=f"'{home / file}'", folder=f"'{(home / file).parent}'")
+        added = line.format(file=f"'{home / file}'")
         assert (home / start).read_bytes() == b"alias ll='ls -l' # \xff\n" + f"{added}\n".encode()
 
 
@@ -165,7 +170,7 @@ def test_a_shell_that_cannot_complete_is_refused(
 
 
 def test_a_file_that_cannot_be_written_is_named(tmp_path: Path, evalstone: Evalstone) -> None:
-    (tmp_path / ".zfunc").write_text("")
+    (tmp_path / ".zsh_completions").write_text("")
     done = evalstone("--install-completion", "zsh", env={"HOME": str(tmp_path)})
     assert done.returncode == 2
-    assert done.stderr.startswith(f"evalstone: cannot write {tmp_path / '.zfunc'}: ")
+    assert done.stderr.startswith(f"evalstone: cannot write {tmp_path / '.zsh_completions'}: ")

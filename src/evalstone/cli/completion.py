@@ -20,7 +20,7 @@ _SCRIPTS = {
     "bash": ".bash_completions/evalstone.sh",
     "fish": ".config/fish/completions/evalstone.fish",
     "powershell": ".evalstone-completion.ps1",
-    "zsh": ".zfunc/_evalstone",
+    "zsh": ".zsh_completions/evalstone.zsh",
 }
 """Where the script of a shell is, below the home folder."""
 SHELLS = tuple(_SCRIPTS)
@@ -161,9 +161,11 @@ def install(app: Command, name: str) -> Path:
     shell, home = _shell(name), Path.home()
     file = home / _SCRIPTS[shell]
     quoted = "'" + str(file).replace("'", "''") + "'" if shell == "powershell" else shlex.quote(str(file))
+    # Not in a folder of `fpath`: when zsh calls click's script a second time, it only registers its function.
+    compdef = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit }"
     start, line = {
         "bash": (home / ".bashrc", f"source {quoted}"),
-        "zsh": (home / ".zshrc", f"fpath+={shlex.quote(str(file.parent))}; autoload -Uz compinit; compinit"),
+        "zsh": (home / ".zshrc", f"{compdef}; source {quoted}"),
         "fish": (None, ""),
     }.get(shell) or (_powershell_profile(shell), f". {quoted}")
     try:
