@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import typer
-import typer.main
+import click
 
 from evalstone.cli.app import app
+from evalstone.cli.command import Command, Commands, Row
+from evalstone.cli.config_file import RunConfig
 
 CLI_PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 INTRODUCTION = """\
@@ -20,7 +18,10 @@ INTRODUCTION = """\
 # Command line
 
 The result of a command is on standard output; progress and errors are on standard error. Every command has `--help`.
-`evalstone --version` shows the version, and `evalstone --install-completion` installs completion for your shell.
+`evalstone --version` shows the version.
+
+`evalstone --install-completion` lets your shell complete commands, options, and the names of scorers, judges and runs.
+The shell is the one in `SHELL`, or the one that you name: `bash`, `zsh`, `fish` or `powershell`.
 
 Exit codes: 0 success, 1 a threshold was not met, 2 usage error, 3 some scores failed or the command could not be
 completed, 4 inconclusive, 130 interrupted. [CI](ci.md#exit-codes) lists them by command.
@@ -28,47 +29,40 @@ completed, 4 inconclusive, 130 interrupted. [CI](ci.md#exit-codes) lists them by
 An error is one line. For one that evalstone didn't foresee (`unexpected error`), `EVALSTONE_TRACEBACK=1` shows the
 traceback.
 """
-_BRACES = re.compile(r"\{([^}]*?)(?:\.\.\.)?\}")
 
 
 def cli_page() -> str:
     """The whole page."""
-    group: Any = typer.main.get_command(app)
-    parts = list(_described(group, "evalstone"))
+    parts = list(_described(app, "evalstone"))
     names = [part.partition("\n")[0].removeprefix("## ") for part in parts]
     links = [f"[`{name.removeprefix('evalstone ')}`](#{name.replace(' ', '-')})" for name in names]
     return "\n".join([INTRODUCTION, "Commands: " + ", ".join(links) + "\n", *parts])
 
 
-class _Tables:
-    """Takes the place of a help formatter, and writes each section as a table."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    @contextmanager
-    def section(self, title: str) -> Generator[None]:
-        self.lines += [f"| {title} | |", "|---|---|"]
-        yield
-        self.lines.append("")
-
-    def write_dl(self, rows: Sequence[tuple[str, str]]) -> None:
-        self.lines += [f"| `{_cell(name)}` | {_cell(help)} |" for name, help in rows if name != "--help"]
-
-
-def _described(group: Any, path: str) -> Iterator[str]:
+def _described(group: Commands, path: str) -> Iterator[str]:
     """A section for each command below a group."""
-    for name in group.list_commands(None):
-        command, full = group.get_command(None, name), f"{path} {name}"
-        if hasattr(command, "commands"):
+    within = click.Context(group, info_name=path)
+    for name in group.list_commands(within):
+        command, full = group.get_command(within, name), f"{path} {name}"
+        if isinstance(command, Commands):
             yield from _described(command, full)
-            continue
-        context: Any = typer.Context(command, info_name=full)
-        usage = _BRACES.sub(r"\1", " ".join([full, *command.collect_usage_pieces(context)]))
-        tables = _Tables()
-        command.format_options(context, tables)
-        text = [command.help, f"```text\n{usage}\n```", "\n".join(tables.lines).strip(), command.epilog]
-        yield f"## {full}\n\n" + "\n\n".join(part for part in text if part) + "\n"
+        elif isinstance(command, Command):
+            context = click.Context(command, info_name=full)
+            usage = " ".join([full, *command.collect_usage_pieces(context)])
+            keys = command.source is RunConfig
+            tables = "\n\n".join(_table(panel, rows, keys) for panel, rows in command.panels(context).items())
+            parts = (command.help, f"```text\n{usage}\n```", tables, command.epilog)
+            yield f"## {full}\n\n" + "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _table(panel: str, rows: list[Row], keys: bool) -> str:
+    """A section of the help. keys: with a column for the keys of a configuration file."""
+    lines = [f"| {panel} | |", "|---|---|"] if not keys else [f"| {panel} | key in a file | |", "|---|---|---|"]
+    for usage, help, one in rows:
+        if one is not None:
+            cells = [f"`{usage}`", *([f"`{one.key}`" if one.in_file else ""] * keys), help]
+            lines.append(f"| {' | '.join(map(_cell, cells))} |")
+    return "\n".join(lines)
 
 
 def _cell(text: str) -> str:

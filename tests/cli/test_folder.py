@@ -22,7 +22,7 @@ aiodns brotli brotlicffi zstandard uvloop orjson ujson simplejson pyarrow polars
 greenlet winloop charset_normalizer cchardet chardet email_validator dotenv pydantic_settings logfire yaml tomli
 ipykernel IPython colorama shellingham pygments gssapi backports typing_extensions _pytest conftest
 sitecustomize usercustomize sphinx markupsafe attr numba cupy torch dask sparse jax array_api_compat
-opentelemetry numpy scipy rapidfuzz aiohttp jinja2 rich sqlalchemy click typer pydantic genai_prices evil
+opentelemetry numpy scipy rapidfuzz aiohttp jinja2 rich sqlalchemy click pydantic genai_prices evil
 """
 DECOY = "with open({log!r}, 'a') as log: log.write(__name__ + '\\n')\n"
 SCORER = """

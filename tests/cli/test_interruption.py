@@ -57,7 +57,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("module", ["typer", "evalstone.cli.app", "evalstone.cli.results", "evalstone.run.saved"])
+@pytest.mark.parametrize("module", ["click", "evalstone.cli.app", "evalstone.cli.results", "evalstone.run.saved"])
 def test_ctrl_c_before_a_command_has_begun_ends_it_without_a_traceback(tmp_path: Path, module: str) -> None:
     command = [sys.executable, "-c", WHILE_IMPORTED.replace("sys.argv[1]", repr(module), 1)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)

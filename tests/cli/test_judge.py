@@ -14,8 +14,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone.cli.config_file import load_config
-from evalstone.cli.options import judge_spec
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.values import judge_spec
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
 from evalstone.judges.lexical import LexicalJudge
@@ -137,7 +137,7 @@ def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, ev
     (tmp_path / "sub" / "data.jsonl").write_text(json.dumps(ROW) + "\n")
     table = 'judge = {panel = ["lexical", {model = "vllm/x", log = "x.jsonl"}], log = "p.jsonl", max_requests = 1}'
     (tmp_path / "sub" / "eval.toml").write_text(f'data = "data.jsonl"\nscorers = ["faithfulness"]\n{table}\n')
-    config = load_config(str(tmp_path / "sub" / "eval.toml"))
+    config = RunConfig.load(str(tmp_path / "sub" / "eval.toml"))
     assert isinstance(config.judge, dict)
     assert config.judge["log"] == str(tmp_path / "sub" / "p.jsonl")
     assert config.judge["panel"][1]["log"] == str(tmp_path / "sub" / "x.jsonl")
@@ -304,7 +304,7 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone
         (["calibrate", "--labels", "{demo}", "--objective", "acuracy"], "did you mean accuracy"),
         (
             ["calibrate", "--labels", "{demo}", "--calibrator", "isotone"],
-            "'auto', 'platt' or 'isotonic', not 'isotone'",
+            "--calibrator takes platt, isotonic or auto, not 'isotone'",
         ),
         (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
         (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),

@@ -173,7 +173,7 @@ def test_compare_shows_differences_slices_and_what_changed(folder: Path, evalsto
 def test_compare_names_its_options_where_they_are_wrong(evalstone: Evalstone) -> None:
     for option, value, problem in (
         ("--confidence", "95", "must be between 0 and 1, such as 0.95, not 95.0"),
-        ("--correction", "x", "must be one of holm, fdr_bh, none, not 'x'"),
+        ("--correction", "x", "takes holm, fdr_bh or none, not 'x'"),
     ):
         done = evalstone("compare", "a", "b", option, value)
         assert (done.returncode, done.stderr) == (2, f"evalstone: {option} {problem}\n")
@@ -509,5 +509,5 @@ def test_a_comparison_takes_a_largest_change_a_margin_and_what_missing_scores_ar
     same = ("compare", "before", "before", "--max-change", "0.1", "--margin", "0.05")
     assert "= equivalent" in evalstone(*same).stdout
     assert "--margin takes one number for all scorers or SCORER=NUMBER, not 2 numbers" in told(*same, "--margin", "1")
-    assert "--missing must be worst, failed or ignore" in told("compare", "before", "after", "--missing", "some")
+    assert "--missing takes worst, failed or ignore" in told("compare", "before", "after", "--missing", "some")
     assert "--max-change of given must be above 0 and at most 1, not 2" in told(*same[:3], "--max-change", "2")

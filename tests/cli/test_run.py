@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone.cli.config_file import RunConfig, load_config
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.options import declared
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.results.endings import BUDGET
 from evalstone.results.files import read_run, write_run
@@ -605,7 +606,7 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
     done = evalstone(*command, "--missing", "failed")
     assert (done.returncode, "✓ pass" in done.stdout) == (0, True)
     refused = evalstone(*command, "--missing", "none")
-    assert (refused.returncode, "missing must be worst, failed or ignore" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--missing takes worst, failed or ignore" in refused.stderr) == (2, True)
     for without_gate in ("failed", "worst"):
         refused = evalstone("run", "d.jsonl", "-s", "tests.runs:Given", "--missing", without_gate)
         assert (refused.returncode, "--missing requires --gate" in refused.stderr) == (2, True)
@@ -694,10 +695,10 @@ def test_options_override_the_file(data: Path) -> None:
         'html = "r.html"\n[fail_under]\na = 1\n'
     )
     file = str(data.parent / "eval.toml")
-    config = load_config(file, budget=None, no_cache=None)
+    config = RunConfig.load(file)
     assert (config.budget, config.no_cache, config.top, config.tags) == (1.5, True, 0, ["x"])
     assert config.html == str(data.parent / "r.html")
-    changed = load_config(file, no_cache=False, budget=2.0, tags=["y"], fail_under={"b": 0.5})
+    changed = RunConfig.load(file, no_cache=False, budget=2.0, tags=["y"], fail_under={"b": 0.5})
     assert (changed.budget, changed.no_cache, changed.tags) == (2.0, False, ["y"])
     assert changed.fail_under == {"a": 1.0, "b": 0.5}
 
@@ -713,7 +714,7 @@ FLAGS = {
 
 
 def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: Evalstone) -> None:
-    assert {field.name for field in fields(RunConfig) if field.type == "bool"} == FLAGS.keys()
+    assert {one.key for one in declared(RunConfig) if one.in_file and one.type is bool} == FLAGS.keys()
     plain = 'data = "data.jsonl"\nscorers = ["faithfulness"]\n'
     for name, off in FLAGS.items():
         (data.parent / "eval.toml").write_text(f"{plain}{name} = true\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, Failed, Record, Score, Skipped, evaluate, read_run
-from evalstone.cli.options import moment
+from evalstone.cli.values import moment
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.store import Ledger
@@ -120,7 +120,7 @@ def test_scores_as_json_and_by_filters(evalstone: Evalstone, ledger: str) -> Non
     )
     assert len(json.loads(hour.stdout)["scores"]) == pytest.approx(400, abs=3)
     wrong = evalstone("ledger", "scores", "--ledger", ledger, "--source", "runs")
-    assert (wrong.returncode, wrong.stderr.startswith("evalstone: source must be live, run or trace")) == (2, True)
+    assert (wrong.returncode, wrong.stderr.startswith("evalstone: --source takes live, run or trace")) == (2, True)
 
 
 def test_drift_is_found_named_and_an_exit_code(evalstone: Evalstone, ledger: str) -> None:

@@ -515,7 +515,7 @@ def broken(*_, **__):
     thread.join()
     raise RuntimeError(TEXT)
 
-app.app = broken
+app.app.main = broken
 main()
 """
 

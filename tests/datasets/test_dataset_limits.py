@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from evalstone import evaluate, write_run
 from evalstone._core.files import SETTING, numbered_lines
-from evalstone.cli.config_file import load_config
+from evalstone.cli.config_file import RunConfig
 from evalstone.datasets import load
 from evalstone.datasets.json_rows import json_rows, parse_json
 from evalstone.datasets.labels import LabelFile
@@ -100,7 +100,7 @@ def test_every_file_that_is_read_by_lines_has_the_limit(tmp_path: Path) -> None:
     (tmp_path / "d.csv").write_text(LONG)
     assert refusal(lambda: LabelFile(tmp_path / "d.csv"), tmp_path / "d.csv") == f"line 1 {LIMIT}"
     (tmp_path / "d.toml").write_text(LONG)
-    assert refusal(lambda: load_config(str(tmp_path / "d.toml")), tmp_path / "d.toml") == f"the text {LIMIT}"
+    assert refusal(lambda: RunConfig.load(str(tmp_path / "d.toml")), tmp_path / "d.toml") == f"the text {LIMIT}"
 
 
 def test_the_files_of_a_run_have_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -193,7 +193,7 @@ def test_what_is_nested_deeply_is_refused(tmp_path: Path, name: str, text: str) 
 def test_numbers_and_nesting_that_python_refuses_end_no_command_with_a_traceback(tmp_path: Path, value: str) -> None:
     (tmp_path / "d.toml").write_text(f"data = {value}\n")
     with pytest.raises(ConfigError, match=r"d\.toml: "):
-        load_config(str(tmp_path / "d.toml"))
+        RunConfig.load(str(tmp_path / "d.toml"))
     run = evaluate([{"output": "a"}], "contains(expected=a)", ledger=None)
     for name in ("records.jsonl", "samples.jsonl", "summary.json"):
         path = write_run(run, tmp_path / name)

@@ -11,7 +11,7 @@ from evalstone.results.files import write_run
 from tests.runs import run_of
 
 ENGINE = ("run", "judges", "questions", "ledger", "scorers", "report", "compat", "judge_quality", "api", "cli")
-LIBRARIES = ("sqlalchemy", "aiohttp", "pydantic", "rich", "typer")
+LIBRARIES = ("sqlalchemy", "aiohttp", "pydantic", "rich", "click")
 NUMERIC = ("numpy", "scipy")
 
 IMPORT_EVERYTHING = """

@@ -11,10 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from evalstone._core.display import count, safe
-from evalstone.cli import options
-from evalstone.cli.options import finite, option, scorer_named
+from evalstone.cli import completion, options
+from evalstone.cli.options import FILE, option
 from evalstone.cli.output import console
 from evalstone.cli.results import find_run
+from evalstone.cli.values import finite, ledger_option, scorer_named
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.endings import ExitCode
 
@@ -32,21 +33,38 @@ Reply: TypeAlias = str | Literal["skip", "quit"]
 
 
 def annotate(
-    labels: Annotated[str, option("--labels FILE", "The .csv or .jsonl file to add labels to.")],
+    labels: Annotated[str, option("--labels FILE", "Data", "The .csv or .jsonl file to add labels to.", complete=FILE)],
     run: options.Run = "last",
     scorer: Annotated[
-        str | None, option("--scorer -s SCORER", "The scorer to label for. Default: the run's first.")
+        str | None,
+        option(
+            "--scorer -s SCORER",
+            "Options",
+            "The scorer whose scores you label.",
+            default="the run's first",
+            complete=completion.scorers,
+        ),
     ] = None,
     same_as: Annotated[
         str | None,
-        option("--same-as FILE", "Label the samples that are labeled in this file, such as those of a baseline."),
+        option(
+            "--same-as FILE",
+            "Data",
+            "Label the samples that are labeled in this file, such as those of a baseline.",
+            complete=FILE,
+        ),
     ] = None,
     baseline: Annotated[
         str | None,
-        option("--baseline RUN", "The run whose labels --same-as names. Only needed for samples without IDs."),
+        option(
+            "--baseline RUN",
+            "Data",
+            "The run whose labels --same-as names. Only needed for samples without IDs.",
+            complete=completion.runs,
+        ),
     ] = None,
-    number: Annotated[int, option("--count N", "How many samples to label.", min=1)] = 20,
-    seed: Annotated[int, option("--seed N", "Seed of the random choice of samples.", min=0)] = 0,
+    number: Annotated[int, option("--count N", "Options", "How many samples to label.", min=1)] = 20,
+    seed: Annotated[int, option("--seed N", "Statistics", "Seed of the random choice of samples.", min=0)] = 0,
     data: options.Data = None,
     ledger: options.Ledger = None,
 ) -> int:
@@ -100,7 +118,7 @@ def annotate(
     screen.print(f"\n{count(added, 'label')} added, {total:,} in {file.path}.")
     if hint := _more_labels(found, title, file):
         screen.print(hint)
-    of = f"{shlex.quote(run)}{options.ledger_option(ledger)}"
+    of = f"{shlex.quote(run)}{ledger_option(ledger)}"
     command = f"evalstone report {of} --labels {shlex.quote(f'{title}={file.path}')}"
     screen.print(command, style="dim", soft_wrap=True)
     return ExitCode.OK

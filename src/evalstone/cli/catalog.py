@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
 from evalstone._core.display import listed, number, safe
-from evalstone.cli import options
+from evalstone.cli import completion, options
 from evalstone.cli.options import Value, option
 from evalstone.cli.output import console, deliver, json_lines, short_judge, table
+from evalstone.cli.values import scorer_specs
 from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
@@ -29,11 +30,19 @@ COMPOSITE_JUDGES = {
 
 def scorers(
     name: Annotated[
-        Value, options.argument("SCORER", "A scorer to describe, or with --from, a name that the tool uses.")
+        Value,
+        options.argument(
+            "SCORER", "A scorer to describe, or with --from, a name that the tool uses.", complete=completion.scorers
+        ),
     ] = None,
     system: Annotated[
         Value,
-        option("--from TOOL", "Show what mastra, spring, ragas or deepeval call scorers, and the options of SCORER."),
+        option(
+            "--from TOOL",
+            "Options",
+            "Show what mastra, spring, ragas or deepeval call scorers, and the options of SCORER.",
+            complete=completion.tools,
+        ),
     ] = None,
     as_json: options.Json = False,
 ) -> int:
@@ -58,10 +67,10 @@ def scorers(
     if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
         kind = SCORERS.get(key) or TEMPLATES[key]
     elif ":" in name or "(" in name:
-        (scorer,) = parse_scorers(options.scorer_specs([name]))
+        (scorer,) = parse_scorers(scorer_specs([name]))
         kind, key = type(scorer), scorer.name
     else:
-        options.scorer_specs([name])
+        scorer_specs([name])
         raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
     if not deliver(json_lines(as_json, _scorer_data(kind, key))):
         _describe_scorer(kind, key)
@@ -204,7 +213,9 @@ def judges(
     name: Annotated[
         Value,
         options.argument(
-            "JUDGE", "A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.8)'."
+            "JUDGE",
+            "A judge to describe, as --judge takes it: 'cascade(lexical, openai/gpt-5.1, threshold=0.8)'.",
+            complete=completion.judges,
         ),
     ] = None,
     ledger: options.Ledger = None,

@@ -23,31 +23,25 @@ Paths in a file are relative to that file.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from evalstone._core.files import file_text, home_expanded, is_folder
 from evalstone._core.redaction import masked
-from evalstone._core.sizes import MOST_CONCURRENCY, MOST_TRIALS
+from evalstone._core.sizes import MOST_TRIALS
+from evalstone.cli import completion, options
+from evalstone.cli.completion import FILE
+from evalstone.cli.options import Declared, argument, declared, option
+from evalstone.cli.values import positive, scorer_numbers
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-LISTS = ("scorers", "require", "tags")
-LIMITS: Mapping[str, tuple[int, float]] = {
-    "limit": (1, inf),
-    "trials": (1, MOST_TRIALS),
-    "concurrency": (1, MOST_CONCURRENCY),
-    "budget": (0, inf),
-    "top": (0, inf),
-}
 TYPES = {
     "string_type": "text",
     "int_type": "a whole number",
@@ -59,50 +53,213 @@ TYPES = {
 """The types of values, by pydantic's name of the error about another one."""
 
 
+def _default_ledger() -> str:
+    from evalstone.ledger.base import DEFAULT_LEDGER  # slow to import
+
+    return DEFAULT_LEDGER
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """The settings of a run, named like the options of `evalstone run`."""
+    """The settings of a run, which are the options of `evalstone run` and the keys of the file."""
 
-    data: str
-    scorers: list[str | dict[str, Any]] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
-    judge: str | dict[str, Any] = "lexical"
-    target: str | dict[str, Any] | None = None
-    trials: int = 1
-    user: str | dict[str, Any] | list[str] | None = None
-    limit: int | None = None
-    map: dict[str, str | list[str]] = field(default_factory=dict[str, str | list[str]])
-    keep_reasoning: bool = False
-    out: str | None = None
-    html: str | None = None
-    markdown: str | None = None
-    ledger: str = DEFAULT_LEDGER
-    name: str = ""
-    tags: list[str] = field(default_factory=list[str])
-    concurrency: int = 32
-    budget: float | None = None
-    no_cache: bool = False
-    batch: bool = False
-    wait: bool = False
-    fail_under: dict[str, float] = field(default_factory=dict[str, float])
-    fail_over: dict[str, float] = field(default_factory=dict[str, float])
-    require: list[str] = field(default_factory=list[str])
-    gate: bool = False
-    baseline: str | None = None
-    max_regression: dict[str, float] = field(default_factory=dict[str, float])
-    max_change: float | dict[str, float] | None = None
-    allow_mismatch: bool = False
-    missing: str | None = None
-    top: int = 3
+    data: Annotated[
+        str,
+        argument(
+            "DATA",
+            "Samples (JSON, JSONL, CSV, Parquet), or a TOML file that describes the run.",
+            complete=FILE,
+            is_path=True,
+        ),
+    ]
+    scorers: Annotated[
+        list[str | dict[str, Any]],
+        option("--scorer -s SCORER", "Options", options.A_SCORER, complete=completion.scorers),
+    ] = field(default_factory=lambda: ["faithfulness", "context_relevance"])
+    name: Annotated[str, option("--name NAME", "Options", "Name of the run.")] = ""
+    tags: Annotated[list[str], option("--tag TAG", "Options", "A tag of the run.")] = field(default_factory=list[str])
+    ledger: Annotated[str, options.LEDGER] = field(default_factory=_default_ledger)
+    map: Annotated[dict[str, str | list[str]], options.MAP] = field(default_factory=dict[str, str | list[str]])
+    keep_reasoning: options.KeepReasoning = False
+    limit: Annotated[int | None, option("--limit N", "Data", "Score only the first N samples.", min=1)] = None
+    target: Annotated[
+        str | dict[str, Any] | None,
+        option(
+            "--target ADDRESS",
+            "Target",
+            "The system to evaluate: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, a model such as "
+            "openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
+            entry="address",
+            complete=completion.models,
+        ),
+        option(
+            "--target-version V",
+            "Target",
+            "The target's version. Later runs with the same version reuse its answers.",
+            entry="version",
+        ),
+        option(
+            "--target-timeout SECONDS",
+            "Target",
+            "Maximum time for one answer of the target.",
+            entry="timeout",
+            default="120",
+            parse=positive,
+        ),
+        option(
+            "--target-concurrency N",
+            "Target",
+            "Maximum number of concurrent target calls.",
+            entry="max_concurrency",
+            type=int,
+            default="8",
+            min=1,
+        ),
+        option(
+            "--target-tools KIND:FILE",
+            "Target",
+            "Record or replay the tools of a function: record:FILE calls them and records the results, replay:FILE "
+            "returns the recorded results.",
+            entry="tools",
+        ),
+    ] = None
+    trials: Annotated[
+        int, option("--trials N", "Target", "How often the target answers each sample.", min=1, max=MOST_TRIALS)
+    ] = 1
+    user: Annotated[
+        str | dict[str, Any] | list[str] | None,
+        option(
+            "--user USER",
+            "Target",
+            "The user in conversations with the target: a model such as openai/gpt-5.1, which pursues the goal in each "
+            "sample's metadata, or a function such as my_app:user.",
+            complete=completion.models,
+        ),
+    ] = None
+    judge: Annotated[str | dict[str, Any], options.JUDGE] = "lexical"
+    base_url: options.BaseUrl = None
+    budget: options.Budget = None
+    no_cache: options.NoCache = False
+    concurrency: options.Concurrency = 32
+    batch: Annotated[
+        bool,
+        option("--batch/--no-batch", "Running", "Use the provider's batch API: half price, results within a day."),
+    ] = False
+    wait: Annotated[bool, option("--wait/--no-wait", "Running", "With --batch, wait until the batches are done.")] = (
+        False
+    )
+    dry_run: options.DryRun = False
+    fail_under: Annotated[
+        dict[str, float],
+        option(
+            "--fail-under SCORER=X",
+            "Thresholds",
+            "Exit with code 1 if the mean is below X.",
+            parse=scorer_numbers,
+            complete=completion.bounded_scorers,
+        ),
+    ] = field(default_factory=dict[str, float])
+    fail_over: Annotated[
+        dict[str, float],
+        option(
+            "--fail-over SCORER=X",
+            "Thresholds",
+            "Exit with code 1 if the mean is above X, for scorers where lower is better.",
+            parse=scorer_numbers,
+            complete=completion.bounded_scorers,
+        ),
+    ] = field(default_factory=dict[str, float])
+    require: Annotated[
+        list[str],
+        option(
+            "--require SCORER",
+            "Thresholds",
+            "Exit with code 1 unless every sample has the best score.",
+            complete=completion.scorers,
+        ),
+    ] = field(default_factory=list[str])
+    gate: Annotated[
+        bool,
+        option(
+            "--gate/--no-gate",
+            "Thresholds",
+            "Test the thresholds statistically during the run, and stop once they are decided.",
+        ),
+    ] = False
+    baseline: Annotated[
+        str | None,
+        option(
+            "--baseline RUN",
+            "Thresholds",
+            "With --gate, a saved run over the same samples: a folder, ID or name.",
+            complete=completion.runs,
+        ),
+    ] = None
+    max_regression: Annotated[dict[str, float], options.MAX_REGRESSION] = field(default_factory=dict[str, float])
+    max_change: Annotated[float | dict[str, float] | None, options.MAX_CHANGE] = None
+    allow_mismatch: Annotated[
+        bool,
+        option(
+            "--allow-mismatch/--refuse-mismatch",
+            "Thresholds",
+            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
+        ),
+    ] = False
+    missing: Annotated[options.Missing | None, options.MISSING] = None
+    out: options.Out = None
+    html: options.Html = None
+    markdown: options.Markdown = None
+    as_json: options.Json = False
+    top: options.Top = 3
+    quiet: options.Quiet = False
+    verbose: Annotated[
+        bool, option("--verbose -v", "Output", "Print each score to stderr as it arrives.", in_file=False)
+    ] = False
+    otel: options.Otel = False
     experiment: dict[str, Any] | None = None
-    """A matrix of targets, their parameters and datasets; see `cli.experiment`."""
+    """A matrix of targets, their parameters and datasets; see `cli.experiment`. It has no option."""
     file: str = ""
     """The TOML file, if there is one."""
     in_file: frozenset[str] = frozenset()
     """The settings from the file that no option overrides."""
 
+    @classmethod
+    def load(cls, data: str, **given: Any) -> RunConfig:
+        """The settings of a run from a data file or a TOML file, and the options given on the command line.
+
+        An empty option keeps the file's setting; mappings are merged. Raises ConfigError with the file, the key, the
+        expected value and the actual one.
+        """
+        is_toml = data.endswith(".toml")
+        settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
+        in_file = set(settings) if is_toml else set[str]()
+        target: dict[str, Any] = given.get("target") or {}
+        if target and "address" not in target and isinstance(settings.get("target"), str):
+            settings["target"] = {"address": settings["target"]}
+        elif "address" in target:
+            settings.pop("target", None)  # its settings are for another target
+        only_given = {one.name: given.pop(one.name) for one in declared(cls) if one.name in given and not one.in_file}
+        for name, value in given.items():
+            if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
+                settings[name] |= value
+            elif value is not None and value not in ([], {}):
+                settings[name] = value
+                in_file.discard(name)
+        config = _checked(data, settings) if is_toml else cls(**settings)
+        config = replace(config, **only_given, in_file=frozenset(in_file), file=data if is_toml else "")
+        if not config.scorers:
+            raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
+        for one in declared(cls):
+            value = None if one.key in only_given or one.whole is None else getattr(config, one.key, None)
+            if value is not None:
+                _check_limits(f"{data}: {one.key}", one, value)
+        return config
+
     def named(self, setting: str, beside: str = "") -> str:
         """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option."""
-        return setting if (beside or setting) in self.in_file else f"--{setting.replace('_', '-')}"
+        if (beside or setting) in self.in_file:
+            return setting
+        return next(one.flag for one in declared(RunConfig) if one.name == setting)
 
     @contextmanager
     def naming_file(self, *settings: str) -> Generator[None]:
@@ -115,40 +272,20 @@ class RunConfig:
             raise
 
 
-KEYS = tuple(setting.name for setting in fields(RunConfig) if setting.name not in ("in_file", "file"))
 EXPERIMENT_KEYS = ("data", "targets", "parameters")
 
 
-def load_config(data: str, **options: Any) -> RunConfig:
-    """The settings of a run from a data file or a TOML file, and the command line's options.
+def keys() -> tuple[str, ...]:
+    """The keys of the file."""
+    return (*dict.fromkeys(one.name for one in declared(RunConfig) if one.in_file), "experiment")
 
-    Options that are None or empty keep the file's setting; mappings are merged. Raises ConfigError with the file, the
-    key, the expected value and the actual one.
-    """
-    is_toml = data.endswith(".toml")
-    settings: dict[str, Any] = _read(Path(data)) if is_toml else {"data": data}
-    in_file = set(settings) if is_toml else set[str]()
-    target: dict[str, Any] = options.get("target") or {}
-    if target and "address" not in target and isinstance(settings.get("target"), str):
-        settings["target"] = {"address": settings["target"]}
-    elif "address" in target:
-        settings.pop("target", None)  # its settings are for another target
-    for name, value in options.items():
-        if isinstance(value, Mapping) and isinstance(settings.get(name), dict):
-            settings[name] |= value
-        elif value is not None and value not in ([], {}):
-            settings[name] = value
-            in_file.discard(name)
-    config = _checked(data, settings) if is_toml else RunConfig(**settings)
-    config = replace(config, in_file=frozenset(in_file), file=data if is_toml else "")
-    if not config.scorers:
-        raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
-    for name, (least, most) in LIMITS.items():
-        if (value := getattr(config, name)) is not None and not (least <= value <= most and value < inf):
-            kind = "finite" if name == "budget" else "whole"
-            allowed = f", {least} or more" if most == inf else f" from {least} to {most}"
-            raise ConfigError(f"{data}: {name} must be a {kind} number{allowed}, not {value!r}")
-    return config
+
+def _check_limits(setting: str, one: Declared, value: float) -> None:
+    low, high = one.option.min, one.option.max
+    if value < inf and (low is None or value >= low) and (high is None or value <= high):
+        return
+    allowed = "" if low is None else f", {low} or more" if high is None else f" from {low} to {high}"
+    raise ConfigError(f"{setting} must be a {'whole' if one.whole else 'finite'} number{allowed}, not {value!r}")
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
@@ -156,9 +293,8 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
 
     settings = {name: _one_or_more(name, value) for name, value in settings.items()}
     hints = get_type_hints(RunConfig)
-    keys: dict[str, Any] = {name: (hints[name], ...) for name in KEYS if name in settings}
-    keys.setdefault("data", (str, ...))
-    model = create_model("RunConfig", __config__=ConfigDict(strict=True, extra="forbid"), **keys)
+    needed: dict[str, Any] = {name: (hints[name], ...) for name in keys() if name in settings or name == "data"}
+    model = create_model("RunConfig", __config__=ConfigDict(strict=True, extra="forbid"), **needed)
     try:
         return RunConfig(**model.model_validate(settings).model_dump())
     except ValidationError as error:
@@ -167,12 +303,16 @@ def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
 
 def _one_or_more(name: str, value: Any) -> Any:
     """A single value where a list is expected, such as `scorers = "contains"`, as a list; any other value unchanged."""
-    types = (str, dict) if name == "scorers" else (str,)
-    return [value] if name in LISTS and type(value) in types else value
+    members = next((one.of_list for one in declared(RunConfig) if one.name == name), ())
+    return [value] if type(value) in members else value
 
 
 def _read(file: Path) -> dict[str, Any]:
     """The settings in a TOML file, with paths made relative to the current folder."""
+    import tomllib  # slow to import
+
+    from evalstone.ledger.base import NO_FILES
+
     try:
         settings = tomllib.loads(file_text(file))
     except OSError as error:
@@ -181,7 +321,7 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: {error}") from None
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply") from None
-    for key in ("data", "out", "html", "markdown", "ledger"):
+    for key in (one.name for one in declared(RunConfig) if one.option.is_path):
         not_paths = NO_FILES if key == "ledger" else ("", "-")
         if isinstance(path := settings.get(key), str) and "://" not in path and path.lower() not in not_paths:
             settings[key] = str(file.parent / home_expanded(path))
@@ -277,7 +417,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
     for problem in error.errors():
         key = str(problem["loc"][0])
         if problem["type"] == "extra_forbidden":
-            return unknown("key", key, KEYS)
+            return unknown("key", key, keys())
         if problem["type"] == "missing":
             return f"the key {key} is missing"
         # The rest of the location is an item's index or key, or else the member of a union that was tried.
@@ -288,7 +428,8 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
         elif isinstance(value, dict) and inner in value:
             name, value = f"{key}.{inner}", problem["input"]
         values[name] = value
-        expected.setdefault(name, {})[TYPES.get(problem["type"], problem["msg"])] = None
+        words: str = problem.get("ctx", {}).get("expected", problem["msg"])
+        expected.setdefault(name, {})[TYPES.get(problem["type"], words)] = None
     problems = (
         f"{name} must be {' or '.join(texts)}, not {masked(values[name])!r}" for name, texts in expected.items()
     )

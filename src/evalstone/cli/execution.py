@@ -106,9 +106,7 @@ def save(result: evalstone.Run, config: RunConfig) -> list[str]:
 
 
 @prints_to_stderr()
-def checked_plan(
-    config: RunConfig, *, calls_judge: bool = True, as_json: bool = False
-) -> tuple[Plan, evalstone.GateCriteria]:
+def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, evalstone.GateCriteria]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.results.files import prepare
@@ -147,7 +145,7 @@ def checked_plan(
         criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
-    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=as_json)
+    check_outputs({"html": config.html, "markdown": config.markdown}, as_json=config.as_json)
     return plan, criteria
 
 

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any, cast
 import evalstone
 from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
 from evalstone._core.json import content_hash
-from evalstone.cli import options
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
+from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.endings import ExitCode, exit_code
 from evalstone.run.saved import recorded_run
@@ -58,7 +58,7 @@ class Cell:
     plan: Plan
 
 
-def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bool, as_json: bool) -> int:
+def run_cells(config: RunConfig, folder: str | Path) -> int:
     """Run the cells of an experiment, and show a table of them; returns the exit code.
 
     folder: where to look for modules of targets. Every cell is checked before the first one runs. An interrupted
@@ -73,11 +73,11 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
             )
     with config.naming_file("experiment"):
         configs = list(_configs(config, folder))
-    cells = [Cell(name, one, checked_plan(one, calls_judge=not dry_run, as_json=as_json)[0]) for name, one in configs]
+    cells = [Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0]) for name, one in configs]
     with config.naming_file("experiment"):
         _check_distinct(cells)
-    options.say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
-    if dry_run:
+    say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
+    if config.dry_run:
         from evalstone.cli.dry_run import show_estimate
 
         for cell in cells:
@@ -96,13 +96,13 @@ def run_cells(config: RunConfig, folder: str | Path, *, dry_run: bool, quiet: bo
             results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
         else:
             with interruptible(resume=resume_text(config)) as stop:
-                result = evaluated(cell.plan, cell.config, stop, progress=not quiet)
+                result = evaluated(cell.plan, cell.config, stop, progress=not config.quiet)
             results[cell.name] = result
         saved = save(results[cell.name], cell.config)
         if results[cell.name].ending.broken_off:
             say_broken_off(results[cell.name], config, cell.plan.size, saved)
             return exit_code(results[cell.name], saved=False)
-    if not deliver(json_lines(as_json, {name: result.to_dict() for name, result in results.items()})):
+    if not deliver(json_lines(config.as_json, {name: result.to_dict() for name, result in results.items()})):
         _show(cells, results, config)
     return max(exit_code(result) for result in results.values())
 
@@ -168,7 +168,7 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
         return "", None
     table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
     label = str(table.pop("name", ""))
-    settings: dict[str, Any] = options.target_spec(table, folder)
+    settings: dict[str, Any] = target_spec(table, folder)
     label = label or str(settings["address"]).rpartition(":")[2]
     parse = functools.partial(parse_target, find_run=functools.partial(recorded_run, ledger=ledger))
     try:
@@ -264,7 +264,7 @@ def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: R
         by_data.setdefault(cell.config.data, []).append(cell.config.out or results[cell.name].id)
     for names in by_data.values():
         command = "compare" if len(names) > 1 else "report"
-        ledger = "" if config.out else options.ledger_option(config.ledger)
+        ledger = "" if config.out else ledger_option(config.ledger)
         screen.print(safe(f"evalstone {command} {shlex.join(names)}{ledger}", 2000), soft_wrap=True)
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import count, safe
-from evalstone.cli import options
+from evalstone.cli import completion, options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
-from evalstone.cli.options import Flag, Value, Values, option
+from evalstone.cli.options import FILE, Value, Values, option
 from evalstone.cli.output import (
     check_outputs,
     console,
@@ -25,6 +25,7 @@ from evalstone.cli.output import (
     to_stderr,
     written,
 )
+from evalstone.cli.values import finite, judge_spec, scorer_specs
 from evalstone.errors import ConfigError
 from evalstone.results.endings import INTERRUPTED, ExitCode
 
@@ -35,37 +36,60 @@ if TYPE_CHECKING:
 
 
 def calibrate(
-    labels: Annotated[str, option("--labels FILE", "Samples with label columns; with --data, IDs and labels.")],
-    data: Annotated[Value, option("--data FILE", "The samples, if the labels are in a separate file.")] = None,
-    label: Annotated[Values, option("--label COLUMN", "A column of labels; one per annotator. Repeatable.")] = None,
-    positive: Annotated[
-        Values, option("--positive WORD", "A label that means yes; all others mean no. Repeatable.")
+    labels: Annotated[
+        str, option("--labels FILE", "Data", "Samples with label columns; with --data, IDs and labels.", complete=FILE)
+    ],
+    data: Annotated[
+        Value, option("--data FILE", "Data", "The samples, if the labels are in a separate file.", complete=FILE)
     ] = None,
-    label_range: Annotated[Value, option("--label-range LOW:HIGH", "The range of numeric labels, such as 1:5.")] = None,
+    label: Annotated[Values, option("--label COLUMN", "Data", "A column of labels; one per annotator.")] = None,
+    positive: Annotated[
+        Values, option("--positive WORD", "Data", "A label that means yes; all others mean no.")
+    ] = None,
+    label_range: Annotated[
+        Value, option("--label-range LOW:HIGH", "Data", "The range of numeric labels, such as 1:5.")
+    ] = None,
     label_threshold: Annotated[
         float | None,
         option(
             "--label-threshold LABEL",
-            "The lowest label that means yes, on the scorer's scale. Default: half the scale.",
+            "Data",
+            "The lowest label that means yes, on the scorer's scale.",
+            default="half the scale",
         ),
     ] = None,
     map: options.Map = None,
-    keep_reasoning: options.KeepReasoning = None,
-    scorer: Annotated[str, option("--scorer -s SCORER", "The scorer to calibrate.")] = "faithfulness",
+    keep_reasoning: options.KeepReasoning = False,
+    scorer: Annotated[
+        str, option("--scorer -s SCORER", "Options", "The scorer to calibrate.", complete=completion.scorers)
+    ] = "faithfulness",
     slice_by: options.SliceBy = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
-    no_cache: options.NoCache = None,
-    per_judge: Annotated[bool, option("--per-judge", "Calibrate each member of a composite judge as well.")] = False,
+    no_cache: options.NoCache = False,
+    per_judge: Annotated[
+        bool, option("--per-judge", "Judge", "Calibrate each member of a composite judge as well.")
+    ] = False,
     ledger: options.Ledger = None,
-    concurrency: options.Concurrency = None,
+    concurrency: options.Concurrency = 32,
     objective: Annotated[
-        str, option("--objective MEASURE", "Maximized by the threshold: balanced_accuracy, accuracy, f1, kappa, ...")
+        str,
+        option(
+            "--objective MEASURE",
+            "Statistics",
+            "The measure that the threshold maximizes: balanced_accuracy, accuracy, f1, kappa, ...",
+            complete=completion.objectives,
+        ),
     ] = "balanced_accuracy",
-    calibrator: Annotated[str, option("--calibrator platt|isotonic|auto", "How scores become probabilities.")] = "auto",
-    out: Annotated[Value, option("--out -o FILE", "Write a copy of the calibration (JSON).")] = None,
-    svg: Annotated[Value, option("--svg FILE", "Write the reliability diagram.")] = None,
+    calibrator: Annotated[
+        Literal["platt", "isotonic", "auto"],
+        option("--calibrator", "Statistics", "How scores become probabilities."),
+    ] = "auto",
+    out: Annotated[
+        Value, option("--out -o FILE", "Output", "Write a copy of the calibration (JSON).", complete=FILE)
+    ] = None,
+    svg: Annotated[Value, option("--svg FILE", "Output", "Write the reliability diagram.", complete=FILE)] = None,
     html: options.Html = None,
     markdown: options.Markdown = None,
     as_json: options.Json = False,
@@ -88,15 +112,15 @@ def calibrate(
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
     location = DEFAULT_LEDGER if ledger is None else ledger
-    (spec,) = options.scorer_specs([scorer])
-    main_judge = evalstone.parse_judge(options.judge_spec(judge or "lexical", base_url))
+    (spec,) = scorer_specs([scorer])
+    main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
     config = LabelConfig(
         columns=tuple(label or ()),
         positive=tuple(positive or ()),
         label_range=None if label_range is None else _label_range(label_range),
         label_threshold=label_threshold,
         objective=objective.replace("-", "_"),
-        calibrator=cast("Literal['auto', 'platt', 'isotonic']", calibrator),
+        calibrator=calibrator,
     )
     calibrations: list[Calibration] = []
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
@@ -157,53 +181,76 @@ def _label_range(text: str) -> tuple[float, float]:
     low, colon, high = text.partition(":")
     if not colon:
         raise ConfigError(f"--label-range takes LOW:HIGH, such as 1:5, not {text!r}")
-    return options.finite(low, "--label-range"), options.finite(high, "--label-range")
+    return finite(low, "--label-range"), finite(high, "--label-range")
 
 
 def _judge_options(
-    map: Values, no_cache: Flag, quiet: bool, keep_reasoning: Flag, concurrency: int | None, **settings: Any
+    mapping: dict[str, str | list[str]] | None,
+    no_cache: bool,
+    quiet: bool,
+    keep_reasoning: bool,
+    concurrency: int,
+    **settings: Any,
 ) -> JudgeOptions:
     from evalstone.judge_quality.calibrate import JudgeOptions
 
-    mapping = options.field_columns(map or []) or None
     return JudgeOptions(
         mapping=mapping,
         use_cache=not no_cache,
         progress=not quiet and sys.stderr.isatty(),
-        keep_reasoning=bool(keep_reasoning),
-        concurrency=concurrency or 32,
+        keep_reasoning=keep_reasoning,
+        concurrency=concurrency,
         **settings,
     )
 
 
 def audit(
     data: Annotated[
-        Value, options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet). Default: bundled RAG answers.")
+        Value,
+        options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet).", default="bundled RAG answers", complete=FILE),
     ] = None,
     perturbation: Annotated[
-        Values, option("--perturbation NAME", "A perturbation, or a family of them. Repeatable. Default: all.")
+        Values,
+        option(
+            "--perturbation NAME",
+            "Options",
+            "A perturbation, or a family of them.",
+            default="all",
+            complete=completion.perturbations,
+        ),
     ] = None,
-    list_perturbations: Annotated[bool, option("--list", "List the perturbations and exit.")] = False,
+    list_perturbations: Annotated[bool, option("--list", "Options", "List the perturbations and exit.")] = False,
     paraphrase: Annotated[
-        Values, option("--paraphrase COLUMN", "A column with paraphrases of the output. Repeatable.")
+        Values, option("--paraphrase COLUMN", "Data", "A column with paraphrases of the output.")
     ] = None,
-    samples: Annotated[int, option("--samples N", "Maximum number of samples, drawn at random.", min=1)] = 100,
+    samples: Annotated[int, option("--samples N", "Data", "Maximum number of samples, drawn at random.", min=1)] = 100,
     threshold: Annotated[
         float | None,
         option(
             "--threshold SCORE",
-            "The lowest score that means yes. Default: the calibrated threshold, else half the scale.",
+            "Statistics",
+            "The lowest score that means yes.",
+            default="the calibrated threshold, else half the scale",
         ),
     ] = None,
     map: options.Map = None,
-    keep_reasoning: options.KeepReasoning = None,
-    scorer: Annotated[Values, option("--scorer -s SCORER", "A scorer. Repeatable. Default: faithfulness.")] = None,
+    keep_reasoning: options.KeepReasoning = False,
+    scorer: Annotated[
+        Values,
+        option(
+            "--scorer -s SCORER",
+            "Options",
+            "A scorer.",
+            default="faithfulness",
+            complete=completion.scorers,
+        ),
+    ] = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
-    no_cache: options.NoCache = None,
+    no_cache: options.NoCache = False,
     ledger: options.Ledger = None,
-    concurrency: options.Concurrency = None,
+    concurrency: options.Concurrency = 32,
     dry_run: options.DryRun = False,
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -223,7 +270,7 @@ def audit(
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
-    specs = options.scorer_specs(scorer or ["faithfulness"])
+    specs = scorer_specs(scorer or ["faithfulness"])
     config = AuditConfig(
         perturbations=tuple(perturbation or ()),
         paraphrases=tuple(paraphrase or ()),
@@ -236,7 +283,7 @@ def audit(
         arguments: dict[str, Any] = {
             "data": data or DEMO_DATA,
             "scorers": specs,
-            "judge": options.judge_spec(judge or "lexical", base_url),
+            "judge": judge_spec(judge or "lexical", base_url),
             "ledger": DEFAULT_LEDGER if ledger is None else ledger,
             "config": config,
             "options": _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop),

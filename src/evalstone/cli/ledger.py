@@ -5,13 +5,13 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Literal
 
 from evalstone._core.display import count, money, safe
 from evalstone._core.files import file_values
 from evalstone._core.json import to_jsonable
-from evalstone.cli import options
-from evalstone.cli.options import argument, option
+from evalstone.cli import completion, options
+from evalstone.cli.options import FILE, argument, option
 from evalstone.cli.output import console, metadata_text, short_judge, table, to_stderr
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.endings import ExitCode
@@ -63,18 +63,29 @@ def scores(
     ledger: options.Ledger = None,
     scorer: Annotated[
         options.Value,
-        option("--scorer SCORER", "Only this scorer: its name, with or without parameters, or its signature."),
+        option(
+            "--scorer SCORER",
+            "Data",
+            "Only this scorer: its name, with or without parameters, or its signature.",
+            complete=completion.scorers,
+        ),
     ] = None,
     source: Annotated[
-        options.Value, option("--source live|run|trace", "Only scores of live traffic, of runs, or of stored traces.")
+        Literal["live", "run", "trace"] | None,
+        option("--source", "Data", "Only scores of live traffic, of runs, or of stored traces."),
     ] = None,
-    stream: Annotated[options.Value, option("--stream NAME", "Only live scores of this stream.")] = None,
-    run: Annotated[options.Value, option("--run RUN", "Only scores of this run: its ID, or its name.")] = None,
-    entity: Annotated[options.Value, option("--entity NAME", "Only scores of this agent or target.")] = None,
+    stream: Annotated[options.Value, option("--stream NAME", "Data", "Only live scores of this stream.")] = None,
+    run: Annotated[
+        options.Value,
+        option("--run RUN", "Data", "Only scores of this run: its ID, or its name.", complete=completion.runs),
+    ] = None,
+    entity: Annotated[options.Value, option("--entity NAME", "Data", "Only scores of this agent or target.")] = None,
     since: options.Since = None,
     until: options.Until = None,
-    limit: Annotated[int, option("--limit N", "How many scores to list.", min=1)] = 50,
-    before: Annotated[options.Value, option("--before CURSOR", "The cursor at the end of the previous page.")] = None,
+    limit: Annotated[int, option("--limit N", "Output", "How many scores to list.", min=1)] = 50,
+    before: Annotated[
+        options.Value, option("--before CURSOR", "Output", "The cursor at the end of the previous page.")
+    ] = None,
     as_json: options.Json = False,
 ) -> int:
     """List scores, newest first.
@@ -88,12 +99,12 @@ def scores(
     listing = list_scores(
         ledger,
         scorer=scorer,
-        source=cast("Any", source),
+        source=source,
         stream=stream,
         run=run,
         entity=entity,
-        since=None if since is None else options.moment(since, "--since"),
-        until=None if until is None else options.moment(until, "--until"),
+        since=since,
+        until=until,
         limit=limit,
         before=before,
     )
@@ -137,21 +148,28 @@ def scores(
 
 
 def export(
-    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.")],
+    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.", complete=FILE)],
     ledger: options.Ledger = None,
     what: Annotated[
-        str, option("--what all|answers|records", "Rows to export; .parquet files contain answers or records.")
+        Literal["all", "answers", "records"],
+        option("--what", "Options", "Rows to export; .parquet files contain answers or records."),
     ] = "all",
-    run: Annotated[str, option("--run RUN", "The run whose records to export: its ID or name, or last.")] = "last",
+    run: Annotated[
+        str,
+        option(
+            "--run RUN",
+            "Options",
+            "The run whose records to export: its ID or name, or last.",
+            complete=completion.runs,
+        ),
+    ] = "last",
 ) -> int:
     """Export rows to a file, as a backup or for another ledger."""
     from evalstone.datasets.writing import write_jsonl
-    from evalstone.ledger.copy import PARQUET_COLUMNS, export_records, export_rows, write_parquet
+    from evalstone.ledger.copy import export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
     from evalstone.run.saved import find_row
 
-    if what not in ("all", *PARQUET_COLUMNS):
-        raise ConfigError(f"--what takes all, {' or '.join(PARQUET_COLUMNS)}, not {what!r}")
     suffix = Path(to).suffix.lower()
     if suffix not in (".jsonl", ".parquet"):
         raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
@@ -182,7 +200,9 @@ def export(
 
 
 def import_(
-    files: Annotated[list[str], argument("FILE...", "Exported .jsonl files, or records.jsonl for its answers.")],
+    files: Annotated[
+        list[str], argument("FILE", "Exported .jsonl files, or records.jsonl for its answers.", complete=FILE)
+    ],
     ledger: options.Ledger = None,
 ) -> int:
     """Import exported rows.
@@ -212,11 +232,13 @@ def _read(file: Path) -> Iterator[tuple[str, Any]]:
 def prune(
     ledger: options.Ledger = None,
     older_than: Annotated[
-        float | None, option("--older-than DAYS", "Runs started, and live scores, more than DAYS ago.")
+        float | None, option("--older-than DAYS", "Options", "Runs started, and live scores, more than DAYS ago.")
     ] = None,
-    unfinished: Annotated[bool, option("--unfinished", "Incomplete runs that are not running now.")] = False,
-    unused_answers: Annotated[bool, option("--unused-answers", "Answers that no remaining record uses.")] = False,
-    yes: Annotated[bool, option("--yes", "Delete. Without it, only show what would be deleted.")] = False,
+    unfinished: Annotated[bool, option("--unfinished", "Options", "Incomplete runs that are not running now.")] = False,
+    unused_answers: Annotated[
+        bool, option("--unused-answers", "Options", "Answers that no remaining record uses.")
+    ] = False,
+    yes: Annotated[bool, option("--yes", "Options", "Delete. Without it, only show what would be deleted.")] = False,
 ) -> int:
     """Delete runs or answers.
 
@@ -270,8 +292,8 @@ def verify(ledger: options.Ledger = None) -> int:
 
 
 def recover(
-    damaged: Annotated[str, argument("FILE", "The damaged ledger. It is not changed.")],
-    into: Annotated[str, option("--into LEDGER", "A new ledger, or one to add to.")],
+    damaged: Annotated[str, argument("FILE", "The damaged ledger. It is not changed.", complete=FILE)],
+    into: Annotated[str, option("--into LEDGER", "Options", "A new ledger, or one to add to.")],
 ) -> int:
     """Copy the readable rows of a damaged ledger into another one."""
     from evalstone.ledger.base import shown

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from evalstone.cli import options
+from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.cli.values import duration, moment, needed_duration
 from evalstone.results.endings import ExitCode
 
 
@@ -16,27 +17,47 @@ def drift(
         argument(
             "BASELINE",
             "A results folder, the ID or name of a run, last, or an earlier period of the live scores: START..END.",
+            complete=completion.runs,
         ),
     ],
     ledger: options.Ledger = None,
-    name: Annotated[Value, option("--name STREAM", "The stream, if the ledger has several.")] = None,
+    name: Annotated[Value, option("--name STREAM", "Data", "The stream, if the ledger has several.")] = None,
     scorer: Annotated[
-        Values, option("--scorer SCORER", "Watch only this scorer. Repeatable. Default: all that both have.")
+        Values,
+        option(
+            "--scorer SCORER",
+            "Data",
+            "Watch only this scorer.",
+            default="all that both have",
+            complete=completion.scorers,
+        ),
     ] = None,
-    since: options.Since = None,
+    since: Annotated[Value, option("--since TIME", "Data", options.SINCE)] = None,
     alpha: Annotated[
-        float, option("--alpha RATE", "Error rate: the chance of any false alarm, however often you look.")
+        float,
+        option("--alpha RATE", "Statistics", "Error rate: the chance of any false alarm, however often you look."),
     ] = 0.05,
     tolerance: Annotated[
         float | None,
-        option("--tolerance SHARE", "Ignore drops of the mean up to this share of the scale. Default: 0.02."),
+        option(
+            "--tolerance SHARE",
+            "Statistics",
+            "Ignore drops of the mean up to this share of the scale.",
+            default="0.02",
+        ),
     ] = None,
-    two_sided: Annotated[bool, option("--two-sided", "Also detect improvements.")] = False,
+    two_sided: Annotated[bool, option("--two-sided", "Statistics", "Also detect improvements.")] = False,
     settle: Annotated[
-        str, option("--settle TIME", "How long after its first score a trace or conversation counts as complete.")
+        str,
+        option("--settle TIME", "Data", "How long after its first score a trace or conversation counts as complete."),
     ] = "10m",
     cycle: Annotated[
-        Value, option("--cycle TIME", "Test whole cycles, such as 1d or 7d, if scores vary with the hour or weekday.")
+        Value,
+        option(
+            "--cycle TIME",
+            "Statistics",
+            "Test whole cycles, such as 1d or 7d, if scores vary with the hour or weekday.",
+        ),
     ] = None,
     allow_mismatch: options.AllowMismatch = False,
     as_json: options.Json = False,
@@ -50,16 +71,16 @@ def drift(
 
     start, dots, end = baseline.partition("..")
     if dots and start and end:
-        before = (options.moment(start, "BASELINE"), options.moment(end, "BASELINE"))
+        before = (moment(start, "BASELINE"), moment(end, "BASELINE"))
     else:
         before = read_run(baseline, ledger=ledger)
-    waited = options.needed_duration(settle, "--settle", "30s or 10m")
-    period = None if cycle is None else options.needed_duration(cycle, "--cycle", "1d or 7d")
+    waited = needed_duration(settle, "--settle", "30s or 10m")
+    period = None if cycle is None else needed_duration(cycle, "--cycle", "1d or 7d")
     result = score_drift.drift(
         before,
         name=name,
         scorers=scorer or (),
-        since=None if since is None else options.moment(since, "--since"),
+        since=None if since is None else moment(since, "--since"),
         alpha=alpha,
         tolerance=tolerance,
         two_sided=two_sided,
@@ -77,7 +98,7 @@ def drift(
         for note in live_text.drift_notes(result):
             screen.print(note)
         times = (since, *(baseline.split("..") if dots else ()))
-        if moving := [text for text in times if text and options.duration(text) is not None]:
+        if moving := [text for text in times if text and duration(text) is not None]:
             screen.print(
                 f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
                 "again, use a fixed time."
@@ -98,8 +119,7 @@ def coverage(
     from evalstone.live import live_text
     from evalstone.live.accounting import coverage as covered
 
-    start = None if since is None else options.moment(since, "--since")
-    result = covered(name, ledger=ledger, since=start)
+    result = covered(name, ledger=ledger, since=since)
     if not deliver(json_lines(as_json, result.to_dict())):
         screen = console()
         header, rows = live_text.coverage_rows(result)

@@ -1,476 +1,338 @@
-"""The options that several commands share, the parsers of their values."""
+"""The options of the commands. Each is declared once, as the annotation of a parameter of its command's function or,
+for `run`, of a field of `RunConfig`.
+
+From a declaration come the option and its values, its place in the help, its row in docs/cli.md, what the shell
+completes, and for `run` the key in the configuration file. An option of several commands is declared here.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import math
-import re
-import shlex
-import sys
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime, timedelta
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar, cast
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from types import UnionType
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
-import typer
+from evalstone._core.sizes import MOST_CONCURRENCY
+from evalstone.cli import completion
+from evalstone.cli.completion import FILE, FOLDER, Complete
+from evalstone.cli.values import field_columns, moment, number, numbers_or_one, scorer_numbers
+from evalstone.errors import ConfigError
 
-from evalstone._core.display import joined
-from evalstone._core.sizes import MOST_CONCURRENCY, MOST_TRIALS
-from evalstone.cli.output import prints_to_stderr, to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, described
-
-if TYPE_CHECKING:
-    from evalstone.results.summary import ScorerInfo
-    from evalstone.targets import Target as Targets
-    from evalstone.targets import User as Users
+Panel: TypeAlias = Literal[
+    "Arguments", "Options", "Data", "Target", "Judge", "Running", "Thresholds", "Statistics", "Output"
+]
+"""A section of a command's help. They are shown in this order."""
+Parse: TypeAlias = Callable[[Any, str], Any]
+"""Reads an option's text, or the list of its texts if it is repeatable, given its name for errors."""
 
 
-V = TypeVar("V")
+@dataclass(frozen=True)
+class Option:
+    """An option or a positional argument of a command."""
+
+    flags: tuple[str, ...]
+    """`("--scorer", "-s")`, or `("--batch/--no-batch",)`; empty for a positional argument."""
+    metavar: str
+    """What the value is called; empty for a flag, and for one of a few words, which are those of its type."""
+    panel: Panel
+    help: str
+    default: str = ""
+    """The default that the help shows, if it isn't that of the parameter."""
+    min: float | None = None
+    max: float | None = None
+    parse: Parse | None = None
+    complete: Complete = None
+    is_path: bool = False
+    """Whether the value in a configuration file is a path relative to the file."""
+    in_file: bool = True
+    """Whether a configuration file can set it."""
+    entry: str = ""
+    """If the setting is a table, the entry that the option sets."""
+    type: Any = None
+    """The type of the value, if it isn't that of the parameter."""
 
 
-def option(usage: str, help: str, **settings: Any) -> Any:
-    """An option from its usage line: `--judge -j JUDGE`. Without a metavar, it is a flag."""
-    names = [word for word in usage.split() if word.startswith("-")]
-    metavar = " ".join(usage.split()[len(names) :])
-    return typer.Option(*names, metavar=metavar or None, help=help, **settings)
+def option(usage: str, panel: Panel, help: str, **settings: Any) -> Any:
+    """An option from its usage line: `--judge -j JUDGE`. Without a name of the value, it is a flag, or takes one of the
+    words of its type. settings: other fields of `Option`."""
+    flags = tuple(word for word in usage.split() if word.startswith("-"))
+    return Option(flags, " ".join(usage.split()[len(flags) :]), panel, help, **settings)
 
 
 def argument(metavar: str, help: str, **settings: Any) -> Any:
     """A positional argument."""
-    return typer.Argument(metavar=metavar, help=help, **settings)
+    return Option((), metavar, "Arguments", help, **settings)
 
 
-# One value, several values, and a flag that a file can set as well
+@dataclass(frozen=True)
+class Declared:
+    """An option at the place where it is declared."""
+
+    name: str
+    """The parameter or field."""
+    option: Option
+    type: Any
+    """The type of the value, without None."""
+    default: Any
+    """The default of the parameter; `inspect.Parameter.empty` if the option is required."""
+
+    @property
+    def flag(self) -> str:
+        """Its name in messages: `--scorer`, or `DATA`."""
+        flags = self.option.flags
+        return max(flags, key=len).partition("/")[0] if flags else self.option.metavar
+
+    @property
+    def parameter(self) -> str:
+        """Its name for click, which no other option of the command has."""
+        return self.key.replace(".", "_")
+
+    @property
+    def key(self) -> str:
+        """Its key in a configuration file."""
+        return f"{self.name}.{self.option.entry}" if self.option.entry else self.name
+
+    @property
+    def in_file(self) -> bool:
+        """Whether a configuration file can set it."""
+        return self.option.in_file
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words that it takes; empty for any value."""
+        return get_args(self.type) if get_origin(self.type) is Literal else ()
+
+    @property
+    def metavar(self) -> str:
+        """What its value is called; empty for a flag."""
+        return self.option.metavar or "|".join(self.choices)
+
+    @property
+    def required(self) -> bool:
+        return self.default is inspect.Parameter.empty
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether each value is a member of a list or a mapping."""
+        kinds = alternatives(self.type)
+        return str not in kinds and not kinds.isdisjoint((list, dict))
+
+    @property
+    def of_list(self) -> frozenset[Any]:
+        """The types of its members, if it is a list."""
+        return alternatives(get_args(self.type)[0]) if get_origin(self.type) is list else frozenset()
+
+    @property
+    def whole(self) -> bool | None:
+        """Whether its value is a whole number; None if it is no number."""
+        return {int: True, float: False}.get(self.type)
+
+    def help(self) -> str:
+        """Its help, with what follows from its declaration: whether it is repeatable, the default and the limits."""
+        shown = self.option.default
+        if not shown and self.default not in (None, "", [], {}, inspect.Parameter.empty) and self.type is not bool:
+            shown = ", ".join(map(str, self.default)) if self.repeatable else str(self.default)
+        low, high = self.option.min, self.option.max
+        limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}" if low else ""
+        more = "; ".join(filter(None, (f"default: {shown}" if shown else "", limits)))
+        repeatable = " Repeatable." if self.repeatable and self.option.flags else ""
+        return self.option.help + repeatable + (f"  [{more}]" if more else "")
+
+    def read(self, given: Any) -> Any:
+        """The value of what was given on the command line. Raises ConfigError with the name of the option."""
+        if self.option.parse is not None:
+            return self.option.parse(list(given) if self.repeatable else given, self.flag)
+        if self.whole is not None:
+            return number(given, self.flag, self.option.min, self.option.max, whole=self.whole)
+        if self.choices and given not in self.choices:
+            *others, last = self.choices
+            raise ConfigError(f"{self.flag} takes {', '.join(others)} or {last}, not {given!r:.80}")
+        return list(given) if self.repeatable else given
+
+
+@functools.cache
+def declared(source: Callable[..., Any]) -> tuple[Declared, ...]:
+    """The options that a function's parameters, or the fields of a dataclass, declare."""
+    hints = get_type_hints(source, include_extras=True)
+    fields: Any = getattr(source, "__dataclass_fields__", {})
+    found: list[Declared] = []
+    for name, parameter in inspect.signature(source).parameters.items():
+        if get_origin(hints[name]) is not Annotated:
+            continue
+        kind, *marks = get_args(hints[name])
+        factory = fields[name].default_factory if name in fields else dataclasses.MISSING
+        for mark in marks:
+            if isinstance(mark, Option):
+                default: Any = parameter.default
+                if factory is not dataclasses.MISSING and not mark.default:  # a factory may have slow imports
+                    default = factory()
+                found.append(Declared(name, mark, mark.type or _without_none(kind), default))
+    return tuple(found)
+
+
+def alternatives(kind: Any) -> frozenset[Any]:
+    """The classes of a type: `str` and `dict` of `str | dict[str, float]`."""
+    return frozenset(get_origin(one) or one for one in _members(kind))
+
+
+def _members(kind: Any) -> tuple[Any, ...]:
+    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
+
+
+def _without_none(kind: Any) -> Any:
+    others = [member for member in _members(kind) if member is not type(None)]
+    return others[0] if len(others) == 1 else kind
+
+
+# One value, and several values
 Value: TypeAlias = str | None
 Values: TypeAlias = list[str] | None
-Flag: TypeAlias = bool | None
+
+A_SCORER = "A scorer, with parameters if needed: 'context_relevance(scale=10)'."
 
 # Data
-Map = Annotated[Values, option("--map FIELD=COLUMN", "Read a field from this column, e.g. output=answer. Repeatable.")]
-Data = Annotated[Value, option("--data FILE", "The run's samples, if they were not saved with it.")]
-
-# Judge
-Judge = Annotated[
-    Value,
-    option(
-        "--judge -j JUDGE",
-        "lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; see evalstone judges. "
-        "Default: lexical.",
-    ),
-]
-BaseUrl = Annotated[Value, option("--base-url URL", "Base URL of an OpenAI-compatible server.")]
-Budget = Annotated[float | None, option("--budget USD", "Stop before the cost exceeds this amount.", min=0)]
-NoCache = Annotated[Flag, option("--no-cache/--cache", "Ignore cached judge answers, or reuse them (default).")]
-KeepReasoning = Annotated[
-    Flag,
+MAP = option(
+    "--map FIELD=COLUMN",
+    "Data",
+    "Read a field from this column, e.g. output=answer.",
+    parse=field_columns,
+    complete=completion.fields,
+)
+Map: TypeAlias = Annotated[dict[str, str | list[str]] | None, MAP]
+KeepReasoning: TypeAlias = Annotated[
+    bool,
     option(
         "--keep-reasoning/--leave-out-reasoning",
-        "Score a model's reasoning in front of an output, such as <think>…</think>, as a part of it.",
+        "Data",
+        "Score the reasoning before an answer, such as <think>…</think>, as part of the answer.",
     ),
 ]
-Concurrency = Annotated[
-    int | None,
-    option("--concurrency N", "Maximum number of concurrent judge calls. Default: 32.", min=1, max=MOST_CONCURRENCY),
+Data: TypeAlias = Annotated[
+    Value, option("--data FILE", "Data", "The run's samples, if they were not saved with it.", complete=FILE)
 ]
-DryRun = Annotated[bool, option("--dry-run", "Estimate calls, tokens and cost without calling the judge.")]
-Quiet = Annotated[bool, option("--quiet -q", "Hide the progress bar.")]
+SliceBy: TypeAlias = Annotated[
+    Values, option("--slice-by FIELD", "Data", "Also report each value of this metadata field.")
+]
 
-# Target
-Target = Annotated[
-    Value,
-    option(
-        "--target ADDRESS",
-        "The system to evaluate: my_app:agent, path/agent.py:agent, cmd:COMMAND, a URL, a model such as "
-        "openai/gpt-5.1, or replay:RUN (a results folder, or a run in the ledger).",
-    ),
+# Judge
+JUDGE = option(
+    "--judge -j JUDGE",
+    "Judge",
+    "lexical (offline, no API key), a model such as openai/gpt-5.1, or a composite judge; see evalstone judges.",
+    default="lexical",
+    complete=completion.judges,
+)
+Judge: TypeAlias = Annotated[Value, JUDGE]
+BaseUrl: TypeAlias = Annotated[
+    Value, option("--base-url URL", "Judge", "Base URL of an OpenAI-compatible server.", in_file=False)
 ]
-Trials = Annotated[
-    int | None, option("--trials N", "How often the target answers each sample. Default: 1.", min=1, max=MOST_TRIALS)
+Budget: TypeAlias = Annotated[
+    float | None, option("--budget USD", "Judge", "Stop before the cost exceeds this amount.", min=0)
 ]
-User = Annotated[
-    Value,
-    option(
-        "--user USER",
-        "The user in conversations with the target: a model such as openai/gpt-5.1, which pursues the goal in each "
-        "sample's metadata, or a function such as my_app:user.",
-    ),
+NoCache: TypeAlias = Annotated[
+    bool, option("--no-cache/--cache", "Judge", "Ignore cached judge answers, or reuse them (default).")
 ]
-TargetVersion = Annotated[
-    Value,
-    option("--target-version V", "The target's version. Later runs with the same version reuse its answers."),
+Concurrency: TypeAlias = Annotated[
+    int,
+    option("--concurrency N", "Running", "Maximum number of concurrent judge calls.", min=1, max=MOST_CONCURRENCY),
 ]
-TargetTimeout = Annotated[
-    float | None, option("--target-timeout SECONDS", "Maximum time for one answer of the target. Default: 120.")
-]
-TargetConcurrency = Annotated[
-    int | None, option("--target-concurrency N", "Maximum number of concurrent target calls. Default: 8.", min=1)
-]
-TargetTools = Annotated[
-    Value,
-    option(
-        "--target-tools KIND:FILE",
-        "Record or replay the tools of a function: record:FILE calls them and records the results, replay:FILE "
-        "returns the recorded results.",
-    ),
+DryRun: TypeAlias = Annotated[
+    bool,
+    option("--dry-run", "Running", "Estimate calls, tokens and cost without calling the judge.", in_file=False),
 ]
 
 # Saved runs
-Ledger = Annotated[
-    Value,
-    option(
-        "--ledger LEDGER",
-        "Ledger of answers and runs: a path, sqlite:///path or postgresql://... Default: .evalstone/ledger.db.",
-    ),
+LEDGER = option(
+    "--ledger LEDGER",
+    "Options",
+    "Ledger of answers and runs: a path, sqlite:///path or postgresql://...",
+    default=".evalstone/ledger.db",
+    complete=FILE,
+    is_path=True,
+)
+Ledger: TypeAlias = Annotated[Value, LEDGER]
+Run: TypeAlias = Annotated[
+    str, argument("RUN", "A results folder, the ID or name of a run in the ledger, or last.", complete=completion.runs)
 ]
-Run = Annotated[
-    str, argument("RUN", "A results folder, the ID or name of a run in the ledger, or last.", show_default=True)
+Baseline: TypeAlias = Annotated[
+    Value, option("--baseline RUN", "Options", "A run over the same samples.", complete=completion.runs)
 ]
-Baseline = Annotated[Value, option("--baseline RUN", "A run over the same samples.")]
-MaxRegression = Annotated[
-    Values,
-    option(
-        "--max-regression SCORER=X",
-        "The mean is worse than the baseline's by at most X (non-inferiority). Repeatable.",
-    ),
-]
-MaxChange = Annotated[
-    Values,
-    option(
-        "--max-change [SCORER=]X",
-        "A sample's score can't change by more than X. Finds much smaller differences; declare it before you look.",
-    ),
-]
-SliceBy = Annotated[Values, option("--slice-by FIELD", "Also report each value of this metadata field. Repeatable.")]
-Top = Annotated[int | None, option("--top N", "Show this many of the worst samples. Default: 3.", min=0)]
-AllowMismatch = Annotated[
+MAX_REGRESSION = option(
+    "--max-regression SCORER=X",
+    "Thresholds",
+    "The mean is worse than the baseline's by at most X (non-inferiority).",
+    parse=scorer_numbers,
+    complete=completion.bounded_scorers,
+)
+MAX_CHANGE = option(
+    "--max-change [SCORER=]X",
+    "Statistics",
+    "Assume that no sample's score changes by more than X, which detects much smaller differences. Choose X before you "
+    "look at the scores.",
+    parse=numbers_or_one,
+    complete=completion.bounded_scorers,
+)
+MaxChange: TypeAlias = Annotated[float | dict[str, float] | None, MAX_CHANGE]
+Missing: TypeAlias = Literal["worst", "failed", "ignore"]
+MISSING = option(
+    "--missing",
+    "Statistics",
+    "Treat samples without a score as the worst case (worst), only those that failed or got no answer from the judge "
+    "(failed), or leave them out (ignore).",
+    default="worst",
+)
+Top: TypeAlias = Annotated[int, option("--top N", "Output", "Show this many of the worst samples.", min=0)]
+AllowMismatch: TypeAlias = Annotated[
     bool,
-    option("--allow-mismatch", "Compare even if judges, scorers or samples differ; differences are noted."),
+    option("--allow-mismatch", "Options", "Compare even if judges, scorers or samples differ; differences are noted."),
 ]
-Missing = Annotated[
-    Value,
-    option(
-        "--missing worst|failed|ignore",
-        "Which samples without a score count as the worst in tests for a pass and as the best in tests for a fail: "
-        "all (worst), only failed ones and those without an answer from the judge (failed), or none (ignore). "
-        "Default: worst.",
-    ),
+Confidence: TypeAlias = Annotated[
+    float, option("--confidence LEVEL", "Statistics", "Confidence level of the intervals.")
 ]
-Confidence = Annotated[float, option("--confidence LEVEL", "Confidence level of the intervals.")]
 
 # Time
-Since = Annotated[Value, option("--since TIME", "Start of the period: ISO 8601 (UTC by default) or an age (24h, 7d).")]
-Until = Annotated[Value, option("--until TIME", "End of the period.")]
+SINCE = "Start of the period: ISO 8601 (UTC by default) or an age (24h, 7d)."
+Since: TypeAlias = Annotated[datetime | None, option("--since TIME", "Data", SINCE, parse=moment)]
+Until: TypeAlias = Annotated[datetime | None, option("--until TIME", "Data", "End of the period.", parse=moment)]
 
 # Output
-Out = Annotated[Value, option("--out -o FOLDER", "Write records.jsonl, summary.json and samples.jsonl here.")]
-Html = Annotated[Value, option("--html FILE", "Write a self-contained HTML page; - for stdout.")]
-Markdown = Annotated[Value, option("--markdown FILE", "Write Markdown for a pull request; - for stdout.")]
-Csv = Annotated[Value, option("--csv FILE", "Write CSV that is safe to open in a spreadsheet; - for stdout.")]
-Junit = Annotated[Value, option("--junit FILE", "Write JUnit XML; - for stdout.")]
-Json = Annotated[bool, option("--json", "Print JSON on one line.")]
-Otel = Annotated[
-    bool,
-    option("--otel", "Export scores, traces and metrics over OTLP/HTTP, as set by the OTEL_... environment variables."),
+Out: TypeAlias = Annotated[
+    Value,
+    option(
+        "--out -o FOLDER",
+        "Output",
+        "Write records.jsonl, summary.json and samples.jsonl here.",
+        complete=FOLDER,
+        is_path=True,
+    ),
 ]
-
-
-def exporting(otel: bool) -> AbstractContextManager[None]:
-    """Export to OpenTelemetry within the block, and print at its end what could not be exported."""
-    if not otel:
-        return nullcontext()
-    from evalstone.otel.otlp import export_otlp
-
-    return export_otlp(on_loss=to_stderr)
-
-
-def field_columns(texts: Iterable[str]) -> dict[str, str | list[str]]:
-    """`["output=answer"]` as a mapping. `input=` ignores a field, and several columns of `context` are joined.
-
-    Raises ConfigError for malformed text, and for a field other than context with several columns.
-    """
-    columns: dict[str, list[str]] = {}
-    for text in texts:
-        field, equals, column = (part.strip() for part in text.partition("="))
-        if not (field and equals):
-            raise ConfigError(f"--map takes FIELD=COLUMN, such as output=answer, not {text!r}")
-        if column not in (names := columns.setdefault(field, [])):
-            names.append(column)
-        if len(names) > 1 and field != "context":
-            raise ConfigError(f"--map names {field} twice: {' and '.join(names)}; only context takes several columns")
-    return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
-
-
-def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
-    """`["faithfulness=0.9", "contains(expected=z)=1"]` as a mapping from scorer to number.
-
-    The number follows the last equals sign, since a scorer's parameters may contain others. Raises ConfigError for
-    malformed text, a value that isn't a finite number, and a scorer named twice.
-    """
-    values: dict[str, float] = {}
-    for text in texts:
-        scorer, equals, number = (part.strip() for part in text.rpartition("="))
-        if not (scorer and equals and number) or number.endswith(")"):
-            raise ConfigError(f"{option} takes SCORER=NUMBER, such as faithfulness=0.9, not {text!r}")
-        value = finite(number, f"{option} {scorer}")
-        if scorer in values:
-            raise ConfigError(f"{option} names {scorer} twice: {values[scorer]:g} and {value:g}")
-        values[scorer] = value
-    return values
-
-
-def numbers_or_one(texts: Sequence[str], option: str) -> dict[str, float] | float | None:
-    """`["0.02"]` as a number for all scorers, or `["faithfulness=0.02"]` by scorer; None without a text.
-
-    Raises ConfigError like scorer_numbers.
-    """
-    if not texts:
-        return None
-    if any("=" in text for text in texts):
-        return scorer_numbers(texts, option)
-    if len(texts) > 1:
-        raise ConfigError(f"{option} takes one number for all scorers or SCORER=NUMBER, not {len(texts)} numbers")
-    return finite(texts[0], option)
-
-
-def pass_rates(texts: Iterable[str]) -> dict[str, tuple[float, float]]:
-    """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises like scorer_numbers."""
-    rates: dict[str, tuple[float, float]] = {}
-    for text, share in scorer_numbers(texts, "--pass-rate").items():
-        scorer, _, score = text.rpartition("@")
-        if not scorer:
-            raise ConfigError(f"--pass-rate takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
-        if not 0 <= share <= 1:
-            raise ConfigError(f"--pass-rate {scorer} takes a share from 0 to 1, not {share:g}")
-        if scorer in rates:
-            raise ConfigError(f"--pass-rate names {scorer} twice; a gate takes one pass rate per scorer")
-        rates[scorer] = (finite(score, f"--pass-rate {scorer}"), share)
-    return rates
-
-
-def finite(text: str, label: str) -> float:
-    """A finite number. Raises ConfigError with the label."""
-    try:
-        value = float(text)
-    except ValueError:
-        raise ConfigError(f"{label} takes a number, not {text!r}") from None
-    if not math.isfinite(value):
-        raise ConfigError(f"{label} takes a finite number, not {text!r}")
-    return value
-
-
-def number(text: str, option: str, least: float | None, most: float | None, *, whole: bool) -> float:
-    """A finite number within limits. Raises ConfigError with the option and what it takes."""
-    try:
-        value = int(text) if whole else float(text)
-    except ValueError:
-        value = math.nan
-    # Compared, since math.isfinite can't take an int of any length.
-    if -math.inf < value < math.inf and (least is None or value >= least) and (most is None or value <= most):
-        return value
-    limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
-    raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")
-
-
-def moment(text: str, option: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it has a time zone, or an age such as 90s, 15m, 24h, 7d or 2w.
-
-    Raises ConfigError, with the option, for anything else.
-    """
-    try:
-        if (age := duration(text.strip())) is not None:
-            return datetime.now(UTC) - age
-        return iso_time(text.strip()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise ConfigError(
-        f"{option} takes a time such as 2026-01-31 or 2026-01-31T12:00, or an age such as 24h, not {text!r:.80}"
-    )
-
-
-def iso_time(text: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it has a time zone. Raises ValueError."""
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
-_UNITS = {
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
-
-
-def duration(text: str) -> timedelta | None:
-    """The length of an age such as 90s or 15m; None for anything else."""
-    age = _AGE.fullmatch(text)
-    return None if age is None else int(age[1]) * _UNITS[age[2]]
-
-
-def needed_duration(text: str, option: str, example: str) -> timedelta:
-    """The length of an age that an option takes. Raises ConfigError, with an example, for anything else."""
-    if (length := duration(text)) is None:
-        raise ConfigError(f"{option} takes a time such as {example}, not {text!r:.80}")
-    return length
-
-
-def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:
-    """The scorer of a run that a name, a signature or a spec such as `contains(expected=z)` refers to.
-
-    Raises ConfigError for an unknown scorer, and for a name that several scorers share.
-    """
-    from evalstone.run.plan import named_scorer
-
-    try:
-        return named_scorer(name, scorers)
-    except ConfigError as error:
-        raise ConfigError(f"{option}: {error}") from None
-
-
-def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
-    """Values by the scorers of a run that the keys name. Raises ConfigError like scorer_named, and for two names of the
-    same scorer."""
-    from evalstone.results.summary import values_by_scorer
-
-    return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
-
-
-@prints_to_stderr()
-def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
-    """Scorer specs, with `module:name` imported. The files of these modules are printed, since their code was run.
-
-    folder: where to look for modules that aren't installed. Raises ConfigError for a module that can't be imported, and
-    for another tool's name of a scorer, with the name here.
-    """
-    from evalstone.scorers.registry import as_table, imported, names_wrapper
-
-    files: dict[str, None] = {}
-
-    def spec_of(scorer: Any) -> Any:
-        if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
-            scorer, file = imported(scorer, Path(folder))
-            files[file] = None
-        elif isinstance(scorer, str):
-            _refuse_foreign(scorer)
-        if names_wrapper(scorer):
-            table = as_table(scorer)
-            return {**table, "scorer": spec_of(table["scorer"])} if "scorer" in table else scorer
-        return scorer
-
-    specs = [spec_of(scorer) for scorer in scorers]
-    for file in files:
-        to_stderr(f"Scorer code: {file}")
-    return specs
-
-
-def _refuse_foreign(scorer: str) -> None:
-    from evalstone.scorers.registry import SCORERS, TEMPLATES
-
-    name = scorer.partition("(")[0].strip()
-    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
-        return
-    from evalstone.scorers.other_systems import counterparts
-
-    if rows := counterparts(name):
-        ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in rows))
-        tools = dict.fromkeys(tool for tool, _ in rows)
-        commands = " or ".join(f"evalstone scorers --from {tool} {name}" for tool in tools)
-        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {commands}")
-
-
-def target_settings(
-    address: str | None, version: str | None, timeout: float | None, concurrency: int | None, tools: str | None
-) -> dict[str, Any]:
-    """A target's table from its options."""
-    if timeout is not None and timeout <= 0:
-        raise ConfigError(f"--target-timeout takes a number above 0, not {timeout:g}")
-    limits = {"timeout": timeout, "max_concurrency": concurrency}
-    settings = {"address": address, "version": version, **limits, "tools": tools}
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
-    """A target's table. The module of `module:function` is imported from the folder, if it isn't installed.
-
-    Raises ConfigError for settings without an address, and for a module that can't be imported.
-    """
-    table = {"address": target} if isinstance(target, str) else target
-    if table is None:
-        return None
-    address = table.get("address")
-    if not isinstance(address, str) or not address.strip():
-        named = (
-            "the target's address is empty" if address == "" else f"no target is named, only its {joined(list(table))}"
-        )
-        raise ConfigError(f"{named}; use --target ADDRESS, or address = … in [target]")
-    _import_beside(address, folder, "target")
-    return table
-
-
-def user_spec(user: Any, folder: str | Path = ".") -> Any:
-    """A user's spec. The module of `module:function` is imported like a target's."""
-    address = cast("dict[str, Any]", user).get("function") if isinstance(user, dict) else cast(object, user)
-    if isinstance(address, str):
-        _import_beside(address, folder, "user")
-    return cast(Any, user)
-
-
-@prints_to_stderr()
-def _import_beside(address: str, folder: str | Path, what: str) -> None:
-    """Import the module of `module:function` from a folder, if it is there. Other addresses are ignored."""
-    module = address.partition(":")[0].replace(".", "/")
-    if any(Path(folder, path).exists() for path in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
-        from evalstone.scorers.registry import import_from
-
-        try:
-            import_from(Path(folder), address.partition(":")[0])
-        except ImportError:  # parsing the address reports it
-            pass
-        except EvalstoneError:
-            raise
-        except (Exception, SystemExit) as error:
-            raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
-
-
-_FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
-
-
-def say_code(*owners: Targets | Users | None) -> None:
-    """Print the files of the functions of targets and users, since their code was run."""
-    files: dict[str, None] = {}
-    for owner in owners:
-        function: Any = getattr(owner, "function", None)
-        while isinstance(function, functools.partial):
-            function = cast("functools.partial[Any]", function).func
-        if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
-            files[file] = None
-    for file in files:
-        to_stderr(f"Target code: {file}")
-
-
-def ledger_option(ledger: str | None) -> str:
-    """`--ledger …` for a command to copy; empty for the default ledger. A password is hidden."""
-    from evalstone.ledger.base import DEFAULT_LEDGER, shown
-
-    return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
-
-
-def judge_spec(judge: Any, base_url: str | None) -> Any:
-    """A judge with a base URL added. Raises ConfigError unless the judge is a single model."""
-    if base_url is None:
-        return judge
-    if isinstance(judge, dict):
-        return {**cast("dict[str, Any]", judge), "base_url": base_url}
-    if "/" not in str(judge):
-        raise ConfigError(f"--base-url needs a model as --judge, such as vllm/my-model, not {judge}")
-    from evalstone.judges.parse import table_of
-
-    table = table_of(str(judge))
-    if "model" not in table:
-        raise ConfigError(
-            "--base-url applies to a single model; in a composite judge, set it per model: vllm/x(base_url=http://...)"
-        )
-    return {**table, "base_url": base_url}
+Html: TypeAlias = Annotated[
+    Value,
+    option("--html FILE", "Output", "Write a self-contained HTML page; - for stdout.", complete=FILE, is_path=True),
+]
+Markdown: TypeAlias = Annotated[
+    Value,
+    option(
+        "--markdown FILE", "Output", "Write Markdown for a pull request; - for stdout.", complete=FILE, is_path=True
+    ),
+]
+Csv: TypeAlias = Annotated[
+    Value,
+    option("--csv FILE", "Output", "Write CSV that is safe to open in a spreadsheet; - for stdout.", complete=FILE),
+]
+Junit: TypeAlias = Annotated[Value, option("--junit FILE", "Output", "Write JUnit XML; - for stdout.", complete=FILE)]
+Json: TypeAlias = Annotated[bool, option("--json", "Output", "Print JSON on one line.", in_file=False)]
+Quiet: TypeAlias = Annotated[bool, option("--quiet -q", "Output", "Hide the progress bar.", in_file=False)]
+Otel: TypeAlias = Annotated[
+    bool,
+    option(
+        "--otel",
+        "Output",
+        "Export scores, traces and metrics over OTLP/HTTP, as set by the OTEL_... environment variables.",
+        in_file=False,
+    ),
+]

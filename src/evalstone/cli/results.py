@@ -5,20 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import digits_for, number, safe
-from evalstone.cli import options
-from evalstone.cli.options import (
-    Values,
-    numbers_or_one,
-    option,
-    pass_rates,
-    scorer_named,
-    scorer_numbers,
-    scorers_named,
-)
+from evalstone.cli import completion, options
+from evalstone.cli.options import FOLDER, Values, option
 from evalstone.cli.output import (
     calibrations_of,
     console,
@@ -30,13 +22,12 @@ from evalstone.cli.output import (
     table,
     to_stderr,
 )
+from evalstone.cli.values import numbers_or_one, pass_rates, scorer_named, scorer_numbers, scorers_named
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, Verdict, exit_code
 
 if TYPE_CHECKING:
-    from evalstone.results.compare import Correction
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
-    from evalstone.results.missing_scores import Missing
     from evalstone.types import StoredScorer, StoredTarget
 
 
@@ -77,18 +68,19 @@ def report(
     data: options.Data = None,
     slice_by: options.SliceBy = None,
     labels: Annotated[
-        Values, option("--labels SCORER=FILE", "Correct a scorer's mean with human labels (id, label). Repeatable.")
+        Values,
+        option("--labels SCORER=FILE", "Data", "Correct a scorer's mean with human labels (id, label)."),
     ] = None,
     calibrated: Annotated[
         bool,
-        option("--calibrated", "Correct pass rates with the judge's calibrations, stored next to the ledger."),
+        option("--calibrated", "Data", "Correct pass rates with the judge's calibrations, stored next to the ledger."),
     ] = False,
     html: options.Html = None,
     markdown: options.Markdown = None,
     csv: options.Csv = None,
     junit: options.Junit = None,
     as_json: options.Json = False,
-    top: options.Top = None,
+    top: options.Top = 3,
 ) -> int:
     """Show a saved run, or export it.
 
@@ -111,7 +103,7 @@ def report(
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
     known = calibrations_of(result, location)
-    view = run_view(result, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
+    view = run_view(result, worst=top, corrected=extra, slices=sliced, calibrations=known)
     exports = {"csv": (csv, lambda: run_csv(result)), "junit": (junit, lambda: run_junit(result))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return exit_code(result)
@@ -199,44 +191,55 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
 
 def compare(
     runs: Annotated[
-        Values, options.argument("RUN", "Two or more saved runs; the first is the baseline.", show_default=False)
+        Values,
+        options.argument("RUN", "Two or more saved runs; the first is the baseline.", complete=completion.runs),
     ] = None,
     ledger: options.Ledger = None,
     slice_by: options.SliceBy = None,
     unpaired: Annotated[
-        bool, option("--unpaired", "Compare the means of independent runs over different samples.")
+        bool, option("--unpaired", "Statistics", "Compare the means of independent runs over different samples.")
     ] = False,
     allow_mismatch: options.AllowMismatch = False,
     correction: Annotated[
-        str, option("--correction holm|fdr_bh|none", "Correction of p-values for multiple comparisons.")
+        Literal["holm", "fdr_bh", "none"],
+        option("--correction", "Statistics", "Correction of p-values for multiple comparisons."),
     ] = "holm",
     confidence: options.Confidence = 0.95,
     missing: Annotated[
-        str,
+        options.Missing,
         option(
-            "--missing worst|failed|ignore",
-            "How samples count that have no score in one of the runs: p-values and intervals hold whatever their "
-            "scores are (worst), the same for failed ones and those without an answer from the judge only (failed), "
-            "or they are left out (ignore).",
+            "--missing",
+            "Statistics",
+            "Treat samples without a score in one of the runs as the worst case, so that p-values and intervals hold "
+            "whatever their scores would be (worst); only those that failed or got no answer from the judge (failed); "
+            "or leave them out (ignore).",
         ),
     ] = "worst",
     max_change: options.MaxChange = None,
     margin: Annotated[
-        Values, option("--margin [SCORER=]X", "Means that differ by less than X are equivalent. Repeatable.")
+        float | dict[str, float] | None,
+        option(
+            "--margin [SCORER=]X",
+            "Statistics",
+            "Means that differ by less than X are equivalent.",
+            parse=numbers_or_one,
+            complete=completion.bounded_scorers,
+        ),
     ] = None,
     labels: Annotated[
         Values,
         option(
             "--labels RUN:SCORER=FILE",
+            "Data",
             "Also correct differences with human labels (id, label) of a run's outputs; RUN is A, B … in the order "
-            "given. Repeat for each run.",
+            "given.",
         ),
     ] = None,
     html: options.Html = None,
     markdown: options.Markdown = None,
     csv: options.Csv = None,
     as_json: options.Json = False,
-    top: Annotated[int, option("--top N", "Show this many of the samples that changed most.", min=0)] = 3,
+    top: Annotated[int, option("--top N", "Output", "Show this many of the samples that changed most.", min=0)] = 3,
 ) -> int:
     """Compare runs over the same samples.
 
@@ -254,9 +257,9 @@ def compare(
         slice_by=tuple(slice_by or ()),
         unpaired=unpaired,
         allow_mismatch=allow_mismatch,
-        correction=cast("Correction", correction),
+        correction=correction,
         confidence=confidence,
-        missing=cast("Missing", missing),
+        missing=missing,
         max_change=_by_title(loaded[0], max_change, "--max-change"),
         margin=_by_title(loaded[0], margin, "--margin"),
         labels=_labels_of_runs(loaded, labels or ()),
@@ -268,17 +271,20 @@ def compare(
     return ExitCode.OK
 
 
-def _by_title(run: evalstone.Run, texts: Sequence[str] | None, option: str) -> dict[str, float] | float | None:
+def _by_title(
+    run: evalstone.Run, values: float | dict[str, float] | None, option: str
+) -> float | dict[str, float] | None:
     """One number for all scorers, or by the titles of the scorers that the option names."""
-    values = numbers_or_one(texts or [], option)
     if not isinstance(values, dict):
         return values
     return {run.titles[info.signature]: value for info, value in scorers_named(values, run.scorers, option).items()}
 
 
 def drift(
-    before: Annotated[str, options.argument("BEFORE", "The earlier run.")],
-    now: Annotated[str, options.argument("NOW", "A run over the same outputs, judged now.")] = "last",
+    before: Annotated[str, options.argument("BEFORE", "The earlier run.", complete=completion.runs)],
+    now: Annotated[
+        str, options.argument("NOW", "A run over the same outputs, judged now.", complete=completion.runs)
+    ] = "last",
     ledger: options.Ledger = None,
     confidence: options.Confidence = 0.95,
     html: options.Html = None,
@@ -301,58 +307,88 @@ def gate(
     run: options.Run = "last",
     ledger: options.Ledger = None,
     minimum: Annotated[
-        Values, option("--min SCORER=X", "The mean is at least X, for scorers where higher is better. Repeatable.")
+        dict[str, float] | None,
+        option(
+            "--min SCORER=X",
+            "Thresholds",
+            "The mean is at least X, for scorers where higher is better.",
+            parse=scorer_numbers,
+            complete=completion.bounded_scorers,
+        ),
     ] = None,
     maximum: Annotated[
-        Values, option("--max SCORER=X", "The mean is at most X, for scorers where lower is better. Repeatable.")
+        dict[str, float] | None,
+        option(
+            "--max SCORER=X",
+            "Thresholds",
+            "The mean is at most X, for scorers where lower is better.",
+            parse=scorer_numbers,
+            complete=completion.bounded_scorers,
+        ),
     ] = None,
-    max_regression: options.MaxRegression = None,
+    max_regression: Annotated[dict[str, float] | None, options.MAX_REGRESSION] = None,
     max_difference: Annotated[
-        Values,
+        dict[str, float] | None,
         option(
             "--max-difference SCORER=X",
-            "The mean differs from the baseline's by at most X, in either direction (equivalence). Repeatable.",
+            "Thresholds",
+            "The mean differs from the baseline's by at most X, in either direction (equivalence).",
+            parse=scorer_numbers,
+            complete=completion.bounded_scorers,
         ),
     ] = None,
     pass_rate: Annotated[
-        Values,
+        dict[str, tuple[float, float]] | None,
         option(
             "--pass-rate SCORER@SCORE=SHARE",
+            "Thresholds",
             "At least this share of samples reaches this score. For 90% at 0.8 or better: "
-            "--pass-rate faithfulness@0.8=0.9. Repeatable.",
+            "--pass-rate faithfulness@0.8=0.9.",
+            parse=pass_rates,
         ),
     ] = None,
     require: Annotated[
         Values,
-        option("--require SCORER", "Every sample has the scorer's best score. Repeatable."),
+        option(
+            "--require SCORER",
+            "Thresholds",
+            "Every sample has the scorer's best score.",
+            complete=completion.scorers,
+        ),
     ] = None,
     baseline: options.Baseline = None,
     allow_mismatch: options.AllowMismatch = False,
     alpha: Annotated[
         float,
         option(
-            "--alpha RATE", "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks."
+            "--alpha RATE",
+            "Statistics",
+            "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks.",
         ),
     ] = 0.05,
     look: Annotated[
         int | None,
         option(
             "--look N",
-            "The number of this look at a growing run. Default: the next one recorded in its folder, or 1.",
+            "Statistics",
+            "The number of this look at a growing run.",
+            default="the next one recorded in its folder, or 1",
             min=1,
         ),
     ] = None,
-    missing: options.Missing = None,
+    missing: Annotated[options.Missing, options.MISSING] = "worst",
     max_change: options.MaxChange = None,
     labels: Annotated[
         Values,
-        option("--labels SCORER=FILE", "Test means corrected with human labels (id, label). Repeatable."),
+        option("--labels SCORER=FILE", "Data", "Test means corrected with human labels (id, label)."),
     ] = None,
     baseline_labels: Annotated[
-        Values, option("--baseline-labels SCORER=FILE", "Labels of the baseline, for differences from it. Repeatable.")
+        Values,
+        option("--baseline-labels SCORER=FILE", "Data", "Labels of the baseline, for differences from it."),
     ] = None,
     inconclusive: Annotated[
-        str, option("--inconclusive exit4|pass|fail", "How an inconclusive result counts.")
+        Literal["exit4", "pass", "fail"],
+        option("--inconclusive", "Thresholds", "How an inconclusive result counts."),
     ] = "exit4",
     html: options.Html = None,
     markdown: options.Markdown = None,
@@ -369,8 +405,6 @@ def gate(
     from evalstone.results.looks import LOOKS, next_look, remember
 
     counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
-    if inconclusive not in counted:
-        raise ConfigError(f"--inconclusive takes exit4, pass or fail, not {inconclusive!r}")
     loaded = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
@@ -381,11 +415,11 @@ def gate(
         return {loaded.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(
-        minimum=titled(scorer_numbers(minimum or [], "--min"), "--min"),
-        maximum=titled(scorer_numbers(maximum or [], "--max"), "--max"),
-        max_regression=titled(scorer_numbers(max_regression or [], "--max-regression"), "--max-regression"),
-        max_difference=titled(scorer_numbers(max_difference or [], "--max-difference"), "--max-difference"),
-        pass_rate=titled(pass_rates(pass_rate or []), "--pass-rate"),
+        minimum=titled(minimum or {}, "--min"),
+        maximum=titled(maximum or {}, "--max"),
+        max_regression=titled(max_regression or {}, "--max-regression"),
+        max_difference=titled(max_difference or {}, "--max-difference"),
+        pass_rate=titled(pass_rate or {}, "--pass-rate"),
         require=tuple(titled(dict.fromkeys(require or [], True), "--require")),
     )
     before = None if baseline is None else find_run(baseline, ledger)
@@ -407,7 +441,7 @@ def gate(
         baseline=before,
         alpha=alpha,
         look=look,
-        missing=cast("Missing", missing or "worst"),
+        missing=missing,
         max_change=_by_title(loaded, max_change, "--max-change"),
         allow_mismatch=allow_mismatch,
         labels=human,
@@ -429,9 +463,13 @@ def gate(
 def power(
     run: options.Run = "last",
     ledger: options.Ledger = None,
-    difference: Annotated[float, option("--difference -d X", "The true difference of means to detect.", min=0)] = 0.03,
+    difference: Annotated[
+        float, option("--difference -d X", "Statistics", "The true difference of means to detect.", min=0)
+    ] = 0.03,
     baseline: options.Baseline = None,
-    power: Annotated[float, option("--power P", "The probability of detecting the difference.", min=0, max=1)] = 0.8,
+    power: Annotated[
+        float, option("--power P", "Statistics", "The probability of detecting the difference.", min=0, max=1)
+    ] = 0.8,
     confidence: options.Confidence = 0.95,
     allow_mismatch: options.AllowMismatch = False,
     html: options.Html = None,
@@ -459,11 +497,11 @@ def power(
 
 def runs(
     folders: Annotated[
-        Values, options.argument("FOLDER", "Results folders, or folders that contain some.", show_default=False)
+        Values, options.argument("FOLDER", "Results folders, or folders that contain some.", complete=FOLDER)
     ] = None,
     ledger: options.Ledger = None,
-    tag: Annotated[Values, option("--tag TAG", "Only runs with this tag. Repeatable.")] = None,
-    limit: Annotated[int, option("--limit N", "Show only the latest N runs.", min=1)] = 20,
+    tag: Annotated[Values, option("--tag TAG", "Data", "Only runs with this tag.")] = None,
+    limit: Annotated[int, option("--limit N", "Output", "Show only the latest N runs.", min=1)] = 20,
     as_json: options.Json = False,
 ) -> int:
     """List saved runs with their mean scores.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.display import count, safe
-from evalstone.cli import options
+from evalstone.cli import values
 from evalstone.cli.output import to_stderr
 from evalstone.errors import ConfigError
 
@@ -27,7 +27,7 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
         ("fail_over", "fail_under", True, config.fail_over),
     ):
         named, other = config.named(setting), config.named(opposite, setting)
-        for info, bound in options.scorers_named(bounds, scorers, named).items():
+        for info, bound in values.scorers_named(bounds, scorers, named).items():
             if info.lower_is_better is not lower_is_better:
                 better = "lower" if info.lower_is_better else "higher"
                 raise ConfigError(
@@ -36,9 +36,9 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
             if not 0 <= bound <= info.scale:
                 raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
             bounds_of[lower_is_better][info.signature] = bound
-    required = options.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
+    required = values.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
     require = tuple(info.signature for info in required)
-    margins = options.scorers_named(config.max_regression, scorers, config.named("max_regression"))
+    margins = values.scorers_named(config.max_regression, scorers, config.named("max_regression"))
     return evalstone.GateCriteria(
         minimum=bounds_of[False],
         maximum=bounds_of[True],

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from urllib.parse import urlsplit
 
-import typer
+import click
 
 import evalstone
 from evalstone._core.display import count, excerpt, named, safe
-from evalstone.cli import handled, options
-from evalstone.cli.options import Value, Values, argument, option
+from evalstone.cli import completion, handled, options
+from evalstone.cli.options import FILE, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
+from evalstone.cli.values import iso_time, judge_spec, needed_duration, scorer_specs
 from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.results.endings import ExitCode
 from evalstone.types import Sample, trace_metadata
@@ -40,7 +41,7 @@ SHUTDOWN = 5.0
 LAST = 3.0
 """The most seconds that these two take."""
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-FILE = "traces.jsonl"
+TRACES = "traces.jsonl"
 
 
 def _source(name: str) -> Callable[[Sample], str]:
@@ -60,19 +61,26 @@ FIELDS: Mapping[str, Callable[[Sample], str]] = {
 
 
 def traces(
-    file: Annotated[str, argument("FILE", "Traces: OTLP JSON or spans, one per line (.jsonl, .json, optionally .gz).")],
+    file: Annotated[
+        str,
+        argument("FILE", "Traces: OTLP JSON or spans, one per line (.jsonl, .json, optionally .gz).", complete=FILE),
+    ],
     where: Annotated[
         Values,
         option(
             "--where FIELD=VALUE",
-            f"Only samples with this {', '.join(FIELDS)} (error and context: yes or no). Repeatable: several values "
+            "Data",
+            f"Only samples with this {', '.join(FIELDS)} (error and context: yes or no). Several values "
             "of one field match any of them; different fields must all match.",
+            complete=completion.words(*(f"{field}=" for field in FIELDS)),
         ),
     ] = None,
     since: options.Since = None,
     until: options.Until = None,
-    limit: Annotated[int | None, option("--limit N", "Only the first N samples.", min=1)] = None,
-    out: Annotated[Value, option("--out -o FILE", "Write the matching samples as a dataset (.jsonl).")] = None,
+    limit: Annotated[int | None, option("--limit N", "Data", "Only the first N samples.", min=1)] = None,
+    out: Annotated[
+        Value, option("--out -o FILE", "Output", "Write the matching samples as a dataset (.jsonl).")
+    ] = None,
 ) -> int:
     """List the samples in a file of traces, or create a dataset from them."""
     from evalstone.collect.store import has_traces
@@ -101,7 +109,7 @@ def traces(
         _show(chosen)
     elif chosen:
         write_samples(Path(out), chosen)
-    typer.echo(f"{len(chosen):,} of {count(len(dataset), 'sample')}" + (f" in {safe(out)}" if out and chosen else ""))
+    click.echo(f"{len(chosen):,} of {count(len(dataset), 'sample')}" + (f" in {safe(out)}" if out and chosen else ""))
     return ExitCode.OK if chosen else ExitCode.FAILURES
 
 
@@ -114,7 +122,7 @@ class Choice:
     until: datetime | None
 
     @classmethod
-    def of(cls, where: Iterable[str], since: str | None, until: str | None) -> Choice:
+    def of(cls, where: Iterable[str], since: datetime | None, until: datetime | None) -> Choice:
         """The filters from the options of the command line. Raises ConfigError for a wrong option."""
         values: dict[str, frozenset[str]] = {}
         for text in where:
@@ -126,11 +134,7 @@ class Choice:
             if field in ("error", "context") and value not in ("yes", "no"):
                 raise ConfigError(f"--where {field} takes yes or no, not {excerpt(value)}")
             values[field] = values.get(field, frozenset()) | {value}
-        times = [
-            None if text is None else options.moment(text, name)
-            for text, name in ((since, "--since"), (until, "--until"))
-        ]
-        return cls(values, *times)
+        return cls(values, since, until)
 
     def takes(self, sample: Sample) -> bool:
         """Whether a sample matches. With a period, a sample without a time doesn't."""
@@ -139,7 +143,7 @@ class Choice:
         if self.since is None and self.until is None:
             return True
         try:
-            time = options.iso_time(str(sample.metadata.get("started")))
+            time = iso_time(str(sample.metadata.get("started")))
         except ValueError:
             return False
         return (self.since is None or time >= self.since) and (self.until is None or time < self.until)
@@ -162,28 +166,45 @@ def _show(samples: Iterable[Sample]) -> None:
 
 
 def collect(
-    host: Annotated[str, option("--host HOST", "Address to listen on. There is no authentication.")] = "127.0.0.1",
-    port: Annotated[int, option("--port PORT", "Port to listen on; 0 for any free one.", min=0, max=65535)] = PORT,
-    out: Annotated[str, option("--out -o FILE", "Append received traces to this file.")] = FILE,
+    host: Annotated[
+        str, option("--host HOST", "Options", "Address to listen on. There is no authentication.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, option("--port PORT", "Options", "Port to listen on; 0 for any free one.", min=0, max=65535)
+    ] = PORT,
+    out: Annotated[
+        str, option("--out -o FILE", "Output", "Append received traces to this file.", complete=FILE)
+    ] = TRACES,
     scorer: Annotated[
-        Values, option("--scorer -s SCORER", "Score complete traces with this scorer as they arrive. Repeatable.")
+        Values,
+        option(
+            "--scorer -s SCORER",
+            "Options",
+            "Score complete traces with this scorer as they arrive.",
+            complete=completion.scorers,
+        ),
     ] = None,
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     sampling: Annotated[
-        float | None, option("--sampling RATE", "Share of the traces to score. Default: 1.", min=0, max=1)
+        float | None,
+        option("--sampling RATE", "Running", "Share of the traces to score.", default="1", min=0, max=1),
     ] = None,
     daily_budget: Annotated[
-        float | None, option("--daily-budget USD", "Stop scoring for the day (UTC) at this cost.", min=0)
+        float | None, option("--daily-budget USD", "Judge", "Stop scoring for the day (UTC) at this cost.", min=0)
     ] = None,
-    name: Annotated[Value, option("--name STREAM", "Name of the scores in the ledger. Default: traces.")] = None,
-    keep_reasoning: options.KeepReasoning = None,
+    name: Annotated[
+        Value, option("--name STREAM", "Options", "Name of the scores in the ledger.", default="traces")
+    ] = None,
+    keep_reasoning: options.KeepReasoning = False,
     settle: Annotated[
-        Value, option("--settle TIME", "How long without new spans a trace counts as complete. Default: 5s.")
+        Value,
+        option("--settle TIME", "Running", "How long without new spans a trace counts as complete.", default="5s"),
     ] = None,
     ledger: options.Ledger = None,
     otel: Annotated[
-        bool, option("--otel", "Export the scores over OTLP/HTTP, as set by the OTEL_... environment variables.")
+        bool,
+        option("--otel", "Output", "Export the scores over OTLP/HTTP, as set by the OTEL_... environment variables."),
     ] = False,
 ) -> int:
     """Receive traces over OTLP/HTTP, write them to a file, and score them."""
@@ -197,14 +218,14 @@ def collect(
         "--sampling": sampling,
         "--daily-budget": daily_budget,
         "--name": name,
-        "--keep-reasoning": keep_reasoning,
+        "--keep-reasoning": keep_reasoning or None,
         "--settle": settle,
         "--ledger": ledger,
         "--otel": otel or None,
     }
     if not scorer and (refused := next((key for key, value in of_scoring.items() if value is not None), None)):
         raise ConfigError(f"{refused} requires --scorer; without it, traces are only written to the file")
-    quiet = options.needed_duration(settle or "5s", "--settle", "5s or 1m")
+    quiet = needed_duration(settle or "5s", "--settle", "5s or 1m")
     live = None
     if scorer:
         from evalstone.ledger.base import DEFAULT_LEDGER
@@ -215,14 +236,14 @@ def collect(
             export_otlp()  # the worker exports, but wrong settings must fail here
             check_endpoints(host, port)
         live = Live(
-            options.scorer_specs(scorer),
-            options.judge_spec(judge or "lexical", base_url),
+            scorer_specs(scorer),
+            judge_spec(judge or "lexical", base_url),
             name=name or "traces",
             sampling=1.0 if sampling is None else sampling,
             daily_budget=daily_budget,
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
             queue=WAITING,
-            keep_reasoning=bool(keep_reasoning),
+            keep_reasoning=keep_reasoning,
             on_record=emit_otlp if otel else None,
         )
 

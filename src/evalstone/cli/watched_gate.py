@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.display import count, safe
-from evalstone.cli import options
+from evalstone.cli import values
 from evalstone.cli.output import console, to_stderr
 from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.results.endings import Verdict
-    from evalstone.results.missing_scores import Missing
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import Decision
@@ -35,7 +34,7 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
             max_regression=criteria.max_regression,
             max_change=_largest_changes(plan, criteria, config),
             alpha=ALPHA,
-            missing=cast("Missing", config.missing or "worst"),
+            missing=config.missing or "worst",
             allow_mismatch=config.allow_mismatch,
         )
     for note in () if gate.baseline is None else gate.baseline.notes:
@@ -50,7 +49,7 @@ def _largest_changes(plan: Plan, criteria: evalstone.GateCriteria, config: RunCo
     if not isinstance(config.max_change, dict):
         return {} if config.max_change is None else dict.fromkeys(criteria.max_regression, config.max_change)
     named = config.named("max_change")
-    changes = options.scorers_named(config.max_change, [scorer_info(one) for one in plan.scorers], named)
+    changes = values.scorers_named(config.max_change, [scorer_info(one) for one in plan.scorers], named)
     for info in changes:
         if info.signature not in criteria.max_regression:
             raise ConfigError(f"{named} {info.parameters} requires {config.named('max_regression')} {info.parameters}")

@@ -81,6 +81,19 @@ def writes_no_text(provider: str, model: str) -> bool:
     return bool(listed) and not any(name.startswith(("output", "requests")) for name in listed)
 
 
+def listed_models(provider: str) -> list[str]:
+    """The models of a provider that genai-prices lists, except those that write no text."""
+    if not _is_listed(provider):
+        return []
+    from genai_prices import data_snapshot  # noqa: PLC0415 - a third of a second, and only paid models need it
+
+    try:
+        models = data_snapshot.get_snapshot().find_provider(None, provider, None).models
+    except LookupError:
+        return []
+    return [model.id for model in models if not model.deprecated and not writes_no_text(provider, model.id)]
+
+
 def _listed_model(provider: str, model: str) -> ModelInfo | None:
     """What genai-prices lists of a model."""
     if not _is_listed(provider):

@@ -1,0 +1,326 @@
+"""What the values of options mean: numbers, times, mappings, scorers, targets and judges."""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import shlex
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+from evalstone._core.display import joined
+from evalstone.cli.output import prints_to_stderr, to_stderr
+from evalstone.errors import ConfigError, EvalstoneError, described
+
+if TYPE_CHECKING:
+    from evalstone.results.summary import ScorerInfo
+    from evalstone.targets import Target as Targets
+    from evalstone.targets import User as Users
+
+
+V = TypeVar("V")
+
+
+def exporting(otel: bool) -> AbstractContextManager[None]:
+    """Export to OpenTelemetry within the block, and print at its end what could not be exported."""
+    if not otel:
+        return nullcontext()
+    from evalstone.otel.otlp import export_otlp
+
+    return export_otlp(on_loss=to_stderr)
+
+
+def field_columns(texts: Iterable[str], option: str) -> dict[str, str | list[str]]:
+    """`["output=answer"]` as a mapping. `input=` ignores a field, and several columns of `context` are joined.
+
+    Raises ConfigError for malformed text, and for a field other than context with several columns.
+    """
+    columns: dict[str, list[str]] = {}
+    for text in texts:
+        field, equals, column = (part.strip() for part in text.partition("="))
+        if not (field and equals):
+            raise ConfigError(f"{option} takes FIELD=COLUMN, such as output=answer, not {text!r}")
+        if column not in (names := columns.setdefault(field, [])):
+            names.append(column)
+        if len(names) > 1 and field != "context":
+            raise ConfigError(
+                f"{option} names {field} twice: {' and '.join(names)}; only context takes several columns"
+            )
+    return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
+
+
+def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
+    """`["faithfulness=0.9", "contains(expected=z)=1"]` as a mapping from scorer to number.
+
+    The number follows the last equals sign, since a scorer's parameters may contain others. Raises ConfigError for
+    malformed text, a value that isn't a finite number, and a scorer named twice.
+    """
+    values: dict[str, float] = {}
+    for text in texts:
+        scorer, equals, number = (part.strip() for part in text.rpartition("="))
+        if not (scorer and equals and number) or number.endswith(")"):
+            raise ConfigError(f"{option} takes SCORER=NUMBER, such as faithfulness=0.9, not {text!r}")
+        value = finite(number, f"{option} {scorer}")
+        if scorer in values:
+            raise ConfigError(f"{option} names {scorer} twice: {values[scorer]:g} and {value:g}")
+        values[scorer] = value
+    return values
+
+
+def numbers_or_one(texts: Sequence[str], option: str) -> dict[str, float] | float | None:
+    """`["0.02"]` as a number for all scorers, or `["faithfulness=0.02"]` by scorer; None without a text.
+
+    Raises ConfigError like scorer_numbers.
+    """
+    if not texts:
+        return None
+    if any("=" in text for text in texts):
+        return scorer_numbers(texts, option)
+    if len(texts) > 1:
+        raise ConfigError(f"{option} takes one number for all scorers or SCORER=NUMBER, not {len(texts)} numbers")
+    return finite(texts[0], option)
+
+
+def pass_rates(texts: Iterable[str], option: str) -> dict[str, tuple[float, float]]:
+    """`["faithfulness@0.8=0.9"]` as a mapping from scorer to score and share. Raises like scorer_numbers."""
+    rates: dict[str, tuple[float, float]] = {}
+    for text, share in scorer_numbers(texts, option).items():
+        scorer, _, score = text.rpartition("@")
+        if not scorer:
+            raise ConfigError(f"{option} takes SCORER@SCORE=SHARE, such as faithfulness@0.8=0.9, not {text!r}")
+        if not 0 <= share <= 1:
+            raise ConfigError(f"{option} {scorer} takes a share from 0 to 1, not {share:g}")
+        if scorer in rates:
+            raise ConfigError(f"{option} names {scorer} twice; a gate takes one pass rate per scorer")
+        rates[scorer] = (finite(score, f"{option} {scorer}"), share)
+    return rates
+
+
+def finite(text: str, label: str) -> float:
+    """A finite number. Raises ConfigError with the label."""
+    try:
+        value = float(text)
+    except ValueError:
+        raise ConfigError(f"{label} takes a number, not {text!r}") from None
+    if not math.isfinite(value):
+        raise ConfigError(f"{label} takes a finite number, not {text!r}")
+    return value
+
+
+def number(text: str, option: str, least: float | None, most: float | None, *, whole: bool) -> float:
+    """A finite number within limits. Raises ConfigError with the option and what it takes."""
+    try:
+        value = int(text) if whole else float(text)
+    except ValueError:
+        value = math.nan
+    # Compared, since math.isfinite can't take an int of any length.
+    if -math.inf < value < math.inf and (least is None or value >= least) and (most is None or value <= most):
+        return value
+    limits = "" if least is None else f", {least:g} or more" if most is None else f" from {least:g} to {most:g}"
+    raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")
+
+
+def positive(text: str, option: str) -> float:
+    """A finite number above 0. Raises ConfigError with the option."""
+    value = number(text, option, None, None, whole=False)
+    if value <= 0:
+        raise ConfigError(f"{option} takes a number above 0, not {value:g}")
+    return value
+
+
+def moment(text: str, option: str) -> datetime:
+    """A time in ISO 8601, in UTC unless it has a time zone, or an age such as 90s, 15m, 24h, 7d or 2w.
+
+    Raises ConfigError, with the option, for anything else.
+    """
+    try:
+        if (age := duration(text.strip())) is not None:
+            return datetime.now(UTC) - age
+        return iso_time(text.strip()).astimezone(UTC)
+    except (ValueError, OverflowError):
+        pass
+    raise ConfigError(
+        f"{option} takes a time such as 2026-01-31 or 2026-01-31T12:00, or an age such as 24h, not {text!r:.80}"
+    )
+
+
+def iso_time(text: str) -> datetime:
+    """A time in ISO 8601, in UTC unless it has a time zone. Raises ValueError."""
+    time = datetime.fromisoformat(text)
+    return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
+_UNITS = {
+    "s": timedelta(seconds=1),
+    "m": timedelta(minutes=1),
+    "h": timedelta(hours=1),
+    "d": timedelta(days=1),
+    "w": timedelta(weeks=1),
+}
+
+
+def duration(text: str) -> timedelta | None:
+    """The length of an age such as 90s or 15m; None for anything else."""
+    age = _AGE.fullmatch(text)
+    return None if age is None else int(age[1]) * _UNITS[age[2]]
+
+
+def needed_duration(text: str, option: str, example: str) -> timedelta:
+    """The length of an age that an option takes. Raises ConfigError, with an example, for anything else."""
+    if (length := duration(text)) is None:
+        raise ConfigError(f"{option} takes a time such as {example}, not {text!r:.80}")
+    return length
+
+
+def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:
+    """The scorer of a run that a name, a signature or a spec such as `contains(expected=z)` refers to.
+
+    Raises ConfigError for an unknown scorer, and for a name that several scorers share.
+    """
+    from evalstone.run.plan import named_scorer
+
+    try:
+        return named_scorer(name, scorers)
+    except ConfigError as error:
+        raise ConfigError(f"{option}: {error}") from None
+
+
+def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
+    """Values by the scorers of a run that the keys name. Raises ConfigError like scorer_named, and for two names of the
+    same scorer."""
+    from evalstone.results.summary import values_by_scorer
+
+    return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
+
+
+@prints_to_stderr()
+def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
+    """Scorer specs, with `module:name` imported. The files of these modules are printed, since their code was run.
+
+    folder: where to look for modules that aren't installed. Raises ConfigError for a module that can't be imported, and
+    for another tool's name of a scorer, with the name here.
+    """
+    from evalstone.scorers.registry import as_table, imported, names_wrapper
+
+    files: dict[str, None] = {}
+
+    def spec_of(scorer: Any) -> Any:
+        if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
+            scorer, file = imported(scorer, Path(folder))
+            files[file] = None
+        elif isinstance(scorer, str):
+            _refuse_foreign(scorer)
+        if names_wrapper(scorer):
+            table = as_table(scorer)
+            return {**table, "scorer": spec_of(table["scorer"])} if "scorer" in table else scorer
+        return scorer
+
+    specs = [spec_of(scorer) for scorer in scorers]
+    for file in files:
+        to_stderr(f"Scorer code: {file}")
+    return specs
+
+
+def _refuse_foreign(scorer: str) -> None:
+    from evalstone.scorers.registry import SCORERS, TEMPLATES
+
+    name = scorer.partition("(")[0].strip()
+    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
+        return
+    from evalstone.scorers.other_systems import counterparts
+
+    if rows := counterparts(name):
+        ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in rows))
+        tools = dict.fromkeys(tool for tool, _ in rows)
+        commands = " or ".join(f"evalstone scorers --from {tool} {name}" for tool in tools)
+        raise ConfigError(f"{name} is {' or '.join(ours)} here; see {commands}")
+
+
+def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
+    """A target's table. The module of `module:function` is imported from the folder, if it isn't installed.
+
+    Raises ConfigError for settings without an address, and for a module that can't be imported.
+    """
+    table = {"address": target} if isinstance(target, str) else target
+    if table is None:
+        return None
+    address = table.get("address")
+    if not isinstance(address, str) or not address.strip():
+        named = (
+            "the target's address is empty" if address == "" else f"no target is named, only its {joined(list(table))}"
+        )
+        raise ConfigError(f"{named}; use --target ADDRESS, or address = … in [target]")
+    _import_beside(address, folder, "target")
+    return table
+
+
+def user_spec(user: Any, folder: str | Path = ".") -> Any:
+    """A user's spec. The module of `module:function` is imported like a target's."""
+    address = cast("dict[str, Any]", user).get("function") if isinstance(user, dict) else cast(object, user)
+    if isinstance(address, str):
+        _import_beside(address, folder, "user")
+    return cast(Any, user)
+
+
+@prints_to_stderr()
+def _import_beside(address: str, folder: str | Path, what: str) -> None:
+    """Import the module of `module:function` from a folder, if it is there. Other addresses are ignored."""
+    module = address.partition(":")[0].replace(".", "/")
+    if any(Path(folder, path).exists() for path in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
+        from evalstone.scorers.registry import import_from
+
+        try:
+            import_from(Path(folder), address.partition(":")[0])
+        except ImportError:  # parsing the address reports it
+            pass
+        except EvalstoneError:
+            raise
+        except (Exception, SystemExit) as error:
+            raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
+
+
+_FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
+
+
+def say_code(*owners: Targets | Users | None) -> None:
+    """Print the files of the functions of targets and users, since their code was run."""
+    files: dict[str, None] = {}
+    for owner in owners:
+        function: Any = getattr(owner, "function", None)
+        while isinstance(function, functools.partial):
+            function = cast("functools.partial[Any]", function).func
+        if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
+            files[file] = None
+    for file in files:
+        to_stderr(f"Target code: {file}")
+
+
+def ledger_option(ledger: str | None) -> str:
+    """`--ledger …` for a command to copy; empty for the default ledger. A password is hidden."""
+    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+
+    return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
+
+
+def judge_spec(judge: Any, base_url: str | None) -> Any:
+    """A judge with a base URL added. Raises ConfigError unless the judge is a single model."""
+    if base_url is None:
+        return judge
+    if isinstance(judge, dict):
+        return {**cast("dict[str, Any]", judge), "base_url": base_url}
+    if "/" not in str(judge):
+        raise ConfigError(f"--base-url needs a model as --judge, such as vllm/my-model, not {judge}")
+    from evalstone.judges.parse import table_of
+
+    table = table_of(str(judge))
+    if "model" not in table:
+        raise ConfigError(
+            "--base-url applies to a single model; in a composite judge, set it per model: vllm/x(base_url=http://...)"
+        )
+    return {**table, "base_url": base_url}
