@@ -331,8 +331,8 @@ async def test_a_trace_that_a_restart_cuts_in_two_is_scored_whole(
             await post(session, url, halves(number)[1])
         await until(lambda: len(found) == 3)
         await until(lambda: not receiver.spool.waiting)
-    context = ("Bern is in Switzerland.",)
-    expected = {"a29": context, "a0": context if kept else None, "a30": None}
+    context = ("Bern is in Switzerland.",) if kept else None
+    expected = {"a29": context, "a0": context, "a30": None}
     assert {sample.output: sample.context for sample in found} == expected
 
 

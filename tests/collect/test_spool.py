@@ -138,7 +138,7 @@ async def test_whatever_goes_wrong_in_writing_nobody_waits_for_it_and_the_next_p
 ) -> None:
     spool = Spool(tmp_path / "t.jsonl")
     with monkeypatch.context() as broken:
-        broken.setattr(spool, "_prune", lambda: 1 / 0)
+        broken.setattr(spool, "_insert", lambda *_: 1 / 0)
         with pytest.raises(OSError, match="ZeroDivisionError"):
             await asyncio.wait_for(spool.append([part()]), 5)
     await asyncio.wait_for(spool.append([part()]), 5)

@@ -164,7 +164,9 @@ def _show(samples: Iterable[Sample]) -> None:
 def collect(
     host: Annotated[str, option("--host HOST", "Address to listen on. There is no authentication.")] = "127.0.0.1",
     port: Annotated[int, option("--port PORT", "Port to listen on; 0 for any free one.", min=0, max=65535)] = PORT,
-    out: Annotated[str, option("--out -o FILE", "Append received traces to this file.")] = FILE,
+    out: Annotated[
+        str, option("--out -o FILE", "Append received traces to this file. FILE.spool is the queue.")
+    ] = FILE,
     scorer: Annotated[
         Values, option("--scorer -s SCORER", "Score complete traces with this scorer as they arrive. Repeatable.")
     ] = None,

@@ -109,11 +109,11 @@ class TraceScoring:
         scored = await self._known([each.trace for each in traces if each.trace])
         for each in traces:
             if not each.trace:
-                await self._pass_alone(await self._samples(each))
+                await self._pass_alone(await sync.call(self._read, each))
             elif self._drawn(each.trace) or not each.again:
                 new = [
                     sample
-                    for sample in await self._samples(each)
+                    for sample in await sync.call(self._read, each)
                     if sample_hash(sample) not in scored.get(each.trace, ())
                 ]
                 if each.trace in scored and not each.again:
@@ -150,19 +150,16 @@ class TraceScoring:
             self._warned = True
             log.warning("%s", safe(masked(message), 500))
 
-    async def _samples(self, complete: Complete) -> list[Sample]:
-        parts = await sync.call(self.spool.parts, complete)
+    def _read(self, complete: Complete) -> list[Sample]:
+        parts = self.spool.parts(complete)
         if sum(map(len, parts)) > MOST_OF_TRACE:
             problem = f"only what came first is read, {MOST_OF_TRACE / 1e6:,.0f} MB"
             self.notes.add("a trace that is too long", complete.trace, problem)
         try:
-            return await sync.call(self._read, parts)
+            return samples_of([record for part in parts for record in records_in(json.loads(part))], self.notes)
         except Exception as error:  # noqa: BLE001 - anyone can write to the port, and the next traces are scored
             self.notes.add("a trace that cannot be read", complete.trace, described(error))
             return []
-
-    def _read(self, parts: Iterable[bytes]) -> list[Sample]:
-        return samples_of([record for part in parts for record in records_in(json.loads(part))], self.notes)
 
 
 @contextlib.asynccontextmanager

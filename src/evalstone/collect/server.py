@@ -35,6 +35,7 @@ from evalstone.collect.scoring import SCORE, TraceScoring
 from evalstone.collect.spool import Part, Spool, SpoolFull, log
 from evalstone.datasets.json_rows import parse_json, utf8_text
 from evalstone.errors import ConfigError, DataError, MissingDependency, described
+from evalstone.ledger.base import storable
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1
@@ -286,7 +287,7 @@ def _whole(data: Entries) -> tuple[list[Part], list[Record]]:
             raise DataError(f"as JSON, by trace, it is longer than {row_limit():,} bytes")
         spans = [each for each in of_trace[trace] if each.kind == "span"]
         logs = sum(each.kind == "log" and each.name != SCORE for each in of_trace[trace])
-        parts.append(Part(trace, body, len(spans) + logs, any(each.is_root for each in spans)))
+        parts.append(Part(storable(trace), body, len(spans) + logs, any(each.is_root for each in spans)))
     return parts, records
 
 

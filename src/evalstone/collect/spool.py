@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import logging
 import os
 import secrets
@@ -18,6 +19,7 @@ import time
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from evalstone._core import sync
 from evalstone._core.display import safe
@@ -25,6 +27,7 @@ from evalstone._core.files import cannot_write, private
 from evalstone._core.redaction import masked
 from evalstone.collect.export import Export, Position
 from evalstone.errors import ConfigError, described
+from evalstone.ledger.base import chunks
 
 WAITING_BYTES = 64_000_000
 """How much may wait for the disk before more is refused."""
@@ -36,14 +39,16 @@ MOST_OF_TRACE = 256_000_000
 """How much of a trace is read. One that is longer doesn't wait for its end, and what comes late is not read."""
 MOST_OF_LOGS = 64_000_000
 """How much of log records without a trace ID is read together."""
-AT_ONCE = 100
-"""How many traces are passed on together."""
+AT_ONCE = 500
+"""How many traces are passed on between two notes of that."""
 PATIENCE = 12
 """How many times longer a trace without its root is waited for, as one that began in another process is."""
 PAUSE = 1.0
 """Seconds between two notes of how much was exported."""
-_PRUNED = 500
-"""How many traces are removed with one write, at most."""
+_PRUNED = 10_000
+"""How many traces are removed at a time, at most."""
+_ROWS = 100
+"""How many rows are inserted with one statement: SQLite has a limit on the values in one."""
 _BUSY = 1.0
 """Seconds to wait for another process, such as one that makes a backup."""
 _LOGS = "log records "
@@ -52,7 +57,7 @@ _APPLICATION, _VERSION = 0x65766C73, 1
 _SCHEMA = f"""
     BEGIN;
     CREATE TABLE parts (
-        number INTEGER PRIMARY KEY AUTOINCREMENT, trace TEXT NOT NULL, waits INTEGER NOT NULL, body BLOB NOT NULL
+        number INTEGER PRIMARY KEY, trace TEXT NOT NULL, waits INTEGER NOT NULL, body BLOB NOT NULL
     );
     CREATE INDEX parts_of_traces ON parts (trace, number);
     CREATE TABLE traces (
@@ -127,6 +132,8 @@ class Spool:
         self._lock = threading.RLock()
         self._logs = _new_key()
         """The key of log records without a trace ID, which are complete so long after the first of them."""
+        self._fresh = list[tuple[int, bytes]]()
+        """The parts that were just written."""
         self._queue: list[tuple[Sequence[Part], asyncio.Future[None]]] = []
         self._size = 0
         self._task: asyncio.Task[None] | None = None
@@ -173,7 +180,12 @@ class Spool:
                 raise ConfigError(f"{str(self.path)!r} exists and is no spool of this version; move it away")
             if not tables:
                 connection.executescript(_SCHEMA)
-            for setting in ("journal_mode = WAL", "synchronous = FULL", f"journal_size_limit = {WAITING_BYTES}"):
+            for setting in (
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                f"journal_size_limit = {WAITING_BYTES}",
+                "wal_autocheckpoint = 4000",
+            ):
                 connection.execute(f"PRAGMA {setting}").fetchone()
         except sqlite3.Error as error:
             if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
@@ -190,6 +202,8 @@ class Spool:
         with self._transaction():
             self._connection.execute("UPDATE traces SET last = ? WHERE waiting > 0", (self._now(),))
             self._count()
+        newest = "SELECT max(number, coalesce((SELECT max(number) FROM parts), 0)) FROM export"
+        self._newest: int = self._connection.execute(newest).fetchone()[0]
 
     def _explained(self, error: sqlite3.Error) -> OSError:
         damaged = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
@@ -252,62 +266,75 @@ class Spool:
         self._task = None
 
     def _write(self, parts: Sequence[Part]) -> None:
-        now, late, waiting = self._now(), 0, 0
         with self._lock:
             with self._transaction():
-                for part in parts:
-                    waits, came_late = self._store(part, now)
-                    waiting, late = waiting + waits, late + came_late
-                dropped = self._prune()
-            self.waiting += waiting - dropped
-            self.dropped += dropped
+                waiting, late = self._store(parts, self._now())
+            self.waiting += waiting
             self.late += late
+            self._fresh = list(enumerate((part.body for part in parts), self._newest - len(parts) + 1))
             self._follow()
-            if self._shrinks:
-                with contextlib.suppress(sqlite3.Error):  # the next write tries again
-                    self._connection.executescript("PRAGMA incremental_vacuum(1000)")
+            self._fresh = []
 
     def _now(self) -> float:
         """Seconds that go on where they stood when the spool was last closed, whatever the system's clock is set to."""
         return time.monotonic() + self._clock
 
-    def _store(self, part: Part, now: float) -> tuple[int, int]:
-        """How many of its records wait, and how many came late."""
-        key = part.trace or self._logs
-        found = "SELECT last, rooted, waiting, size, passed FROM traces WHERE trace = ?"
-        row = self._connection.execute(found, (key,)).fetchone()
-        if row and not part.trace and (row[4] or row[3] > MOST_OF_LOGS):
-            key, row = _new_key(), None
-            self._logs = key
-        last, rooted, waiting, size, passed = row or (now, not part.trace, 0, 0, False)
-        size += len(part.body)
-        waits = part.records if self._scored and not (passed and size > MOST_OF_TRACE) else 0
-        values = (key, waits, part.body)
-        number = self._connection.execute("INSERT INTO parts (trace, waits, body) VALUES (?, ?, ?)", values).lastrowid
-        last = now if waits and part.trace else last
-        values = (key, last, rooted or part.rooted, waiting + waits, number, size, passed)
-        self._connection.execute("REPLACE INTO traces VALUES (?, ?, ?, ?, ?, ?, ?)", values)
-        return waits, part.records if passed else 0
+    def _store(self, parts: Sequence[Part], now: float) -> tuple[int, int]:
+        """How many spans and log records wait now, and how many came late.
 
-    def _prune(self) -> int:
-        """Remove the oldest traces where there are too many, of what is in the file of traces. Returns how many of
-        their spans and log records waited."""
+        A statement for each part would wait for the interpreter's lock as often as there are parts.
+        """
+        found = "SELECT * FROM traces WHERE trace IN (SELECT value FROM json_each(?))"
+        keys = json.dumps([self._logs, *(part.trace for part in parts)])
+        traces = {row[0]: row[1:] for row in self._connection.execute(found, (keys,))}
+        rows, waiting, late = list[tuple[Any, ...]](), 0, 0
+        for number, part in enumerate(parts, self._newest + 1):
+            if not part.trace and (row := traces.get(self._logs)) and (row[5] or row[4] > MOST_OF_LOGS):
+                self._logs = _new_key()
+            key = part.trace or self._logs
+            last, rooted, before, _, size, passed = traces.get(key, (now, not part.trace, 0, 0, 0, False))
+            size += len(part.body)
+            waits = part.records if self._scored and not (passed and size > MOST_OF_TRACE) else 0
+            last = now if waits and part.trace else last
+            traces[key] = (last, rooted or part.rooted, before + waits, number, size, passed)
+            rows.append((number, key, waits, part.body))
+            waiting, late = waiting + waits, late + (part.records if passed else 0)
+        changed = [(key, *row) for key, row in traces.items() if row[3] > self._newest]
+        for some in chunks(rows, _ROWS):
+            self._insert("INSERT INTO parts", some)
+        for some in chunks(changed, _ROWS):
+            self._insert("REPLACE INTO traces", some)
+        self._newest += len(parts)
+        return waiting, late
+
+    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        places = f"({', '.join('?' * len(rows[0]))})"
+        self._connection.execute(
+            f"{statement} VALUES {', '.join([places] * len(rows))}", [value for row in rows for value in row]
+        )
+
+    def _prune(self) -> None:
+        """Remove the oldest traces where there are too many, of what is in the file of traces."""
         pages, free, size = (
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
         )
         used = (pages - free) * size
-        if used > KEPT_BYTES:
-            self._remove("waiting = 0")
-        self._shrinks = free * size > WAITING_BYTES
-        return self._remove("waiting > 0") if used > MOST_BYTES else 0
+        with self._transaction():
+            if used > KEPT_BYTES:
+                self._remove("waiting = 0")
+            if used > MOST_BYTES:
+                self.dropped += self._remove("waiting > 0")
+                self._count()
+        if free * size > WAITING_BYTES:
+            self._connection.executescript("PRAGMA incremental_vacuum(10000)")
 
     def _remove(self, which: str) -> int:
         oldest = f"SELECT trace, waiting FROM traces WHERE {which} AND newest <= ? ORDER BY last LIMIT ?"  # noqa: S608
         rows = self._connection.execute(oldest, (self._noted.number, _PRUNED)).fetchall()
-        traces = [(trace,) for trace, _ in rows]
-        self._connection.executemany("DELETE FROM parts WHERE trace = ?", traces)
-        self._connection.executemany("DELETE FROM traces WHERE trace = ?", traces)
+        traces = json.dumps([trace for trace, _ in rows])
+        for table in ("parts", "traces"):
+            self._connection.execute(f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))", (traces,))  # noqa: S608
         return sum(waiting for _, waiting in rows)
 
     def _count(self) -> None:
@@ -325,6 +352,7 @@ class Spool:
                 with self._transaction():
                     self._connection.execute("UPDATE export SET number = ?, file = ?, size = ?", position)
                 self._noted = position
+                self._prune()
             self.export_error = ""
         except (OSError, ConfigError, sqlite3.Error) as error:  # the parts are in the spool, and go to the file later
             if not self.export_error:
@@ -333,6 +361,8 @@ class Spool:
 
     def _after(self, number: int) -> Iterator[tuple[int, bytes]]:
         """The parts after this number, which the file of traces doesn't have."""
+        if self._fresh and self._fresh[0][0] == number + 1:
+            return iter(self._fresh)
         return self._connection.execute("SELECT number, body FROM parts WHERE number > ? ORDER BY number", (number,))
 
     def complete(self, quiet: float, *, all: bool = False) -> list[Complete]:
