@@ -430,6 +430,30 @@ async def test_a_request_is_stored_by_trace_with_what_is_around_its_spans(tmp_pa
 
 
 @awaited
+async def test_lists_of_spans_that_are_nested_as_in_no_request_are_refused(tmp_path: Path) -> None:
+    request: Any = spans(span(1, "x", {}), span(2, "x", {}, trace="a" * 32))
+    for _ in range(3):
+        request = {"resourceSpans": [request]}
+    async with (
+        receiving(tmp_path / "t.jsonl") as (_, url, session),
+        session.post(f"{url}/v1/traces", json=request) as reply,
+    ):
+        assert (reply.status, (await reply.json())["message"]) == (400, "nested too deeply")
+
+
+@awaited
+async def test_half_a_character_in_the_id_of_a_trace_costs_no_other_request(tmp_path: Path) -> None:
+    found: list[Sample] = []
+    odd = {**span(1, "chat", chat([message("user", "odd")], "a")), "traceId": "cut \ud83d\x00"}
+    async with receiving(tmp_path / "t.jsonl", found.append, quiet=0.01) as (receiver, url, session):
+        for body in (json.dumps(spans(odd)).encode(), json.dumps(ONE).encode()):
+            async with session.post(f"{url}/v1/traces", data=body, headers={"Content-Type": JSON}) as reply:
+                assert reply.status == 200
+        await until(lambda: not receiver.spool.waiting)
+    assert sorted(str(sample.input) for sample in found) == ["odd", "q"]
+
+
+@awaited
 async def test_a_request_that_would_be_much_longer_by_trace_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

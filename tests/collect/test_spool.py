@@ -136,9 +136,12 @@ async def test_a_request_that_is_gone_keeps_nobody_from_writing(tmp_path: Path) 
 async def test_whatever_goes_wrong_in_writing_nobody_waits_for_it_and_the_next_part_is_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError
+
     spool = Spool(tmp_path / "t.jsonl")
     with monkeypatch.context() as broken:
-        broken.setattr(spool, "_insert", lambda *_: 1 / 0)
+        broken.setattr(spool, "_insert", fails)
         with pytest.raises(OSError, match="ZeroDivisionError"):
             await asyncio.wait_for(spool.append([part()]), 5)
     await asyncio.wait_for(spool.append([part()]), 5)

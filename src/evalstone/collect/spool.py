@@ -188,9 +188,9 @@ class Spool:
             ):
                 connection.execute(f"PRAGMA {setting}").fetchone()
         except sqlite3.Error as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            if _code(error) == sqlite3.SQLITE_BUSY:
                 raise ConfigError(f"{str(self.path)!r} is being written to by another process") from None
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_NOTADB:
+            if _code(error) == sqlite3.SQLITE_NOTADB:
                 raise ConfigError(f"{str(self.path)!r} exists and is no spool; move it away") from None
             raise
 
@@ -206,7 +206,7 @@ class Spool:
         self._newest: int = self._connection.execute(newest).fetchone()[0]
 
     def _explained(self, error: sqlite3.Error) -> OSError:
-        damaged = error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        damaged = _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
         return OSError(f"the spool {self.path} is damaged: {error}; move it away" if damaged else str(error))
 
     @contextlib.contextmanager
@@ -411,6 +411,11 @@ class Spool:
                 self._follow(at_end=True)
             self._export.close()
             self._connection.close()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary code; 0 for an error of the driver."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def _new_key() -> str:

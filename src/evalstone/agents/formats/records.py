@@ -25,9 +25,12 @@ from evalstone.agents.formats.values import (
     normal,
     objects_in,
 )
+from evalstone.errors import DataError
 
 _CONTAINERS = ("resourcespans", "scopespans", "spans", "resourcelogs", "scopelogs", "logrecords")
 _LOG_CONTAINERS = ("scopelogs", "logrecords")
+_LEVELS = 8
+"""How many lists and objects may be around a span, and itself: one more than in OTLP."""
 _STARTS = ("starttimeunixnano", "starttime", "timeunixnano", "timestamp", "startedat", "time", "observedtimeunixnano")
 _ENDS = ("endtimeunixnano", "endtime", "endedat")
 _PARENTS = ("parentspanid", "parentid")
@@ -173,15 +176,19 @@ def by_trace(value: Any, records: Iterable[Record]) -> dict[str, Any]:
 
     value: The request.
     records: Its records, in their order.
+
+    Raises DataError where lists of spans are nested more deeply than in OTLP: what is around them is repeated.
     """
-    return _by_trace(value, (record.trace for record in records if record.kind != "event"))
+    return _by_trace(value, (record.trace for record in records if record.kind != "event"), _LEVELS)
 
 
-def _by_trace(value: Any, traces: Iterator[str]) -> dict[str, Any]:
+def _by_trace(value: Any, traces: Iterator[str], levels: int) -> dict[str, Any]:
+    if not levels:
+        raise DataError("nested too deeply")
     parts: dict[str, Any] = {}
     if isinstance(value, list):
         for item in cast("list[Any]", value):
-            for trace, part in _by_trace(item, traces).items():
+            for trace, part in _by_trace(item, traces, levels - 1).items():
                 parts.setdefault(trace, []).append(part)
         return parts
     item = cast("Entries", value)
@@ -190,7 +197,7 @@ def _by_trace(value: Any, traces: Iterator[str]) -> dict[str, Any]:
         return {next(traces): item}
     around = {key: inner for key, inner in item.items() if key not in containers}
     for key in containers:
-        for trace, part in _by_trace(item[key], traces).items():
+        for trace, part in _by_trace(item[key], traces, levels - 1).items():
             parts.setdefault(trace, dict(around))[key] = part
     return parts
 
