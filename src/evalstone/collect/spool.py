@@ -355,9 +355,10 @@ class Spool:
                 self._prune()
             self.export_error = ""
         except (OSError, ConfigError, sqlite3.Error) as error:  # the parts are in the spool, and go to the file later
+            problem = str(getattr(error, "strerror", "") or error)
             if not self.export_error:
-                log.warning("%s", safe(masked(f"what is received is only in {self.path.name} for now: {error}"), 500))
-            self.export_error = str(error)
+                log.warning("%s", safe(masked(f"what is received is only in {self.path.name} for now: {problem}"), 500))
+            self.export_error = problem
 
     def _after(self, number: int) -> Iterator[tuple[int, bytes]]:
         """The parts after this number, which the file of traces doesn't have."""
