@@ -8,6 +8,7 @@ import errno
 import json
 import resource
 import socket
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -18,9 +19,11 @@ from evalstone._core.files import spare_files
 from evalstone.collect import bodies, connections, server
 from evalstone.collect.connections import Connections
 from evalstone.collect.server import _read  # pyright: ignore[reportPrivateUsage]
+from evalstone.collect.spool import Part
 from evalstone.errors import DataError
 from tests.collect.test_server import ONE, receiving, until
 from tests.fakes import awaited
+from tests.traced import span, spans
 
 pytestmark = pytest.mark.slow
 
@@ -133,13 +136,13 @@ async def test_a_request_that_is_being_answered_is_not_cut_off(tmp_path: Path, m
     monkeypatch.setattr(connections, "MOST", 1)
     go = asyncio.Event()
     async with receiving(tmp_path / "t.jsonl") as (receiver, url, _):
-        append = receiver.file.append
+        append = receiver.spool.append
 
-        async def slowly(line: bytes) -> None:
+        async def slowly(parts: Sequence[Part]) -> None:
             await go.wait()
-            await append(line)
+            await append(parts)
 
-        monkeypatch.setattr(receiver.file, "append", slowly)
+        monkeypatch.setattr(receiver.spool, "append", slowly)
         reader, writer = await connected(url, WHOLE)
         answering = receiver._connections._answering  # pyright: ignore[reportPrivateUsage]
         await until(lambda: bool(answering))
@@ -323,9 +326,11 @@ async def test_a_connection_that_cannot_be_served_is_closed(monkeypatch: pytest.
 def test_so_many_lists_and_objects_may_be_inside_each_other(kind: str) -> None:
     def request(depth: int) -> bytes:
         inside = "[" * depth + "]" * depth if kind == "arrays" else '{"a":' * depth + "1" + "}" * depth
-        return b'{"resourceSpans":[{"scopeSpans":[],"x":' + inside.encode() + b"}]}"
+        made = span(1, "x", {}) | {"x": json.loads(inside)}
+        return json.dumps(spans(made), separators=(",", ":")).encode()
 
     assert server.MOST_NESTED == 700, "as docs/traces.md says"
-    assert _read(request(697), server.JSON, "traces") == (request(697), [], [])
+    parts, records, problems = _read(request(693), server.JSON, "traces")
+    assert ([part.body for part in parts], len(records), problems) == ([request(693)], 1, [])
     with pytest.raises(DataError, match="nested too deeply"):
-        _read(request(698), server.JSON, "traces")
+        _read(request(694), server.JSON, "traces")

@@ -8,13 +8,19 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from evalstone.cli.traces import check_endpoints
+from evalstone.datasets import load
 from evalstone.errors import ConfigError
-from tests.collect.test_export import receiving
+from evalstone.ledger import live
+from evalstone.ledger.store import Ledger
+from tests.collect.test_export import receiving, tracing
+from tests.traced import chat, message
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +36,53 @@ def test_a_traced_agent_is_scored_from_its_export() -> None:
     assert re.search(r"faithfulness\s+0\.667", done.stdout), done.stdout
     assert re.search(r"tool_called\s+1\.000", done.stdout)
     assert "How fast do you deliver?" in done.stdout
+
+
+def collecting(folder: Path, *options: str) -> tuple[subprocess.Popen[str], str]:
+    """The command that scores what it collects, and where it listens."""
+    command = [sys.executable, "-m", "evalstone", "collect", "--port", "0", "--scorer", "contains(expected=a)"]
+    process = subprocess.Popen([*command, *options, "--ledger", "l.db"], stderr=subprocess.PIPE, text=True, cwd=folder)
+    assert process.stderr is not None
+    for line in process.stderr:
+        if address := re.search(r"OTEL_EXPORTER_OTLP_ENDPOINT=(http://127\.0\.0\.1:\d+)", line):
+            return process, address[1]
+    raise AssertionError(f"the command ended with exit code {process.wait()}")
+
+
+def test_what_a_killed_command_has_acknowledged_is_scored_once_by_the_next(tmp_path: Path) -> None:
+    questions = list[str]()
+    for settle, ends in (("10m", signal.SIGKILL), ("1s", signal.SIGKILL), ("10m", signal.SIGTERM)):
+        process, url = collecting(tmp_path, "--settle", settle)
+        with process, tracing(url) as provider:
+            tracer = provider.get_tracer("t")
+            for _ in range(3):
+                question = f"q{len(questions)}"
+                with tracer.start_as_current_span("chat", attributes=chat([message("user", question)], "a")):
+                    questions.append(question)
+            assert provider.force_flush()
+            if settle == "1s":
+                until(lambda: len(scored(tmp_path)) == len(questions))
+            process.send_signal(ends)
+            process.wait(60)
+    assert sorted(scored(tmp_path)) == sorted({*scored(tmp_path)})
+    assert len(scored(tmp_path)) == 9
+    assert sorted(str(sample.input) for sample in load(tmp_path / "traces.jsonl")) == questions
+
+
+def scored(folder: Path) -> list[str]:
+    """The traces of the scores that the ledger has."""
+    if not (folder / "l.db").exists():
+        return []
+    with Ledger(folder / "l.db") as ledger:
+        return [str(row.trace) for row in live.scores(ledger) if row.state == "scored"]
+
+
+def until(happened: Callable[[], bool]) -> None:
+    for _ in range(300):
+        if happened():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it did not happen")
 
 
 def test_traces_that_are_under_way_at_the_end_are_scored_and_their_scores_exported(tmp_path: Path) -> None:

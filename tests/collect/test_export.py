@@ -28,7 +28,7 @@ from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
 from evalstone.collect.server import Receiver
-from evalstone.collect.store import TraceFile
+from evalstone.collect.spool import Spool
 from evalstone.datasets import load
 from evalstone.errors import DataError
 from tests.serving import on_a_thread
@@ -41,7 +41,7 @@ def receiving(path: Path) -> Generator[str]:
     urls: list[str] = []
 
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
-        receiver = Receiver(TraceFile(path))
+        receiver = Receiver(Spool(path))
         urls.append(await receiver.start("127.0.0.1", 0))
         ready()
         await stop.wait()

@@ -9,7 +9,8 @@ import json
 import random
 import threading
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Callable, Collection, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
@@ -22,12 +23,13 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from evalstone.agents.traces import samples_of
-from evalstone.collect import bodies, protobuf, scoring, server, store
+from evalstone.collect import bodies, protobuf, scoring, server, spool
 from evalstone.collect.scoring import TraceScoring
 from evalstone.collect.server import JSON, PROTOBUF, Receiver
-from evalstone.collect.store import TraceFile
+from evalstone.collect.spool import Part, Spool
 from evalstone.datasets import load
 from evalstone.errors import ConfigError, DataError, MissingDependency
+from evalstone.ledger.base import sample_hash
 from evalstone.types import Sample
 from tests.fakes import awaited
 from tests.traced import TRACE, chat, log, logs, message, number, span, spans
@@ -45,12 +47,18 @@ async def until(happened: Callable[[], bool]) -> None:
 
 
 def receiver_of(path: Path, take: Callable[[Sample], object] | None = None, quiet: float = 60) -> Receiver:
+    taken = defaultdict[str, set[str]](set)
+
     async def submit(sample: Sample, trace: str) -> None:
         assert take is not None
         take(sample)
+        taken[trace].add(sample_hash(sample))
 
-    scoring = None if take is None else TraceScoring(submit, quiet=quiet)
-    return Receiver(TraceFile(path, None if scoring is None else scoring.written), scoring)
+    async def known(traces: Collection[str]) -> dict[str, set[str]]:
+        return {trace: taken[trace] for trace in traces if trace in taken}
+
+    spool = Spool(path, scored=take is not None)
+    return Receiver(spool, None if take is None else TraceScoring(spool, submit, quiet=quiet, scored=known))
 
 
 def scored(receiver: Receiver) -> TraceScoring:
@@ -355,16 +363,16 @@ async def test_half_a_character_does_not_cost_the_request(tmp_path: Path) -> Non
 async def test_when_the_disk_cannot_follow_the_exporter_is_told_to_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "WAITING_BYTES", 1000)
+    monkeypatch.setattr(spool, "WAITING_BYTES", 1000)
     release = asyncio.Event()
-    written = TraceFile._write  # pyright: ignore[reportPrivateUsage]
+    written = Spool._write  # pyright: ignore[reportPrivateUsage]
     loop = asyncio.get_running_loop()
 
-    def slow(self: TraceFile, data: bytes) -> tuple[int, int]:
+    def slow(self: Spool, parts: Sequence[Part]) -> None:
         asyncio.run_coroutine_threadsafe(release.wait(), loop).result(10)
-        return written(self, data)
+        written(self, parts)
 
-    monkeypatch.setattr(TraceFile, "_write", slow)
+    monkeypatch.setattr(Spool, "_write", slow)
 
     async def post(session: aiohttp.ClientSession, url: str) -> tuple[int, str | None]:
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
@@ -382,24 +390,82 @@ async def test_when_the_disk_cannot_follow_the_exporter_is_told_to_wait(
 
 
 @awaited
-async def test_a_full_disk_is_no_acknowledgment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async with receiving(tmp_path / "t.jsonl") as (_, url, session):
+async def test_a_full_disk_is_no_acknowledgment(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    large = spans(span(1, "chat", {"text": "x" * 100_000}))
+    async with receiving(tmp_path / "t.jsonl") as (receiver, url, session):
+        database = receiver.spool._connection  # pyright: ignore[reportPrivateUsage]
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
         before = (tmp_path / "t.jsonl").read_bytes()
-
-        def full(_: int) -> None:
-            raise OSError(28, "No space left on device")
-
-        with monkeypatch.context() as patched:
-            patched.setattr(store.os, "fsync", full)
-            async with session.post(f"{url}/v1/traces", json=ONE) as reply:
+        (pages,) = database.execute("PRAGMA page_count").fetchone()
+        database.execute(f"PRAGMA max_page_count = {pages}").fetchone()
+        for _ in range(2):
+            async with session.post(f"{url}/v1/traces", json=large) as reply:
                 assert (reply.status, reply.headers["Retry-After"]) == (503, "1")
-                assert "No space left" in await reply.text()
+                assert "full" in await reply.text()
         assert (tmp_path / "t.jsonl").read_bytes() == before
+        assert len(caplog.messages) == 1
+        database.execute("PRAGMA max_page_count = 1000000").fetchone()
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
     assert (tmp_path / "t.jsonl").read_bytes() == before * 2
+
+
+@awaited
+async def test_a_request_is_stored_by_trace_with_what_is_around_its_spans(tmp_path: Path) -> None:
+    first, second = (span(number, "chat", {}, trace=str(number) * 32) for number in (1, 2))
+    for body, content_type in ((spans(first, second), JSON), (spans(second, first), PROTOBUF)):
+        path = tmp_path / f"{content_type[-4:]}.jsonl"
+        async with receiving(path) as (receiver, url, session):
+            data = json.dumps(body).encode() if content_type == JSON else encoded(body)
+            headers = {"Content-Type": content_type}
+            async with session.post(f"{url}/v1/traces", data=data, headers=headers) as reply:
+                assert reply.status == 200
+            assert (receiver.requests, receiver.spans) == (1, 2)
+        lines = [json.loads(line) for line in path.read_text().splitlines()]
+        alone = [line["resourceSpans"][0]["scopeSpans"][0]["spans"] for line in lines]
+        assert sorted(each["traceId"][0] for (each,) in alone) == ["1", "2"]
+        services = {line["resourceSpans"][0]["resource"]["attributes"][0]["value"]["stringValue"] for line in lines}
+        assert services == {"shop"}
+
+
+@awaited
+async def test_lists_of_spans_that_are_nested_as_in_no_request_are_refused(tmp_path: Path) -> None:
+    request: Any = spans(span(1, "x", {}), span(2, "x", {}, trace="a" * 32))
+    for _ in range(3):
+        request = {"resourceSpans": [request]}
+    async with (
+        receiving(tmp_path / "t.jsonl") as (_, url, session),
+        session.post(f"{url}/v1/traces", json=request) as reply,
+    ):
+        assert (reply.status, (await reply.json())["message"]) == (400, "nested too deeply")
+
+
+@awaited
+async def test_half_a_character_in_the_id_of_a_trace_costs_no_other_request(tmp_path: Path) -> None:
+    found: list[Sample] = []
+    odd = {**span(1, "chat", chat([message("user", "odd")], "a")), "traceId": "cut \ud83d\x00"}
+    async with receiving(tmp_path / "t.jsonl", found.append, quiet=0.01) as (receiver, url, session):
+        for body in (json.dumps(spans(odd)).encode(), json.dumps(ONE).encode()):
+            async with session.post(f"{url}/v1/traces", data=body, headers={"Content-Type": JSON}) as reply:
+                assert reply.status == 200
+        await until(lambda: not receiver.spool.waiting)
+    assert sorted(str(sample.input) for sample in found) == ["odd", "q"]
+
+
+@awaited
+async def test_a_request_that_would_be_much_longer_by_trace_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "0.1")
+    request = spans(*(span(1, "x", {}, trace=f"{number + 1:032x}") for number in range(100)), service="s" * 10_000)
+    async with (
+        receiving(tmp_path / "t.jsonl") as (_, url, session),
+        session.post(f"{url}/v1/traces", json=request) as reply,
+    ):
+        assert reply.status == 400
+        assert "longer than 100,000 bytes" in await reply.text()
+    assert (tmp_path / "t.jsonl").read_bytes() == b""
 
 
 @awaited
@@ -482,7 +548,7 @@ async def test_complete_traces_are_passed_on_and_the_rest_at_the_end(tmp_path: P
         assert (sample.input, sample.output) == ("q", "a")
         async with session.post(f"{url}/v1/traces", json=child):
             pass
-        await until(lambda: scored(receiver).traces.late == 1)
+        await until(lambda: scored(receiver).late == 1)
     assert [sample.input for sample in found] == ["q", "q2"]
 
 
@@ -518,18 +584,18 @@ async def test_what_goes_wrong_in_passing_samples_on_is_logged_at_once_and_raise
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
     (told,) = caplog.messages
-    assert told.startswith("scoring has ended with an error; traces are only written to the file: ZeroDivisionError")
-    assert receiver.unscored == 2
+    assert told.startswith("scoring has ended with an error; traces are only stored: ZeroDivisionError")
+    assert receiver.spool.waiting == 2
     with pytest.raises(ZeroDivisionError):
         await receiver.stop()
     assert (len(caplog.messages), receiver.scoring_error[:17]) == (1, "ZeroDivisionError")
-    await TraceFile(tmp_path / "t.jsonl").close()  # nobody writes to it any more
+    await Spool(tmp_path / "t.jsonl").close()  # nobody writes to it any more
 
 
 @awaited
 async def test_an_address_in_use_is_an_error(tmp_path: Path) -> None:
     async with receiving(tmp_path / "t.jsonl") as (_, url, _session):
-        other = Receiver(TraceFile(tmp_path / "other.jsonl"))
+        other = Receiver(Spool(tmp_path / "other.jsonl"))
         with pytest.raises(ConfigError, match="cannot listen on"):
             await other.start("127.0.0.1", int(url.rpartition(":")[2]))
         await other.stop()

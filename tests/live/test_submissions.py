@@ -20,6 +20,8 @@ from evalstone import Record, Sample, Scorer
 from evalstone._core import sync
 from evalstone.errors import ConfigError
 from evalstone.judges.parse import parse_judge
+from evalstone.ledger import live as rows
+from evalstone.ledger.store import Ledger
 from evalstone.live import Live, Request, Response, asgi, client, frames, scoring, sender
 from evalstone.live.frames import Content, Frame, HourCounts, Settings, Submitted
 from evalstone.scorers import parse_scorers
@@ -476,3 +478,18 @@ def test_a_worker_whose_thread_can_not_be_started_is_started_again(
     live.submit(**answered(1))
     assert live.flush(20)
     assert "the worker can't be started: RuntimeError: can't start new thread" in caplog.text
+
+
+def test_what_is_stored_is_in_the_ledger_before_it_is_scored(tmp_path: Path) -> None:
+    live = Live(own.endless, sampling=1.0, process=False, ledger=tmp_path / "l.db")
+
+    async def submit() -> list[str]:
+        await live.astored()  # nothing was submitted
+        for number in range(3):
+            await live.asubmit(output=str(number))
+        await asyncio.wait_for(live.astored(), 20)
+        with Ledger(tmp_path / "l.db") as ledger:
+            return [row.state for row in rows.scores(ledger)]
+
+    assert asyncio.run(submit()) == ["pending"] * 3
+    live.close(0.1)

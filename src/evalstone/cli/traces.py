@@ -27,13 +27,13 @@ from evalstone.types import Sample, trace_metadata
 
 if TYPE_CHECKING:
     from evalstone.collect.server import Receiver
-    from evalstone.collect.store import TraceFile
+    from evalstone.collect.spool import Spool
     from evalstone.live import Live
 
 PORT = 4318
 WAITING = 500
-"""The most samples that wait in memory for their scores; others wait in the file. At shutdown, this many can be written
-to the ledger as pending within a second."""
+"""The most samples that wait in memory for their scores; others wait in the spool. At shutdown, this many can be
+written to the ledger as pending within a second."""
 CLOSING = 30.0
 """Seconds for the remaining scores at shutdown. The next start resumes with what is pending in the ledger."""
 SHUTDOWN = 5.0
@@ -83,7 +83,7 @@ def traces(
     ] = None,
 ) -> int:
     """List the samples in a file of traces, or create a dataset from them."""
-    from evalstone.collect.store import has_traces
+    from evalstone.collect.export import has_traces
     from evalstone.datasets.columns import UNRECOGNIZED
     from evalstone.datasets.stored import write_samples
     from evalstone.datasets.writing import check_writable
@@ -173,7 +173,10 @@ def collect(
         int, option("--port PORT", "Options", "Port to listen on; 0 for any free one.", min=0, max=65535)
     ] = PORT,
     out: Annotated[
-        str, option("--out -o FILE", "Output", "Append received traces to this file.", complete=FILE)
+        str,
+        option(
+            "--out -o FILE", "Output", "Append received traces to this file. FILE.spool is the queue.", complete=FILE
+        ),
     ] = TRACES,
     scorer: Annotated[
         Values,
@@ -210,7 +213,7 @@ def collect(
     """Receive traces over OTLP/HTTP, write them to a file, and score them."""
     from evalstone.collect.scoring import scoring_into
     from evalstone.collect.server import Receiver
-    from evalstone.collect.store import TraceFile
+    from evalstone.collect.spool import Spool
 
     of_scoring = {
         "--judge": judge,
@@ -250,10 +253,10 @@ def collect(
     async def serve() -> None:
         loop, stop = asyncio.get_running_loop(), asyncio.Event()
         async with contextlib.AsyncExitStack() as stack:
-            scoring = None
+            spool, scoring = Spool(Path(out), scored=live is not None), None
             if live is not None:
-                scoring = await stack.enter_async_context(scoring_into(live, quiet.total_seconds()))
-            receiver = Receiver(TraceFile(Path(out), None if scoring is None else scoring.written), scoring)
+                scoring = await stack.enter_async_context(scoring_into(live, spool, quiet.total_seconds()))
+            receiver = Receiver(spool, scoring)
             with handled(lambda number, frame: loop.call_soon_threadsafe(stop.set)):
                 try:
                     url = await receiver.start(host, port)
@@ -261,7 +264,7 @@ def collect(
                         check_endpoints(host, urlsplit(url).port)  # with port 0, the port is only known now
                     if live is not None:
                         live.start()
-                    _greet(url, host, out, receiver.file)
+                    _greet(url, host, out, spool)
                     await stop.wait()
                 finally:
                     end = loop.time() + CLOSING
@@ -305,13 +308,11 @@ def _is_local(host: str) -> bool:
     return address.is_loopback or address.is_unspecified
 
 
-def _greet(url: str, host: str, out: str, file: TraceFile) -> None:
+def _greet(url: str, host: str, out: str, spool: Spool) -> None:
     from evalstone.collect.protobuf import check_installed
 
-    if file.removed:
-        to_stderr(safe(f"Removed an unfinished line of {file.removed:,} bytes at the end of {out}.", 2000))
-    if file.locked is None:
-        to_stderr(safe(f"Files can't be locked here. Don't let another process write to {out}.", 2000))
+    if spool.waiting:
+        to_stderr(f"Resuming with {count(spool.waiting, 'record')} that earlier calls of this command have received.")
     if host not in LOOPBACK:
         to_stderr(
             f"Listening on {host} without authentication: anyone who can reach this address can write to the file."
@@ -328,6 +329,8 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     refused = f"; {count(receiver.refused, 'request')} refused" if receiver.refused else ""
     rejected = f"; {receiver.rejected:,} more rejected" if receiver.rejected else ""
     to_stderr(safe(f"Received {count(receiver.spans, 'span')}{logs}, in {out}{rejected}{refused}.", 2000))
+    if problem := receiver.spool.export_error:
+        to_stderr(safe(f"{out} lacks the last of them: {problem}. The next start appends them.", 2000))
     scoring = receiver.scoring
     if live is None or scoring is None:
         return
@@ -335,15 +338,17 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
 
     for note in scoring.notes.lines():
         to_stderr(safe(note, 2000))
-    if late := scoring.traces.late:
+    if late := scoring.late:
         to_stderr(f"{count(late, 'record')} arrived after their trace was scored; increase --settle")
-    if left := receiver.unscored:
+    if dropped := receiver.spool.dropped:
+        to_stderr(safe(f"Not scored: {count(dropped, 'record')} in {out}; too many waited.", 2000))
+    if waiting := receiver.spool.waiting:
         why = "scoring ended with an error" if receiver.scoring_error else "they arrived too fast"
-        to_stderr(safe(f"Not scored: {count(left, 'record')} at the end of {out}; {why}.", 2000))
+        to_stderr(f"Not scored yet: {count(waiting, 'record')}; {why}. The next start scores them.")
     try:
         scorers = live.coverage().scorers
     except ConfigError:  # the stream isn't in the ledger, as before its first trace
-        if scoring.taken:
+        if scoring.passed:
             raise
         return
     for line in scorers:

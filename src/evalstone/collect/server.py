@@ -1,6 +1,6 @@
 """A receiver of OTLP over HTTP: traces and logs, in protobuf and JSON, plain and compressed with gzip.
 
-Requests are in the file before they are acknowledged. There is no authentication: anyone who reaches the port can
+Requests are in the spool before they are acknowledged. There is no authentication: anyone who reaches the port can
 write.
 """
 
@@ -13,6 +13,7 @@ import logging
 import re
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
@@ -24,16 +25,17 @@ from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
-from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.records import Record, by_trace, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
 from evalstone.collect import connections, hosts, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
 from evalstone.collect.protobuf import Signal
-from evalstone.collect.scoring import TraceScoring, log
-from evalstone.collect.store import StoreFull, TraceFile
+from evalstone.collect.scoring import SCORE, TraceScoring
+from evalstone.collect.spool import Part, Spool, SpoolFull, log
 from evalstone.datasets.json_rows import parse_json, utf8_text
 from evalstone.errors import ConfigError, DataError, MissingDependency, described
+from evalstone.ledger.base import storable
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1
@@ -67,11 +69,11 @@ _log.addFilter(_is_no_broken_request)
 
 @dataclass
 class Receiver:
-    """Takes export requests, and writes them to a file."""
+    """Takes export requests, and writes them to the spool."""
 
-    file: TraceFile
+    spool: Spool
     scoring: TraceScoring | None = None
-    """Reads what was written, while the receiver runs."""
+    """Scores what was written, while the receiver runs."""
     requests: int = 0
     spans: int = 0
     logs: int = 0
@@ -92,11 +94,6 @@ class Receiver:
         self._stopping = asyncio.Event()
         self._reported = set[str]()
         self._hosts = frozenset[str]()
-
-    @property
-    def unscored(self) -> int:
-        """How many spans and log records were not passed on to scoring yet."""
-        return 0 if self.scoring is None else self.spans + self.logs - self.scoring.taken
 
     async def start(self, host: str, port: int) -> str:
         """Listen; the URL to export to. Raises ConfigError if it can't listen there or start a thread."""
@@ -126,7 +123,7 @@ class Receiver:
         taking = [self._connections.take(each, runner.server, self._report_grpc) for each in self._listeners]
         self._tasks = [asyncio.create_task(each) for each in (*taking, self._connections.watch(runner.server))]
         if self.scoring is not None:
-            self._scoring = asyncio.create_task(self.scoring.run(self.file.path, self._stopping))
+            self._scoring = asyncio.create_task(self.scoring.run(self._stopping))
             self._scoring.add_done_callback(self._scoring_ended)
         self._hosts = hosts.allowed(host, [str(each.getsockname()[0]) for each in self._listeners])
         bound = cast("tuple[str, int]", self._listeners[0].getsockname())[:2]
@@ -153,12 +150,12 @@ class Receiver:
             if self._scoring is not None:
                 self._scoring.cancel()
                 await asyncio.wait((self._scoring,))
-            await self.file.close()
+            await self.spool.close()
 
     def _scoring_ended(self, task: asyncio.Task[None]) -> None:
         if not task.cancelled() and (error := task.exception()) is not None:
             self.scoring_error = described(error)
-            message = f"scoring has ended with an error; traces are only written to the file: {self.scoring_error}"
+            message = f"scoring has ended with an error; traces are only stored: {self.scoring_error}"
             log.error("%s", safe(masked(message), 500))
 
     async def _export(self, request: web.Request, signal: Signal) -> web.Response:
@@ -181,21 +178,22 @@ class Receiver:
                     if encoding == "gzip" or len(body) > _IN_A_THREAD:
                         async with self._reading:
                             body = await sync.call(pending.unzipped, body) if encoding == "gzip" else body
-                            data, records, problems = await sync.call(_read, body, content_type, signal)
+                            parts, records, problems = await sync.call(_read, body, content_type, signal)
                     else:
-                        data, records, problems = _read(body, content_type, signal)
-                    if records:
-                        await self.file.append(data)
+                        parts, records, problems = _read(body, content_type, signal)
+                    if parts:
+                        await self.spool.append(parts)
         except TooLong:
             return self._failure(content_type, 413, _INVALID, f"the request is longer than {row_limit():,} bytes")
         except (Busy, MemoryError):
             return self._failure(content_type, 503, _UNAVAILABLE, "too much is being received; try again")
         except TooSlow as error:
             return self._failure(content_type, 503, _UNAVAILABLE, str(error))
-        except StoreFull:
+        except SpoolFull:
             return self._failure(content_type, 503, _UNAVAILABLE, "the disk can't follow; try again")
         except OSError as error:
             problem = f"it could not be written: {error.strerror or error}"
+            self._report(f"a request was refused: {problem}", problem)
             return self._failure(content_type, 503, _UNAVAILABLE, problem)
         except MissingDependency as error:
             return self._failure(JSON, 415, _INVALID, f"{error}; or export JSON")
@@ -245,8 +243,8 @@ class _Scope:
     place: str
 
 
-def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[Record], list[str]]:
-    """The line to write, its records, and why others are left out, one problem for each.
+def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], list[Record], list[str]]:
+    """What to write, its records, and why others are left out, one problem for each.
 
     Raises DataError if this isn't an export request of the signal.
     """
@@ -260,27 +258,37 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[bytes, list[R
         scopes = _scopes(data, key, *_CONTAINERS[signal])
         problems = _without(scopes, _without_ids) if signal == "traces" else []
         try:
-            line, records = _whole(data)
+            parts, records = _whole(data)
         except (DataError, RecursionError):
             malformed = _without(scopes, _problem)
             if not malformed or not any(each.scope[each.key] for each in scopes):
                 raise
             problems += malformed
-            line, records = _whole(data)
+            parts, records = _whole(data)
     except RecursionError:
         raise DataError("nested too deeply") from None
     except PlacedError as error:
         raise DataError(f"{error.place}: {error}") from None
-    if len(line) > row_limit():
-        raise DataError(f"as JSON it is longer than {row_limit():,} bytes")
-    return line, records, problems
+    return parts, records, problems
 
 
-def _whole(data: Entries) -> tuple[bytes, list[Record]]:
-    """The line of a request, and its records. Raises DataError and RecursionError."""
+def _whole(data: Entries) -> tuple[list[Part], list[Record]]:
+    """The parts of a request, and its records. Raises DataError and RecursionError."""
     _check_depth(data)
     records = [] if data == {key: [] for key in data} else list(records_in(data))
-    return _line(data), records
+    of_trace: defaultdict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        of_trace[record.trace].append(record)
+    parts, left = list[Part](), row_limit()
+    for trace, said in by_trace(data, records).items() if records else ():
+        body = _line(said)
+        left -= len(body)  # what is around the spans of several traces is repeated for each
+        if left < 0:
+            raise DataError(f"as JSON, by trace, it is longer than {row_limit():,} bytes")
+        spans = [each for each in of_trace[trace] if each.kind == "span"]
+        logs = sum(each.kind == "log" and each.name != SCORE for each in of_trace[trace])
+        parts.append(Part(storable(trace), body, len(spans) + logs, any(each.is_root for each in spans)))
+    return parts, records
 
 
 def _scopes(data: Entries, resources: str, scopes: str, entries: str) -> list[_Scope]:

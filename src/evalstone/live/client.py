@@ -227,6 +227,13 @@ class Live:
             await asyncio.sleep(_LOOK_AGAIN)
         return self._submit(sample, trace_id, entity, source, fields, exceeding=True)
 
+    async def astored(self) -> None:
+        """Wait until everything that was submitted before the call is in the ledger, scored or pending, where a crash
+        can't lose it."""
+        queued = self._sender.queued
+        while self._sender.stored < queued:  # noqa: ASYNC110 - another thread stores it
+            await asyncio.sleep(_LOOK_AGAIN)
+
     def _submit(
         self,
         sample: Sample | Mapping[str, Any] | None,

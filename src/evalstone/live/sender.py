@@ -201,8 +201,10 @@ class Sender:
         """Whether the thread has something to do, and whether it must end."""
         self._unstarted = ""
         """Why the last attempt to start the thread failed; "" if it didn't."""
-        self._put = self._frames = 0
-        """How many samples were put into the queue, and the number of the last frame."""
+        self.queued = self.stored = self._framed = 0
+        """How many samples were put into the queue, how many of these are in the ledger, and how many were sent."""
+        self._frames = 0
+        """The number of the last frame."""
         self._unacknowledged: Frame | None = None
         """The frame to send again to the next worker."""
         self._flushes: list[_Flush] = []
@@ -263,7 +265,7 @@ class Sender:
                 self._changed = True
             else:
                 self._queue.append((item, size))
-                self._put += 1
+                self.queued += 1
                 self._bytes += size
             self._start()
         self._tell_unstarted()
@@ -286,7 +288,7 @@ class Sender:
         with self._changes:
             if in_worker.is_set() or (self._thread is None and not self._is_unfinished()):
                 return True
-            flush = _Flush(self._put)
+            flush = _Flush(self.queued)
             self._flushes.append(flush)
             self._start()
             self._changes.notify_all()
@@ -389,6 +391,7 @@ class Sender:
                 # An empty frame asks for the worker's progress, and whether it is alive.
                 if looking or frame.counts or frame.submitted or self._flushes or self._queue:
                     room, settled = channel.send(pickle.dumps(frame, protocol=5))
+                    self.stored = self._framed
                     self._acknowledged(settled)
                     sent = time.monotonic() if looking or frame.counts else sent
                 self._unacknowledged, pause = None, 0.0
@@ -445,9 +448,9 @@ class Sender:
                     if hour.changed:
                         hour.changed = False
                         counts.append(hour.counts(at))
-            framed = self._put - len(self._queue)
+            self._framed = self.queued - len(self._queue)
             for flush in self._flushes:
-                if flush.frame is None and flush.target <= framed:
+                if flush.frame is None and flush.target <= self._framed:
                     flush.frame = self._frames
         return Frame(self._frames, counts, submitted)
 

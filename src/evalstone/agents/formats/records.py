@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal, cast
@@ -25,9 +25,12 @@ from evalstone.agents.formats.values import (
     normal,
     objects_in,
 )
+from evalstone.errors import DataError
 
 _CONTAINERS = ("resourcespans", "scopespans", "spans", "resourcelogs", "scopelogs", "logrecords")
 _LOG_CONTAINERS = ("scopelogs", "logrecords")
+_LEVELS = 8
+"""How many lists and objects may be around a span, and itself: one more than in OTLP."""
 _STARTS = ("starttimeunixnano", "starttime", "timeunixnano", "timestamp", "startedat", "time", "observedtimeunixnano")
 _ENDS = ("endtimeunixnano", "endtime", "endedat")
 _PARENTS = ("parentspanid", "parentid")
@@ -111,8 +114,7 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
     if not isinstance(value, dict):
         raise PlacedError(f"a {'log record' if log else 'span'} must be an object, not {excerpt(value)}", place)
     item = cast("Entries", value)
-    containers = [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
-    if containers:
+    if containers := _containers(item):
         described = entries_of(item.get("resource"))
         attributes = entries_of(decoded(described.get("attributes"))) or resource
         for key in containers:
@@ -163,6 +165,41 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
             parent=known.parent,
             start=known.start,
         )
+
+
+def _containers(item: Entries) -> list[str]:
+    return [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
+
+
+def by_trace(value: Any, records: Iterable[Record]) -> dict[str, Any]:
+    """What an export request says of each trace, in the form of the request.
+
+    value: The request.
+    records: Its records, in their order.
+
+    Raises DataError where lists of spans are nested more deeply than in OTLP: what is around them is repeated.
+    """
+    return _by_trace(value, (record.trace for record in records if record.kind != "event"), _LEVELS)
+
+
+def _by_trace(value: Any, traces: Iterator[str], levels: int) -> dict[str, Any]:
+    if not levels:
+        raise DataError("nested too deeply")
+    parts: dict[str, Any] = {}
+    if isinstance(value, list):
+        for item in cast("list[Any]", value):
+            for trace, part in _by_trace(item, traces, levels - 1).items():
+                parts.setdefault(trace, []).append(part)
+        return parts
+    item = cast("Entries", value)
+    containers = _containers(item)
+    if not containers:
+        return {next(traces): item}
+    around = {key: inner for key, inner in item.items() if key not in containers}
+    for key in containers:
+        for trace, part in _by_trace(item[key], traces, levels - 1).items():
+            parts.setdefault(trace, dict(around))[key] = part
+    return parts
 
 
 def _inline_attributes(item: Entries) -> Entries:

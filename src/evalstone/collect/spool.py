@@ -1,0 +1,423 @@
+"""The spool: what was received, by trace and by time, in an SQLite file beside the file of traces.
+
+parts     what one request said of one trace, as OTLP's JSON
+traces    for each trace, when something came last, and what was not passed on to scoring yet
+export    up to where the parts are in the file of traces
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import secrets
+import sqlite3
+import threading
+import time
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalstone._core import sync
+from evalstone._core.display import safe
+from evalstone._core.files import cannot_write, private
+from evalstone._core.redaction import masked
+from evalstone.collect.export import Export, Position
+from evalstone.errors import ConfigError, described
+from evalstone.ledger.base import chunks
+
+WAITING_BYTES = 64_000_000
+"""How much may wait for the disk before more is refused."""
+KEPT_BYTES = 1_000_000_000
+"""How much is kept of traces that were passed on, for spans that come late."""
+MOST_BYTES = 10_000_000_000
+"""How large the spool may become with traces that wait for their scores."""
+MOST_OF_TRACE = 256_000_000
+"""How much of a trace is read. One that is longer doesn't wait for its end, and what comes late is not read."""
+MOST_OF_LOGS = 64_000_000
+"""How much of log records without a trace ID is read together."""
+AT_ONCE = 500
+"""How many traces are passed on between two notes of that."""
+PATIENCE = 12
+"""How many times longer a trace without its root is waited for, as one that began in another process is."""
+PAUSE = 1.0
+"""Seconds between two notes of how much was exported."""
+_PRUNED = 10_000
+"""How many traces are removed at a time, at most."""
+_ROWS = 100
+"""How many rows are inserted with one statement: SQLite has a limit on the values in one."""
+_BUSY = 1.0
+"""Seconds to wait for another process, such as one that makes a backup."""
+_LOGS = "log records "
+"""The beginning of the key of log records without a trace ID."""
+_APPLICATION, _VERSION = 0x65766C73, 1
+_SCHEMA = f"""
+    BEGIN;
+    CREATE TABLE parts (
+        number INTEGER PRIMARY KEY, trace TEXT NOT NULL, waits INTEGER NOT NULL, body BLOB NOT NULL
+    );
+    CREATE INDEX parts_of_traces ON parts (trace, number);
+    CREATE TABLE traces (
+        trace TEXT PRIMARY KEY, last REAL NOT NULL, rooted INTEGER NOT NULL, waiting INTEGER NOT NULL,
+        newest INTEGER NOT NULL, size INTEGER NOT NULL, passed INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE INDEX waiting_traces ON traces (last, newest) WHERE waiting > 0;
+    CREATE INDEX kept_traces ON traces (last) WHERE waiting = 0;
+    CREATE TABLE export (number INTEGER NOT NULL, file TEXT NOT NULL, size INTEGER NOT NULL);
+    INSERT INTO export VALUES (0, '', 0);
+    PRAGMA application_id = {_APPLICATION};
+    PRAGMA user_version = {_VERSION};
+    COMMIT;
+"""  # noqa: S608 - constants
+log = logging.getLogger("evalstone.collect")
+
+
+class SpoolFull(Exception):
+    """The disk can't follow, and nothing more is taken until it has."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """What a request says of a trace."""
+
+    trace: str
+    """The trace ID; "" for log records without one."""
+    body: bytes
+    """As OTLP's JSON."""
+    records: int
+    """How many spans and log records wait for scoring: those of scores don't."""
+    rooted: bool
+    """Whether the root span is one of them."""
+
+
+@dataclass(frozen=True)
+class Complete:
+    """A trace that is complete, or log records without a trace ID that came about the same time."""
+
+    key: str
+    newest: int
+    """The number of its last part."""
+    waiting: int
+    """How many of its spans and log records were not passed on yet."""
+    again: bool
+    """Whether it was passed on before, and something came late; or passing it on was interrupted."""
+
+    @property
+    def trace(self) -> str:
+        """The trace ID; "" for log records without one."""
+        return "" if self.key.startswith(_LOGS) else self.key
+
+
+class Spool:
+    """What was received. One process uses it at a time.
+
+    Parts that wait together are written and synced together, and what can't be written leaves no trace. Then they are
+    appended to the file of traces. All methods but the properties may be called from any thread.
+
+    Args:
+        out: The file of traces. The spool is beside it, with `.spool` at the end of its name.
+        scored: Whether what is stored waits for scoring.
+
+    Raises:
+        ConfigError: One of the files can't be written to, is something else, or another process uses the spool.
+        StorageError: The disk is full.
+    """
+
+    def __init__(self, out: Path, *, scored: bool = False) -> None:
+        self.path = out.resolve().with_name(f"{out.resolve().name}.spool")
+        self._scored = scored
+        self._lock = threading.RLock()
+        self._logs = _new_key()
+        """The key of log records without a trace ID, which are complete so long after the first of them."""
+        self._fresh = list[tuple[int, bytes]]()
+        """The parts that were just written."""
+        self._queue: list[tuple[Sequence[Part], asyncio.Future[None]]] = []
+        self._size = 0
+        self._task: asyncio.Task[None] | None = None
+        self.late = 0
+        """How many spans and log records came after their trace was passed on, without scores."""
+        self.dropped = 0
+        """How many spans and log records were removed before they were passed on, because too much waited."""
+        self.export_error = ""
+        """Why the last parts aren't in the file of traces; "" if they are."""
+        if out.exists() and not out.is_file():
+            raise ConfigError(f"cannot write {str(out)!r}: it is no file; name one with --out")
+        try:
+            # Closing a file releases all locks that the process has on it, so only a new one is opened here.
+            with contextlib.suppress(FileExistsError):
+                os.close(private(str(self.path), os.O_CREAT | os.O_EXCL | os.O_RDWR))
+            self._identity = self.path.stat()
+            self._connection = sqlite3.connect(self.path, timeout=_BUSY, isolation_level=None, check_same_thread=False)
+            try:
+                self._prepare()
+                self._resume()
+                self._noted = Position(*self._connection.execute("SELECT number, file, size FROM export").fetchone())
+                self._noted_at = 0.0
+                self._export = Export(out, self._noted, self._after)
+            except BaseException:
+                self._connection.close()
+                raise
+        except OSError as error:
+            raise cannot_write(f"cannot write {str(out)!r}", error) from None
+        except sqlite3.Error as error:
+            raise cannot_write(f"cannot write {str(out)!r}", self._explained(error)) from None
+
+    def _prepare(self) -> None:
+        connection = self._connection
+        try:
+            connection.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file, before anything is in it
+            connection.execute("PRAGMA locking_mode = EXCLUSIVE")
+            connection.execute("BEGIN EXCLUSIVE")
+            kind, version, tables = (
+                connection.execute(query).fetchone()[0]
+                for query in ("PRAGMA application_id", "PRAGMA user_version", "SELECT count(*) FROM sqlite_master")
+            )
+            connection.execute("COMMIT")
+            if tables and (kind, version) != (_APPLICATION, _VERSION):
+                raise ConfigError(f"{str(self.path)!r} exists and is no spool of this version; move it away")
+            if not tables:
+                connection.executescript(_SCHEMA)
+            for setting in (
+                "journal_mode = WAL",
+                "synchronous = FULL",
+                f"journal_size_limit = {WAITING_BYTES}",
+                "wal_autocheckpoint = 4000",
+            ):
+                connection.execute(f"PRAGMA {setting}").fetchone()
+        except sqlite3.Error as error:
+            if _code(error) == sqlite3.SQLITE_BUSY:
+                raise ConfigError(f"{str(self.path)!r} is being written to by another process") from None
+            if _code(error) == sqlite3.SQLITE_NOTADB:
+                raise ConfigError(f"{str(self.path)!r} exists and is no spool; move it away") from None
+            raise
+
+    def _resume(self) -> None:
+        """Let what waits wait anew: clients may not have reached this process before."""
+        queries = (f"SELECT max(last) FROM traces WHERE waiting {which} 0" for which in (">", "="))  # noqa: S608
+        last = max(self._connection.execute(query).fetchone()[0] or 0.0 for query in queries)
+        self._clock = last - time.monotonic()
+        with self._transaction():
+            self._connection.execute("UPDATE traces SET last = ? WHERE waiting > 0", (self._now(),))
+            self._count()
+        newest = "SELECT max(number, coalesce((SELECT max(number) FROM parts), 0)) FROM export"
+        self._newest: int = self._connection.execute(newest).fetchone()[0]
+
+    def _explained(self, error: sqlite3.Error) -> OSError:
+        damaged = _code(error) in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+        return OSError(f"the spool {self.path} is damaged: {error}; move it away" if damaged else str(error))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Generator[None]:
+        """All or nothing, on disk at the end. Raises OSError."""
+        with self._lock:
+            if not self._is_in_place():
+                raise OSError(f"the spool {self.path} was moved or removed; start the command again")
+            try:
+                self._connection.execute("BEGIN IMMEDIATE")
+                yield
+                self._connection.execute("COMMIT")
+            except BaseException as error:
+                with contextlib.suppress(sqlite3.Error):
+                    self._connection.execute("ROLLBACK")
+                if isinstance(error, sqlite3.Error):
+                    raise self._explained(error) from None
+                raise
+
+    def _is_in_place(self) -> bool:
+        try:
+            return os.path.samestat(self._identity, self.path.stat())
+        except FileNotFoundError:
+            return False
+
+    async def append(self, parts: Sequence[Part]) -> None:
+        """Write the parts of a request, and return once they are on disk.
+
+        Raises:
+            SpoolFull: Too much waits already.
+            OSError: They could not be written.
+        """
+        size = sum(len(part.body) for part in parts)
+        if self._size + size > WAITING_BYTES and self._queue:
+            raise SpoolFull
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._queue.append((parts, written))
+        self._size += size
+        if self._task is None:
+            self._task = asyncio.create_task(self._write_all())
+        await asyncio.shield(written)
+
+    async def _write_all(self) -> None:
+        while self._queue:
+            batch, self._queue = self._queue, []
+            try:
+                await sync.call(self._write, [part for parts, _ in batch for part in parts])
+            except Exception as error:  # noqa: BLE001 - whatever it is, nobody may wait for these parts any more
+                failure = error if isinstance(error, OSError) else OSError(described(error))
+                for _, written in batch:
+                    written.set_exception(failure)
+                    written.exception()  # its request may be gone
+            else:
+                for _, written in batch:
+                    written.set_result(None)
+            self._size = sum(len(part.body) for parts, _ in self._queue for part in parts)
+        self._task = None
+
+    def _write(self, parts: Sequence[Part]) -> None:
+        with self._lock:
+            with self._transaction():
+                waiting, late = self._store(parts, self._now())
+            self.waiting += waiting
+            self.late += late
+            self._fresh = list(enumerate((part.body for part in parts), self._newest - len(parts) + 1))
+            self._follow()
+            self._fresh = []
+
+    def _now(self) -> float:
+        """Seconds that go on where they stood when the spool was last closed, whatever the system's clock is set to."""
+        return time.monotonic() + self._clock
+
+    def _store(self, parts: Sequence[Part], now: float) -> tuple[int, int]:
+        """How many spans and log records wait now, and how many came late.
+
+        A statement for each part would wait for the interpreter's lock as often as there are parts.
+        """
+        found = "SELECT * FROM traces WHERE trace IN (SELECT value FROM json_each(?))"
+        keys = json.dumps([self._logs, *(part.trace for part in parts)])
+        traces = {row[0]: row[1:] for row in self._connection.execute(found, (keys,))}
+        rows, waiting, late = list[tuple[Any, ...]](), 0, 0
+        for number, part in enumerate(parts, self._newest + 1):
+            if not part.trace and (row := traces.get(self._logs)) and (row[5] or row[4] > MOST_OF_LOGS):
+                self._logs = _new_key()
+            key = part.trace or self._logs
+            last, rooted, before, _, size, passed = traces.get(key, (now, not part.trace, 0, 0, 0, False))
+            size += len(part.body)
+            waits = part.records if self._scored and not (passed and size > MOST_OF_TRACE) else 0
+            last = now if waits and part.trace else last
+            traces[key] = (last, rooted or part.rooted, before + waits, number, size, passed)
+            rows.append((number, key, waits, part.body))
+            waiting, late = waiting + waits, late + (part.records if passed else 0)
+        changed = [(key, *row) for key, row in traces.items() if row[3] > self._newest]
+        for some in chunks(rows, _ROWS):
+            self._insert("INSERT INTO parts", some)
+        for some in chunks(changed, _ROWS):
+            self._insert("REPLACE INTO traces", some)
+        self._newest += len(parts)
+        return waiting, late
+
+    def _insert(self, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+        places = f"({', '.join('?' * len(rows[0]))})"
+        self._connection.execute(
+            f"{statement} VALUES {', '.join([places] * len(rows))}", [value for row in rows for value in row]
+        )
+
+    def _prune(self) -> None:
+        """Remove the oldest traces where there are too many, of what is in the file of traces."""
+        pages, free, size = (
+            self._connection.execute(f"PRAGMA {name}").fetchone()[0]
+            for name in ("page_count", "freelist_count", "page_size")
+        )
+        used = (pages - free) * size
+        with self._transaction():
+            if used > KEPT_BYTES:
+                self._remove("waiting = 0")
+            if used > MOST_BYTES:
+                self.dropped += self._remove("waiting > 0")
+                self._count()
+        if free * size > WAITING_BYTES:
+            self._connection.executescript("PRAGMA incremental_vacuum(10000)")
+
+    def _remove(self, which: str) -> int:
+        oldest = f"SELECT trace, waiting FROM traces WHERE {which} AND newest <= ? ORDER BY last LIMIT ?"  # noqa: S608
+        rows = self._connection.execute(oldest, (self._noted.number, _PRUNED)).fetchall()
+        traces = json.dumps([trace for trace, _ in rows])
+        for table in ("parts", "traces"):
+            self._connection.execute(f"DELETE FROM {table} WHERE trace IN (SELECT value FROM json_each(?))", (traces,))  # noqa: S608
+        return sum(waiting for _, waiting in rows)
+
+    def _count(self) -> None:
+        count = "SELECT coalesce(sum(waiting), 0) FROM traces WHERE waiting > 0"
+        self.waiting: int = self._connection.execute(count).fetchone()[0]
+        """How many spans and log records were not passed on to scoring yet."""
+
+    def _follow(self, *, at_end: bool = False) -> None:
+        """Append what isn't in the file of traces yet; from time to time, note how far that is."""
+        try:
+            rotated = self._export.write()
+            now = time.monotonic()
+            if rotated or at_end or now - self._noted_at > PAUSE:
+                self._noted_at, position = now, self._export.sync()
+                with self._transaction():
+                    self._connection.execute("UPDATE export SET number = ?, file = ?, size = ?", position)
+                self._noted = position
+                self._prune()
+            self.export_error = ""
+        except (OSError, ConfigError, sqlite3.Error) as error:  # the parts are in the spool, and go to the file later
+            problem = str(getattr(error, "strerror", "") or error)
+            if not self.export_error:
+                log.warning("%s", safe(masked(f"what is received is only in {self.path.name} for now: {problem}"), 500))
+            self.export_error = problem
+
+    def _after(self, number: int) -> Iterator[tuple[int, bytes]]:
+        """The parts after this number, which the file of traces doesn't have."""
+        if self._fresh and self._fresh[0][0] == number + 1:
+            return iter(self._fresh)
+        return self._connection.execute("SELECT number, body FROM parts WHERE number > ? ORDER BY number", (number,))
+
+    def complete(self, quiet: float, *, all: bool = False) -> list[Complete]:
+        """The next traces that wait, and of which nothing came for so many seconds; or all. Raises OSError."""
+        query = """
+            SELECT trace, newest, waiting, passed FROM traces
+            WHERE waiting > 0 AND (
+                :all OR size > :most OR last <= :now - :quiet * CASE WHEN rooted THEN 1 ELSE :patience END
+            )
+            ORDER BY last, newest LIMIT :limit
+        """
+        names = {"all": all, "most": MOST_OF_TRACE, "now": self._now(), "quiet": quiet}
+        names |= {"patience": PATIENCE, "limit": AT_ONCE}
+        with self._transaction():
+            rows = self._connection.execute(query, names).fetchall()
+            passed = "UPDATE traces SET passed = 1 WHERE trace = ?"
+            self._connection.executemany(passed, [row[:1] for row in rows])
+        return [Complete(key, newest, waiting, bool(again)) for key, newest, waiting, again in rows]
+
+    def parts(self, complete: Complete) -> list[bytes]:
+        """The parts of a trace, up to `MOST_OF_TRACE`. Raises OSError."""
+        query = "SELECT body FROM parts WHERE trace = ? AND number <= ? ORDER BY number"
+        bodies, left = list[bytes](), MOST_OF_TRACE
+        with self._transaction():
+            for (body,) in self._connection.execute(query, (complete.key, complete.newest)):
+                bodies.append(body)
+                left -= len(body)
+                if left < 0:
+                    break
+        return bodies
+
+    def done(self, traces: Sequence[Complete]) -> None:
+        """Note that traces were passed on. What came meanwhile waits. Raises OSError."""
+        came = "SELECT coalesce(sum(waits), 0) FROM parts WHERE trace = :key AND number > :newest"
+        with self._transaction():
+            update = f"UPDATE traces SET waiting = ({came}) WHERE trace = :key"  # noqa: S608
+            self._connection.executemany(update, [vars(each) for each in traces])
+            self._count()
+
+    async def close(self) -> None:
+        """Write what waits, and close the files."""
+        while self._task is not None:
+            await asyncio.shield(self._task)
+        with self._lock:
+            if self._is_in_place():
+                self._follow(at_end=True)
+            self._export.close()
+            self._connection.close()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary code; 0 for an error of the driver."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+
+
+def _new_key() -> str:
+    return f"{_LOGS}{secrets.token_hex(8)}"
