@@ -135,8 +135,8 @@ class Scoring:
             self._settings.judge, *judges, ledger=self._settings.ledger, concurrency=self._settings.concurrency
         )
         session = await self._stack.enter_async_context(opened)
-        assert session.ledger is not None  # noqa: S101 - it was opened with one
-        self._ledger = session.ledger
+        assert session.calls.ledger is not None  # noqa: S101 - it was opened with one
+        self._ledger = session.calls.ledger
         self._renew()
         try:
             more = await self._claim()

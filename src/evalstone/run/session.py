@@ -85,7 +85,6 @@ class Session:
         self.judge = judge
         self.stop = stop if use_cache else None
         self.identity = judge.identity
-        self.ledger = ledger
         self.calls = Calls(ledger=ledger, use_cache=use_cache, budget=budget)
         self.slots = asyncio.Semaphore(concurrency)
         self.beginnings = Beginnings()
@@ -265,7 +264,7 @@ class QuestionCall(Call[JudgeAnswer[Any]], Shared[JudgeAnswer[Any]]):
     def __init__(self, session: Session, key: Key, judge: Judge, question: Question[Any]) -> None:
         self._session = session
         self.key, self.judge, self.question = key, judge, question
-        self.ledger = session.ledger if judge.cacheable else None
+        self.ledger = session.calls.ledger if judge.cacheable else None
         self.breaker = session.breaker(key.judge)
         self.price_key = (key.judge, question.kind)
         self.sent = False
