@@ -14,7 +14,7 @@ from evalstone.errors import BudgetExceeded, ProviderError, RunStopped
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.store import Ledger
 from evalstone.run.budget import Budget, Reservation, StopSignal
-from evalstone.run.calls import Call, Calls, Inflight, Shared
+from evalstone.run.calls import ROOM_INTERVAL, Call, Calls, Inflight, Shared
 from evalstone.run.circuit_breaker import FAILURE_LIMIT, CircuitBreaker
 from evalstone.types import Usage
 from tests.ledger.rows import run
@@ -27,10 +27,14 @@ class FakeCall(Call[str]):
 
     ending_the_run = (RunStopped,)
 
-    def __init__(self, calls: Calls, events: list[str], name: str = "a", *, error: Exception | None = None) -> None:
+    def __init__(self, calls: Calls, events: list[str], name: str = "a", *, error: BaseException | None = None) -> None:
         self.key, self.ledger, self.price_key = Key(name, "fake"), calls.ledger, ("fake", "q")
         self.breaker = CircuitBreaker("fake", ())
         self.signal: StopSignal | None = None
+        self.expected: float | None = None
+        """What it is expected to cost."""
+        self.answered: asyncio.Event | None = None
+        """Set once it is answered."""
         self._calls, self._events, self._error = calls, events, error
 
     @property
@@ -38,7 +42,7 @@ class FakeCall(Call[str]):
         return self.signal
 
     def estimate(self, budget: Budget, size: int | None = None) -> float:
-        return budget.highest(self.price_key) or PRICE
+        return self.expected or budget.highest(self.price_key) or PRICE
 
     def is_priced(self, budget: Budget) -> bool:
         return budget.highest(self.price_key) is not None
@@ -51,7 +55,7 @@ class FakeCall(Call[str]):
 
     async def send(self, reservation: Reservation) -> str:
         self._events.append(f"sent {self.key.question}")
-        await asyncio.sleep(0)
+        await (asyncio.sleep(0) if self.answered is None else self.answered.wait())
         if self._error is None or isinstance(self._error, ProviderError):
             reservation.settle(PRICE)
         if self._error is not None:
@@ -74,12 +78,19 @@ def row(key: Key, reply: str) -> StoredAnswer:
 
 
 def with_calls(
-    work: Callable[[Calls], Awaitable[Any]], ledger: Path | None = None, budget: float | None = None
+    work: Callable[[Calls], Awaitable[Any]],
+    ledger: Path | None = None,
+    budget: float | None = None,
+    *,
+    priced: bool = False,
 ) -> tuple[Any, Calls]:
-    """What some work with the calls of run `r1` returns."""
+    """What some work with the calls of run `r1` returns. priced: whether it is known what they cost."""
 
     async def working() -> tuple[Any, Calls]:
-        options: dict[str, Any] = {"use_cache": True, "budget": Budget.of(budget)}
+        limit = Budget.of(budget)
+        if limit is not None and priced:
+            limit.learn(("fake", "q"), PRICE)
+        options: dict[str, Any] = {"use_cache": True, "budget": limit}
         if ledger is None:
             calls = Calls(ledger=None, **options)
             return await work(calls), calls
@@ -193,6 +204,50 @@ def test_a_call_that_ends_without_settling_counts_as_what_was_reserved() -> None
     assert calls.budget is not None
     assert (calls.budget.spent, calls.budget.reserved) == (2 * PRICE, 0.0)
     assert calls.spending.this_call == 0.0
+
+
+@pytest.mark.parametrize("ends", ["", "stop", "ended"])
+def test_a_call_waits_for_room_in_the_budget_until_it_is_there_or_the_run_ends(ends: str) -> None:
+    """The budget of two calls has room for a second one once the first has cost less than was reserved for it."""
+    events = list[str]()
+
+    async def work(calls: Calls) -> None:
+        first, second = FakeCall(calls, events, "a"), FakeCall(calls, events, "b")
+        second.signal = StopSignal()
+        first.expected = second.expected = 2 * PRICE
+        answered = first.answered = asyncio.Event()
+        made = asyncio.ensure_future(calls.make(first))
+        await asyncio.sleep(0)
+        waiting = asyncio.ensure_future(calls.make(second))
+        await asyncio.sleep(3 * ROOM_INTERVAL)
+        assert not waiting.done()
+        if ends == "stop":
+            second.signal.request("over")
+        elif ends:
+            calls.ended = "over"
+        if ends:
+            with pytest.raises(RunStopped, match="over"):
+                await asyncio.wait_for(waiting, 1)
+        answered.set()
+        await made
+        await waiting if not ends else None
+
+    assert with_calls(work, budget=3 * PRICE, priced=True)[1].spending.this_call == (1 if ends else 2) * PRICE
+    assert events.count("sent b") == (not ends)
+
+
+def test_a_cancellation_by_what_a_call_awaits_is_its_failure_and_one_of_the_call_is_not() -> None:
+    async def work(calls: Calls) -> tuple[str, bool]:
+        failed = await calls.make(FakeCall(calls, [], error=asyncio.CancelledError("by the code")))
+        call = FakeCall(calls, [])
+        call.answered = asyncio.Event()
+        task = asyncio.ensure_future(calls.make(call))
+        await asyncio.sleep(0)
+        task.cancel()
+        await asyncio.wait([task])
+        return failed, task.cancelled()
+
+    assert with_calls(work)[0] == ("failed: by the code", True)
 
 
 def test_a_released_reservation_says_nothing_about_the_price() -> None:
