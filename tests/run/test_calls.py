@@ -83,6 +83,7 @@ def with_calls(
     budget: float | None = None,
     *,
     priced: bool = False,
+    use_cache: bool = True,
 ) -> tuple[Any, Calls]:
     """What some work with the calls of run `r1` returns. priced: whether it is known what they cost."""
 
@@ -90,7 +91,7 @@ def with_calls(
         limit = Budget.of(budget)
         if limit is not None and priced:
             limit.learn(("fake", "q"), PRICE)
-        options: dict[str, Any] = {"use_cache": True, "budget": limit}
+        options: dict[str, Any] = {"use_cache": use_cache, "budget": limit}
         if ledger is None:
             calls = Calls(ledger=None, **options)
             return await work(calls), calls
@@ -142,6 +143,17 @@ def test_a_row_that_cannot_be_read_is_made_again(ledger: Path) -> None:
 
     assert with_calls(work, ledger)[0] == "answer to a"
     assert events.count("sent a") == 1
+
+
+def test_without_the_cache_an_answer_is_made_again_and_stored(ledger: Path) -> None:
+    events = list[str]()
+
+    async def work(calls: Calls) -> list[str]:
+        return [await obtained(calls, FakeCall(calls, events)) for _ in range(2)]
+
+    assert with_calls(work, ledger, use_cache=False)[0] == ["answer to a"] * 2
+    assert (events.count("sent a"), events.count("stored")) == (2, 2)
+    assert paid(ledger) == 2 * PRICE
 
 
 def test_what_a_failed_call_cost_is_durable_when_its_outcome_is_known(ledger: Path) -> None:
@@ -234,6 +246,18 @@ def test_a_call_waits_for_room_in_the_budget_until_it_is_there_or_the_run_ends(e
 
     assert with_calls(work, budget=3 * PRICE, priced=True)[1].spending.this_call == (1 if ends else 2) * PRICE
     assert events.count("sent b") == (not ends)
+
+
+def test_no_call_waits_for_what_other_runs_have_reserved() -> None:
+    async def work(calls: Calls) -> None:
+        assert calls.budget is not None
+        for _ in range(2):
+            await calls.make(FakeCall(calls, []))
+        calls.budget.reserve(PRICE)
+        with pytest.raises(BudgetExceeded):
+            await asyncio.wait_for(calls.make(FakeCall(calls, [])), 1)
+
+    with_calls(work, budget=3 * PRICE)
 
 
 def test_a_cancellation_by_what_a_call_awaits_is_its_failure_and_one_of_the_call_is_not() -> None:
