@@ -17,7 +17,7 @@ from evalstone._core.prompts import Material
 from evalstone.judges.scripted import Script, ScriptedJudge
 from evalstone.questions.base import Question
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Outcome, Record, Sample, Score
 from tests.serving import resolved
@@ -97,7 +97,7 @@ def score_of(scorer: Scorer, sample: Sample, script: Script) -> Score:
     """The scorer's own score, with its evidence as the values that a record has as JSON data."""
 
     async def work() -> Outcome:
-        return await scorer.run(Recording(Session(ScriptedJudge(script, retries=0))), sample)
+        return await scorer.run(AskScope(Session(ScriptedJudge(script, retries=0))), sample)
 
     outcome = asyncio.run(work())
     assert isinstance(outcome, Score), outcome

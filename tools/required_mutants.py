@@ -212,8 +212,8 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a stop lets a sample's next question be paid for",
-        "src/evalstone/run/session.py",
-        "if self.stop is not None and self.stop.requested:",
+        "src/evalstone/run/calls.py",
+        "if (stop := call.stop) is not None and stop.requested:",
         "if False:",
         ("tests/run/test_session.py",),
     ),

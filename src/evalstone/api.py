@@ -16,7 +16,7 @@ from evalstone._core.display import joined
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
 from evalstone.errors import ConfigError
-from evalstone.judges.base import AskJudge, Judge, NoJudge
+from evalstone.judges.base import Judge, MemberCalls, NoJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
@@ -27,7 +27,7 @@ from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute
 from evalstone.run.saved import recorded_run
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.targets import Target, User, parse_target, parse_user
 from evalstone.types import SAMPLE_FIELDS, Record, Sample
@@ -291,7 +291,7 @@ async def afit_cascade(
     cascade.check()
     async with open_session(cascade, ledger=ledger, concurrency=concurrency, budget=budget) as session:
         return await cascade.afit(
-            labels, accuracy=accuracy, escalated=escalated, ask=AskJudge(Recording(session).ask_member)
+            labels, accuracy=accuracy, escalated=escalated, ask=MemberCalls(AskScope(session).ask)
         )
 
 

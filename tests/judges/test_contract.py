@@ -17,7 +17,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.api import evaluate, plan_for
 from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
-from evalstone.judges.base import AskJudge, Judge, leaves
+from evalstone.judges.base import Judge, MemberCalls, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import Budget
@@ -173,12 +173,12 @@ def test_an_answers_members_are_steps_whose_usage_and_cost_add_up(judge: Judge) 
     "kind", [kind for kind in JUDGES if "panel" in kind or kind in ("cascade", "self_consistency")]
 )
 def test_a_composite_gives_the_same_answer_through_any_way_to_its_members(judge: Judge) -> None:
-    async def through(member: Judge, question: Question[Any], repeat: int) -> JudgeAnswer[Any]:
+    async def through(question: Question[Any], member: Judge, repeat: int) -> JudgeAnswer[Any]:
         return await member.answer(question, repeat)
 
     async def work() -> JudgeAnswer[Any]:
         async with judge.opened():
-            ask = AskJudge(through)
+            ask = MemberCalls(through)
             answer = await judge.combine(QUESTION, ask)
             assert ask.calls
             return answer

@@ -14,7 +14,7 @@ from evalstone.judges.model import converse
 from evalstone.models.provider import Completion
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.run.budget import Budget
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.types import NO_USAGE, JudgeCall, Usage
 from tests.serving import Behaviour, Response, Server, completion, serving
 
@@ -168,10 +168,10 @@ def test_the_step_and_the_budget_have_what_was_really_paid(answers: Any, questio
     async def ask(server: Server) -> tuple[JudgeCall, Budget]:
         judge = judge_at(server)
         budget = Budget(1.0, judge)
-        recording = Recording(Session(judge, budget=budget))
+        scope = AskScope(Session(judge, budget=budget))
         with pytest.raises(JudgeError):
-            await recording(question)
-        return recording.calls[0], budget
+            await scope(question)
+        return scope.calls[0], budget
 
     with serving(saying(*answers)) as server:
         step, budget = asyncio.run(ask(server))
@@ -189,7 +189,7 @@ def test_a_failure_of_unknown_price_leaves_the_reservation_standing():
     async def ask(server: Server) -> tuple[Budget, float]:
         judge = judge_at(server)
         budget = Budget(1.0, judge)
-        expected = Budget(1.0, judge).reserve(QUESTION, judge)
+        expected = Budget(1.0, judge).estimate(QUESTION, judge)
         assert expected is not None
         with pytest.raises(JudgeDeclined):
             await Session(judge, budget=budget).ask(QUESTION)

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone import Failed, Sample
 from evalstone.ledger import StoredAnswer
-from evalstone.run.answer_rows import ConversationCost, TargetReply, as_stored, read_answer
+from evalstone.run.answer_rows import TargetCost, TargetReply, as_stored, read_answer
 from evalstone.targets import Answer
 from evalstone.types import Message, ToolCall, Usage
 
@@ -47,18 +47,18 @@ def row(text: str) -> StoredAnswer:
     [
         *(TargetReply(as_stored(answer)) for answer in ANSWERS),
         TargetReply(ANSWERS[0], trace={"trace_id": "9", "span_id": "8"}),
-        TargetReply(ANSWERS[0], skipped="the user left their part", conversation=ConversationCost(None, Usage(1), 0.5)),
+        TargetReply(ANSWERS[0], skipped="the user left their part", conversation=TargetCost(None, Usage(1), 0.5)),
         TargetReply(failed=Failed("the target failed: KeyError: 'x'", exception="KeyError"), trace={"trace_id": "9"}),
-        TargetReply(failed=Failed("turn 2: no"), conversation=ConversationCost(0.5, Usage(7, 1, 2, 3), None)),
+        TargetReply(failed=Failed("turn 2: no"), conversation=TargetCost(0.5, Usage(7, 1, 2, 3), None)),
     ],
 )
 def test_a_reply_that_is_read_from_its_row_has_the_same_outcome(reply: TargetReply) -> None:
     stored = row(reply.to_json())
-    answered = reply.answered(SAMPLE, stored)
-    assert read_answer(SAMPLE, stored) == answered
-    assert repr(read_answer(SAMPLE, stored)) == repr(answered)
+    outcome = reply.outcome(SAMPLE, stored, restored=True)
+    assert read_answer(SAMPLE, stored, paid=True) == outcome
+    assert repr(read_answer(SAMPLE, stored, paid=True)) == repr(outcome)
     expected = reply.conversation or (0.25, Usage(3, 4), 0.0)
-    assert (answered.cost, answered.usage, answered.user_cost) == tuple(expected)
+    assert (outcome.cost, outcome.usage, outcome.user_cost) == tuple(expected)
 
 
 def test_an_answer_of_text_stays_the_value_that_it_is() -> None:
@@ -77,4 +77,4 @@ def test_an_answer_of_text_stays_the_value_that_it_is() -> None:
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"answer": 3}', '{"failed": []}', '{"answer": {"no": 1}}'])
 def test_a_row_that_cannot_be_read_is_none(text: str) -> None:
-    assert read_answer(SAMPLE, row(text)) is None
+    assert read_answer(SAMPLE, row(text), paid=True) is None

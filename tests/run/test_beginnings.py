@@ -6,6 +6,7 @@ import asyncio
 import itertools
 import json
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,7 +19,7 @@ from evalstone.models.provider import cached_beginning
 from evalstone.questions import ClaimSupported
 from evalstone.questions.base import Question
 from evalstone.run.beginnings import REMEMBERED, Beginnings
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.types import NO_USAGE, Usage
 from tests.serving import Response, completion, filled, serving
 
@@ -108,9 +109,9 @@ class Watched(Judge):
 
 def asked(judge: Watched, *contexts: tuple[str, ...], claims: int = 4) -> Watched:
     async def ask() -> None:
-        recording = Recording(Session(judge))
+        scope = AskScope(Session(judge))
         questions = [ClaimSupported(claim, context) for context in contexts for claim in CLAIMS[:claims]]
-        await asyncio.gather(*map(recording, questions), return_exceptions=True)
+        await asyncio.gather(*map(scope, questions), return_exceptions=True)
 
     asyncio.run(ask())
     return judge
@@ -147,10 +148,10 @@ def test_a_call_that_comes_after_the_first_was_sent_changes_no_mark(together: in
     other = (*CONTEXT[:-1], "The museum has a café.")
 
     async def ask() -> None:
-        recording = Recording(Session(judge))
-        begun = asyncio.gather(*(recording(ClaimSupported(claim, CONTEXT)) for claim in CLAIMS[:together]))
+        scope = AskScope(Session(judge))
+        begun = asyncio.gather(*(scope(ClaimSupported(claim, CONTEXT)) for claim in CLAIMS[:together]))
         await judge.asked.wait()
-        await asyncio.gather(begun, *(recording(ClaimSupported(claim, other)) for claim in CLAIMS))
+        await asyncio.gather(begun, *(scope(ClaimSupported(claim, other)) for claim in CLAIMS))
 
     asyncio.run(ask())
     assert judge.at_once[0] == 1
@@ -165,7 +166,8 @@ def test_the_beginnings_in_use_are_remembered_and_only_so_many() -> None:
 
         async def ask() -> None:
             nonlocal now, most
-            async with beginnings.in_turn("judge", ClaimSupported("It is old.", (f"Museum {number}.", *CONTEXT))):
+            question = ClaimSupported("It is old.", (f"Museum {number}.", *CONTEXT))
+            async with beginnings.in_turn("judge", question, nullcontext()):
                 now += 1
                 most = max(most, now)
                 await asyncio.sleep(0)
@@ -191,7 +193,7 @@ def test_a_beginning_whose_first_call_failed_is_tried_alone_again() -> None:
         beginnings, events = Beginnings(), list[str]()
 
         async def ask(name: str, *, fails: bool = False) -> None:
-            async with beginnings.in_turn("judge", question):
+            async with beginnings.in_turn("judge", question, nullcontext()):
                 events.append(f"{name} begins")
                 await asyncio.sleep(0)
                 if fails:

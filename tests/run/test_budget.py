@@ -89,13 +89,21 @@ def test_a_judge_without_a_known_price_has_no_budget_new_or_shared() -> None:
         with pytest.raises(ConfigError, match=unknown):
             Budget.of(budget, *judges)
     with pytest.raises(ConfigError, match=unknown):
-        shared.reserve(QUESTION, Unpriced())
+        shared.estimate(QUESTION, Unpriced())
     assert Budget.of(None, *judges) is None
+
+
+def reserved(budget: Budget, pay: Callable[[float | None, float], None]) -> Reservation:
+    """What a call to `ByTheToken` reserves."""
+    judge = ByTheToken()
+    return Reservation(
+        budget, pay, (judge.identity, QUESTION.kind), lambda of, size: of.estimate(QUESTION, judge, size)
+    )
 
 
 def test_a_reservation_is_replaced_by_what_each_attempt_cost() -> None:
     budget, judge, paid = Budget(100_000), ByTheToken(), list[tuple[float | None, float]]()
-    reservation = Reservation(budget, lambda cost, reserved: paid.append((cost, reserved)), QUESTION, judge)
+    reservation = reserved(budget, lambda cost, reserved: paid.append((cost, reserved)))
     assert budget.reserved == call_price(QUESTION, judge)
     reservation.next_attempt(2.0, 40_000)
     assert budget.reserved == call_price(QUESTION, judge, 40_000) != call_price(QUESTION, judge)
@@ -114,7 +122,7 @@ def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
     first, second = (call_price(QUESTION, ByTheToken(), size) or 0.0 for size in (None, 40_000))
     for costs in ((None, 9.0), (None, None)):
         budget, paid = Budget(100_000), list[tuple[float | None, float]]()
-        reservation = Reservation(budget, _appended(paid), QUESTION, ByTheToken())
+        reservation = reserved(budget, _appended(paid))
         reservation.next_attempt(costs[0], 40_000)
         assert (budget.spent, paid) == (first, [(None, first)])
         reservation.settle(costs[1])
@@ -123,7 +131,7 @@ def test_an_unknown_cost_is_as_much_as_was_reserved() -> None:
 
 def test_a_correction_that_does_not_fit_leaves_nothing_reserved() -> None:
     budget, paid = Budget(1_000), list[float | None]()
-    reservation = Reservation(budget, lambda cost, _: paid.append(cost), QUESTION, ByTheToken())
+    reservation = reserved(budget, lambda cost, _: paid.append(cost))
     with pytest.raises(BudgetExceeded, match=r"about \$1\d{4}\.0000\) does not fit .* \(\$2.0000 spent\)"):
         reservation.next_attempt(2.0, 40_000)
     reservation.give_up()
@@ -133,11 +141,11 @@ def test_a_correction_that_does_not_fit_leaves_nothing_reserved() -> None:
 def test_what_is_reserved_counts_and_the_whole_budget_can_be_spent() -> None:
     budget = Budget(2)
     assert (budget.spent, budget.reserved) == (0.0, 0.0)
-    budget.settle(budget.reserve_amount(0.5), 0.5)
-    budget.reserve_amount(1.0)
+    budget.settle(budget.reserve(0.5), 0.5)
+    budget.reserve(1.0)
     with pytest.raises(BudgetExceeded, match=r"\(\$0.5000 spent, \$1.0000 reserved for calls in flight\)"):
-        budget.reserve_amount(0.75)
-    budget.reserve_amount(0.5)
+        budget.reserve(0.75)
+    budget.reserve(0.5)
 
 
 def test_a_call_is_priced_by_its_messages_its_schema_and_three_usual_replies() -> None:

@@ -36,7 +36,7 @@ from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.types import JudgeCall, Record, Score, Usage
 from tests.fakes import ROOT, claims, verdicts
 from tests.serving import Response, filled, obliging, serving
@@ -158,11 +158,11 @@ def test_members_share_the_places_under_one_bound_and_none_is_held_by_the_panel(
 def test_steps_show_the_members_and_costs_add_up_once() -> None:
     panel = Panel(Paid("one"), Paid("two"), Paid("three", broken=True))
 
-    async def ask() -> Recording:
-        recording = Recording(Session(panel))
-        await recording(YES_NO)
-        await recording(YES_NO)
-        return recording
+    async def ask() -> AskScope:
+        scope = AskScope(Session(panel))
+        await scope(YES_NO)
+        await scope(YES_NO)
+        return scope
 
     first, second = asyncio.run(ask()).calls
     assert (first.judge, first.cost, first.usage) == (panel.identity, pytest.approx(1.1), Usage(3, 3, 0, 3))
@@ -173,13 +173,13 @@ def test_steps_show_the_members_and_costs_add_up_once() -> None:
 def test_a_panel_that_fails_leaves_a_step_with_its_members_and_others_who_wait_pay_nothing() -> None:
     panel = Panel(Paid("one"), Paid("two", broken=True))
 
-    async def ask() -> list[Recording]:
+    async def ask() -> list[AskScope]:
         session = Session(panel)
-        recordings = [Recording(session), Recording(session)]
-        await asyncio.gather(*(recording(YES_NO) for recording in recordings), return_exceptions=True)
-        return recordings
+        scopes = [AskScope(session), AskScope(session)]
+        await asyncio.gather(*(scope(YES_NO) for scope in scopes), return_exceptions=True)
+        return scopes
 
-    (first,), (second,) = (recording.calls for recording in asyncio.run(ask()))
+    (first,), (second,) = (scope.calls for scope in asyncio.run(ask()))
     assert (first.answer, first.cost, [step.judge for step in first.members]) == (None, 0.6, ["one", "two"])
     assert (second.cost, [step.cost for step in second.members]) == (0.0, [0.0, 0.0])
 

@@ -35,7 +35,7 @@ from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.run import session
 from evalstone.run.budget import Budget, StopSignal, call_price
 from evalstone.run.circuit_breaker import FAILURE_LIMIT, CircuitBreaker
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Score
 from tests.runs import Given, samples_of
@@ -186,12 +186,12 @@ def test_free_answers_are_not_kept(tmp_path: Path) -> None:
 
 
 def test_steps_tell_what_was_asked_answered_and_paid() -> None:
-    async def ask() -> Recording:
+    async def ask() -> AskScope:
         session = Session(SlowJudge())
-        recording = Recording(session)
-        await recording(ListClaims(text="x"))
-        await recording(ListClaims(text="x"))
-        return recording
+        scope = AskScope(session)
+        await scope(ListClaims(text="x"))
+        await scope(ListClaims(text="x"))
+        return scope
 
     first, second = asyncio.run(ask()).calls
     assert (first.question, first.judge, first.answer, first.cost, first.cached) == (
@@ -205,11 +205,11 @@ def test_steps_tell_what_was_asked_answered_and_paid() -> None:
 
 
 def test_a_failed_question_is_a_step_too_with_the_raw_reply() -> None:
-    async def ask() -> Recording:
-        recording = Recording(Session(SlowJudge(broken=True)))
+    async def ask() -> AskScope:
+        scope = AskScope(Session(SlowJudge(broken=True)))
         with pytest.raises(JudgeError):
-            await recording(ListClaims(text="x"))
-        return recording
+            await scope(ListClaims(text="x"))
+        return scope
 
     (step,) = asyncio.run(ask()).calls
     assert (step.answer, step.reply) == (None, "raw")
@@ -335,7 +335,7 @@ def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_
     async def ask() -> JudgeAnswer[Any]:
         session = Session(SlowJudge(), concurrency=1)
         busy = asyncio.ensure_future(session.ask(ListClaims(text="busy")))
-        leaving = Recording(session)
+        leaving = AskScope(session)
         left = asyncio.ensure_future(leaving(ListClaims(text="x")))
         await asyncio.sleep(0)
         left.cancel()
@@ -421,11 +421,11 @@ def test_a_budget_counts_what_is_reserved_by_calls_in_flight() -> None:
     price = call_price(question, judge)
     assert price is not None
     budget = Budget(1.5 * price, judge)
-    assert budget.reserve(question, judge) == price
+    assert budget.reserve(budget.estimate(question, judge)) == price
     with pytest.raises(BudgetExceeded, match="does not fit"):
-        budget.reserve(question, judge)
+        budget.reserve(budget.estimate(question, judge))
     budget.settle(price, 0.4 * price)
-    assert budget.reserve(question, judge) == price
+    assert budget.reserve(budget.estimate(question, judge)) == price
 
 
 def test_a_budget_pays_for_the_call_that_just_fits() -> None:
@@ -434,9 +434,9 @@ def test_a_budget_pays_for_the_call_that_just_fits() -> None:
     price = call_price(question, judge)
     assert price is not None
     budget = Budget(2 * price, judge)
-    assert [budget.reserve(question, judge) for _ in range(2)] == [price, price]
+    assert [budget.reserve(budget.estimate(question, judge)) for _ in range(2)] == [price, price]
     with pytest.raises(BudgetExceeded, match="does not fit"):
-        budget.reserve(question, judge)
+        budget.reserve(budget.estimate(question, judge))
 
 
 def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes() -> None:

@@ -30,6 +30,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.report.run_view import run_view
+from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.conversations import Conversation
 from evalstone.run.session import Session
 from evalstone.run.spending import Spending
@@ -617,16 +618,16 @@ def test_a_price_that_is_unknown_makes_the_sum_unknown() -> None:
 
 def test_a_conversation_counts_what_its_run_paid_for(tmp_path: Path) -> None:
     session = Session(ScriptedJudge([]))
-    session.spending.run = "r1"
+    session.calls.spending.run = "r1"
     conversation = Conversation(Sample(id="c", turns=(Sample(id="1", input="a"),)), None, session)
     key = Key("f1", "priced", 0)
-    turn = replace(StoredAnswer.of(Key("t", "target", 1), "target", call("t", cost=2.0), "r1"), usage=Usage(input=1))
-    conversation.count(turn, paid=True)
-    conversation.count(turn, paid=False)
-    assert (conversation.paid, conversation.usage) == (2.0, Usage(input=1))
+    turn = TargetOutcome(conversation.sample, cost=2.0, usage=Usage(input=1), seconds=0.5)
+    conversation.count(turn)
+    conversation.count(turn._replace(paid=False))
+    assert (conversation.paid, conversation.usage, conversation.seconds) == (2.0, Usage(input=1), 1.0)
     again = conversation.restarted()
     assert (again.paid, again.seconds, again.usage) == (2.0, 0.0, Usage(input=1))
-    again._recording.calls.extend([call("f1", cost=0.0)] * 2)  # pyright: ignore[reportPrivateUsage]
+    again._scope.calls.extend([call("f1", cost=0.0)] * 2)  # pyright: ignore[reportPrivateUsage]
     session.paid_before[key] = StoredAnswer.of(key, "q", call("f1", cost=0.25), "r1")
     assert again.count_user() == 0.25
     assert again.count_user() == 0.0

@@ -33,7 +33,7 @@ from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Subject, WorstFirst, YesNo
 from evalstone.run.circuit_breaker import FAILURE_LIMIT
 from evalstone.run.dry_run import estimate
-from evalstone.run.session import Recording, Session
+from evalstone.run.session import AskScope, Session
 from evalstone.scorers.registry import SCORERS
 from tests.batch_serving import BatchServer
 from tests.run.batch_runs import Call
@@ -214,9 +214,9 @@ def test_what_is_learned_leaves_everything_else_as_it_was() -> None:
 
     async def ask() -> None:
         with pytest.raises(PromptTooLong):
-            await Recording(session)(question)
+            await AskScope(session)(question)
         with pytest.raises(QuestionTooLong, match="raise context_window"):
-            await Recording(session)(question)
+            await AskScope(session)(question)
 
     asyncio.run(ask())
     assert session.limits_of(judge) == ContextLimits(1_500, 6, whole=True, longest=1_500, window=2_000)

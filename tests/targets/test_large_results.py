@@ -10,7 +10,7 @@ import pytest
 
 from evalstone import evaluate
 from evalstone.ledger.store import Ledger
-from evalstone.run.answers import MANY_MESSAGES
+from evalstone.run.target_session import MANY_MESSAGES
 from evalstone.targets import Answer, FunctionTarget
 from evalstone.types import Failed
 

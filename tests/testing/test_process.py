@@ -102,7 +102,7 @@ def test_a_worker_has_its_share_of_the_budget(pytester: pytest.Pytester) -> None
     assert budget is not None
     assert budget.limit == 0.75
     with pytest.raises(BudgetExceeded, match=r"left of this worker's share of --evalstone-budget of \$0\.75"):
-        budget.reserve_amount(1)
+        budget.reserve(1)
 
 
 def test_ctrl_c_ends_a_session_soon_and_keeps_what_was_scored(pytester: pytest.Pytester) -> None:

@@ -15,7 +15,7 @@ from evalstone.run.plan import scorer_info
 from evalstone.scorers import parse_scorers
 from evalstone.testing import summary
 from evalstone.testing.names import RUNS, SPENT
-from evalstone.testing.plugin import Session
+from evalstone.testing.plugin import SessionHooks
 from evalstone.testing.summary import as_data, summary_lines, write_test_run
 from evalstone.types import Failed, JudgeCall, Record, Score, Skipped
 
@@ -197,7 +197,7 @@ def test_it(evalstone, scored):
 
 def test_what_workers_have_spent_is_added_up_with_what_this_process_has(pytester: pytest.Pytester) -> None:
     config = pytester.parseconfig()
-    session = Session(config)
+    session = SessionHooks(config)
     for node in (
         SimpleNamespace(workeroutput={"evalstone_spent": 0.25}),
         SimpleNamespace(),  # it has crashed

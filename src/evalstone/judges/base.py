@@ -60,7 +60,7 @@ class Judge(ABC):
             JudgeError: The judge failed to answer.
         """
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def combine(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         """Combine the members' answers. Only called for judges with members.
 
         Args:
@@ -128,7 +128,7 @@ def register_secrets(judge: Judge) -> None:
     register(*((secrets,) if isinstance(secrets, str) else judge.secrets))
 
 
-class AskJudge:
+class MemberCalls:
     """Calls the members of a composite judge. `calls` lists every call in order of completion, including failed ones.
 
     repeat: the repetition of the composite judge itself. It is added to the repetition of every member call, so a
@@ -137,10 +137,10 @@ class AskJudge:
     """
 
     def __init__(
-        self, answer: Callable[[Judge, Question[Any], int], Awaitable[JudgeAnswer[Any]]] | None = None, repeat: int = 0
+        self, ask: Callable[[Question[Any], Judge, int], Awaitable[JudgeAnswer[Any]]] | None = None, repeat: int = 0
     ) -> None:
-        """Call members through `answer`, such as a run's session. None calls them directly."""
-        self._answer = answer or answer_directly
+        """Call members through `ask`, such as that of a run's session. None calls them directly."""
+        self._ask = ask or answer_directly
         self.repeat = repeat
         self.calls: list[JudgeCall] = []
         self._started = time.perf_counter()
@@ -158,7 +158,7 @@ class AskJudge:
         """Call a member. Raises what the member raises."""
         repeat += self.repeat
         try:
-            answer = await self._answer(judge, question, repeat)
+            answer = await self._ask(question, judge, repeat)
         except JudgeError as error:
             self.calls.append(failed_call(question, error, judge.identity, repeat))
             raise
@@ -166,7 +166,7 @@ class AskJudge:
         return answer
 
 
-async def answer_directly(judge: Judge, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
+async def answer_directly(question: Question[A], judge: Judge, repeat: int = 0) -> JudgeAnswer[A]:
     """Call a judge directly, without a ledger or a budget."""
     return await judge.answer(question, repeat)
 

@@ -23,7 +23,7 @@ from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import is_list, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError
-from evalstone.judges.base import AskJudge, Judge, require_judge
+from evalstone.judges.base import Judge, MemberCalls, require_judge
 from evalstone.judges.composite import Composite
 from evalstone.questions.base import JudgeAnswer, Question, answer_type, item_confidences
 from evalstone.questions.reply import LabelOrder, label_orders
@@ -79,7 +79,7 @@ class Cascade(Composite):
             f"{self.threshold:g}"
         )
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:
             first = await ask(self.primary, question)
         except JudgeError as error:
@@ -95,12 +95,12 @@ class Cascade(Composite):
         return await self._split(question, ask, first, unsure)
 
     async def _escalated(
-        self, question: Question[A], ask: AskJudge, confidence: float | None, why: str
+        self, question: Question[A], ask: MemberCalls, confidence: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
         return self.combined(ask, second.value, second.confidence, self._detail(1.0, confidence, why), [second])
 
-    async def _fall_back(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def _fall_back(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:
             return await ask(self.fallback, question)
         except JudgeError as error:
@@ -117,7 +117,7 @@ class Cascade(Composite):
         return unsure if 0 < len(unsure) < len(confidences) else None
 
     async def _split(
-        self, question: Question[A], ask: AskJudge, first: JudgeAnswer[A], unsure: Sequence[int]
+        self, question: Question[A], ask: MemberCalls, first: JudgeAnswer[A], unsure: Sequence[int]
     ) -> JudgeAnswer[A]:
         name = cast(str, question.divisible_by)
         items: Sequence[str] = getattr(question, name)
@@ -153,7 +153,7 @@ class Cascade(Composite):
         *,
         accuracy: float | None = None,
         escalated: float | None = None,
-        ask: AskJudge | None = None,
+        ask: MemberCalls | None = None,
     ) -> CascadeFit:
         """Choose the threshold on labeled questions: `dataclasses.replace(cascade, threshold=fit.threshold)`.
 
@@ -341,7 +341,7 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
 
 
 async def judged_cases(
-    primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: AskJudge | None
+    primary: Judge, fallback: Judge, labels: Iterable[LabeledQuestion], ask: MemberCalls | None
 ) -> tuple[list[Case], int]:
     """Ask both judges the labeled questions: one case per verdict, and the number that the fallback didn't answer.
 
@@ -350,7 +350,7 @@ async def judged_cases(
     """
     # A run limits its own concurrency.
     slots = asyncio.Semaphore(MAX_CONCURRENCY) if ask is None else contextlib.nullcontext()
-    ask_judge = AskJudge() if ask is None else ask
+    ask_judge = MemberCalls() if ask is None else ask
 
     async def answer_of(judge: Judge, question: Question[Any]) -> JudgeAnswer[Any] | None:
         async with slots:

@@ -22,7 +22,7 @@ from evalstone.errors import (
     ReplyError,
     RunAborted,
 )
-from evalstone.judges.base import AskJudge, Judge, leaves, require_judge
+from evalstone.judges.base import Judge, MemberCalls, leaves, require_judge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
@@ -53,7 +53,7 @@ class Composite(Judge):
         """One phrase for reports: how the members' answers are combined."""
 
     @abstractmethod
-    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         """Combine the members' answers. Called within the limits."""
 
     def derive(self, *members: Judge) -> None:
@@ -66,9 +66,9 @@ class Composite(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         async with self.opened():
-            return await self.combine(question, AskJudge(repeat=repeat))
+            return await self.combine(question, MemberCalls(repeat=repeat))
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def combine(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         if self.limits == NO_LIMITS:
             return await self.decide(question, ask)
         async with self.limits.admitted(self.identity):
@@ -101,7 +101,7 @@ class Composite(Judge):
 
     def combined(
         self,
-        ask: AskJudge,
+        ask: MemberCalls,
         value: A,
         confidence: float | None,
         detail: Mapping[str, Any],
@@ -124,7 +124,7 @@ class Composite(Judge):
     def voted(
         self,
         question: Question[A],
-        ask: AskJudge,
+        ask: MemberCalls,
         answers: Sequence[JudgeAnswer[A]],
         *,
         vote: Vote,
@@ -140,7 +140,7 @@ class Composite(Judge):
         closest = answers[result.agreeing.index(max(result.agreeing))]
         return self.combined(ask, result.value, answer_confidence(result.verdicts), detail, [closest])
 
-    def failure(self, ask: AskJudge, message: str, errors: Sequence[Exception]) -> JudgeError:
+    def failure(self, ask: MemberCalls, message: str, errors: Sequence[Exception]) -> JudgeError:
         """The members' errors as one: of their common type, such as JudgeDeclined, or else JudgeError."""
         kinds = (JudgeDeclined, ProviderError, ReplyError)
         kind = next((kind for kind in kinds if all(isinstance(error, kind) for error in errors)), JudgeError)
@@ -148,7 +148,7 @@ class Composite(Judge):
         return kind(message, reply=replies[-1] if replies else None, **ask.totals())
 
     def too_few(
-        self, ask: AskJudge, message: str, errors: Errors, *, needed: int, asked: int
+        self, ask: MemberCalls, message: str, errors: Errors, *, needed: int, asked: int
     ) -> JudgeError | JudgeUnavailable:
         """The error for too few answers: JudgeUnavailable if too few members are still up, else all errors as one."""
         down = [error for error in errors.values() if isinstance(error, JudgeUnavailable)]
@@ -156,7 +156,7 @@ class Composite(Judge):
 
 
 async def ask_all(
-    ask: AskJudge, calls: Sequence[tuple[Judge, int]], question: Question[A]
+    ask: MemberCalls, calls: Sequence[tuple[Judge, int]], question: Question[A]
 ) -> tuple[list[JudgeAnswer[A]], Errors]:
     """Call several members, or one member several times, concurrently. Returns the answers in order, and the errors.
 
@@ -182,7 +182,7 @@ async def ask_all(
 
 
 async def _answer_or_error(
-    ask: AskJudge, judge: Judge, question: Question[A], repeat: int
+    ask: MemberCalls, judge: Judge, question: Question[A], repeat: int
 ) -> JudgeAnswer[A] | Exception:
     try:
         return await ask(judge, question, repeat)
@@ -278,7 +278,7 @@ class Panel(Composite):
             return self.quorum
         return len(self.judges) if self.vote == "unanimous" else len(self.judges) // 2 + 1
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         if not is_votable(question):
             return await self._first_answer(question, ask)
         answers, errors = await ask_all(ask, [(judge, 0) for judge in self.judges], question)
@@ -289,7 +289,7 @@ class Panel(Composite):
         detail = {"kind": "panel", "vote": self.vote, "answered": len(answers)}
         return self.voted(question, ask, answers, vote=self.vote, detail=detail, errors=errors)
 
-    async def _first_answer(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def _first_answer(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         errors: dict[str, JudgeError | JudgeUnavailable] = {}
         for judge in self.judges:
             answers, error = await ask_all(ask, [(judge, 0)], question)
@@ -340,7 +340,7 @@ class SelfConsistency(Composite):
         same = "; its settings make it give the same answer each time" if _is_deterministic(self.judge) else ""
         return f"one judge asked {self.n} times, by majority{same}"
 
-    async def decide(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         votable = is_votable(question)
         n = self.n if votable else 1
         first = ask.repeat * (n - 1)  # `ask` adds ask.repeat, so repetition 1 of this judge starts at n

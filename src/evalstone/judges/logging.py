@@ -15,7 +15,7 @@ from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
-from evalstone.judges.base import AskJudge, Judge, register_secrets, require_judge
+from evalstone.judges.base import Judge, MemberCalls, register_secrets, require_judge
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Sample, Usage
@@ -70,7 +70,7 @@ class LoggingJudge(Judge):
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         return await self._logged(question, repeat, self.judge.answer(question, repeat))
 
-    async def combine(self, question: Question[A], ask: AskJudge) -> JudgeAnswer[A]:
+    async def combine(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         return await self._logged(question, ask.repeat, self.judge.combine(question, ask))
 
     async def _logged(self, question: Question[A], repeat: int, answering: Awaitable[JudgeAnswer[A]]) -> JudgeAnswer[A]:

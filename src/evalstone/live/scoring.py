@@ -55,7 +55,7 @@ from evalstone.questions.base import JudgeAnswer
 from evalstone.results.run import reasoning_note
 from evalstone.run.budget import Budget
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import InflightCall, Session
+from evalstone.run.session import QuestionCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
 
 HELD, HELD_BYTES = 256, 64_000_000
@@ -135,8 +135,8 @@ class Scoring:
             self._settings.judge, *judges, ledger=self._settings.ledger, concurrency=self._settings.concurrency
         )
         session = await self._stack.enter_async_context(opened)
-        assert session.ledger is not None  # noqa: S101 - it was opened with one
-        self._ledger = session.ledger
+        assert session.calls.ledger is not None  # noqa: S101 - it was opened with one
+        self._ledger = session.calls.ledger
         self._renew()
         try:
             more = await self._claim()
@@ -454,15 +454,17 @@ class _LiveSession(Session):
         self._refusals: dict[str, str] = {}
         """The error of each judge that refused the key or the model."""
 
-    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
-        name = call.key.judge
-        if name in self._refusals:
-            raise JudgeUnavailable(self._refusals[name])
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         try:
-            return await super()._call(call, judge, ledger)
+            return await super()._obtain(call)
         except (ConfigError, JudgeRefused) as error:
-            self._refusals[name] = str(error)
+            self._refusals[call.key.judge] = str(error)
             raise
+
+    def require_usable(self, call: QuestionCall) -> None:
+        if (refusal := self._refusals.get(call.key.judge)) is not None:
+            raise JudgeUnavailable(refusal)
+        super().require_usable(call)
 
     def _remember(self, key: Key, outcome: JudgeAnswer[Any] | JudgeError) -> None:
         if not isinstance(outcome, JudgeError):

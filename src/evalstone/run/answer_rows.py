@@ -17,8 +17,23 @@ from evalstone.targets import Answer
 from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, trace_metadata
 
 
-class Answered(NamedTuple):
-    """The outcome of a call to the target, or of a conversation with it."""
+class TargetCost(NamedTuple):
+    """The cost of a call to the target, or of a conversation with it."""
+
+    cost: float | None
+    """The target's, in US dollars; None if unknown."""
+    usage: Usage
+    user_cost: float | None = 0.0
+    """The simulated user's, in US dollars; None if unknown."""
+
+    def added_to(self, stored: StoredAnswer) -> StoredAnswer:
+        """A row with the target's cost added: that of earlier calls, whose rows this one overwrites."""
+        known = [cost for cost in (self.cost, stored.cost) if cost is not None]
+        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
+
+
+class TargetOutcome(NamedTuple):
+    """The outcome of a call to the target, or of a conversation with it, for a sample."""
 
     sample: Sample
     """The sample with the answer, or unchanged if there is none."""
@@ -29,18 +44,14 @@ class Answered(NamedTuple):
     usage: Usage = NO_USAGE
     user_cost: float | None = 0.0
     """The simulated user's cost in US dollars; None if unknown."""
-
-
-class EarlierCost(NamedTuple):
-    """The cost of earlier calls whose rows are overwritten."""
-
-    cost: float | None
-    usage: Usage
-
-    def added_to(self, stored: StoredAnswer) -> StoredAnswer:
-        """The row with this cost added, so that it is not lost."""
-        known = [cost for cost in (self.cost, stored.cost) if cost is not None]
-        return replace(stored, cost=sum(known) if known else None, usage=self.usage + stored.usage)
+    seconds: float | None = None
+    """The duration of the target's calls; None if it wasn't called to the end."""
+    restored: bool = False
+    """Whether the outcome was read from the ledger."""
+    paid: bool = True
+    """Whether this run paid for it, in this invocation or before it was interrupted."""
+    unanswered: bool = False
+    """Whether it is not stored, so that a resumed run calls the target again."""
 
 
 def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = "") -> Key:
@@ -56,15 +67,6 @@ def answer_key(sample: Sample, inputs: Sequence[str], scope: str, user: str = ""
     return Key(content_hash(content), scope, sample.trial or 1)
 
 
-class ConversationCost(NamedTuple):
-    """What a conversation cost. Its turns have rows of their own, which this run may not have paid for."""
-
-    cost: float | None
-    usage: Usage
-    user_cost: float | None
-    """Of the simulated user."""
-
-
 @dataclass(frozen=True)
 class TargetReply:
     """What a call to the target, or a conversation with it, gave: an answer, or a failure. A row of the ledger has it
@@ -74,8 +76,9 @@ class TargetReply:
     failed: Failed | None = None
     skipped: str | None = None
     """Why the answer can't be scored."""
-    conversation: ConversationCost | None = None
-    """None for a call."""
+    conversation: TargetCost | None = None
+    """What a conversation cost: its turns have rows of their own, which this run may not have paid for. None for a
+    call."""
     trace: Mapping[str, str] | None = None
     """The trace of the call, if it was traced."""
     unanswered: bool = False
@@ -106,21 +109,29 @@ class TargetReply:
             answer=None if failed is not None else Answer.from_dict(line["answer"]),
             failed=None if failed is None else Failed(**failed),
             skipped=line.get("skipped"),
-            conversation=ConversationCost(line["cost"], Usage(**line["usage"]), line["user_cost"])
+            conversation=TargetCost(line["cost"], Usage(**line["usage"]), line["user_cost"])
             if "user_cost" in line
             else None,
             trace=line.get("trace"),
         )
 
-    def answered(self, sample: Sample, stored: StoredAnswer) -> Answered:
-        """The outcome for a sample. stored: the row of the reply. Raises DataError if the answer contradicts the
-        sample."""
-        sample = _answered_in(sample, self.trace)
-        paid = self.conversation or ConversationCost(stored.cost, stored.usage, 0.0)
-        if self.answer is None:
-            return Answered(sample, self.failed, *paid)
-        filled = self.answer.fill(sample, seconds=stored.seconds)
-        return Answered(filled, None if self.skipped is None else Skipped(self.skipped), *paid)
+    def outcome(
+        self, sample: Sample, stored: StoredAnswer, *, restored: bool = False, paid: bool = True
+    ) -> TargetOutcome:
+        """The outcome for a sample. Raises DataError if the answer contradicts the sample.
+
+        Args:
+            sample: The sample.
+            stored: The row of the reply.
+            restored: Whether it was read from the ledger.
+            paid: Whether this run paid for it.
+        """
+        sample, problem = _answered_in(sample, self.trace), self.failed
+        if self.answer is not None:
+            sample = self.answer.fill(sample, seconds=stored.seconds)
+            problem = None if self.skipped is None else Skipped(self.skipped)
+        cost = self.conversation or TargetCost(stored.cost, stored.usage)
+        return TargetOutcome(sample, problem, *cost, stored.seconds, restored, paid, self.unanswered)
 
 
 _HALVES = re.compile("[\ud800-\udfff]")
@@ -137,10 +148,11 @@ def as_stored(answer: Answer) -> Answer:
     return Answer.from_dict(json.loads(TargetReply(answer).to_json())["answer"])
 
 
-def read_answer(sample: Sample, stored: StoredAnswer) -> Answered | None:
-    """The outcome in a row of the ledger; None if it can't be read, so that the target is called again."""
+def read_answer(sample: Sample, stored: StoredAnswer, *, paid: bool = False) -> TargetOutcome | None:
+    """The outcome in a row of the ledger; None if it can't be read, so that the target is called again. paid: whether
+    this run paid for it."""
     try:
-        return TargetReply.from_json(stored.reply).answered(sample, stored)
+        return TargetReply.from_json(stored.reply).outcome(sample, stored, restored=True, paid=paid)
     except (ValueError, KeyError, TypeError, AttributeError, EvalstoneError):
         return None
 

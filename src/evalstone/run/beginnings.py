@@ -10,7 +10,7 @@ import asyncio
 import itertools
 from collections import OrderedDict
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
 from evalstone._core.json import content_hash
@@ -53,15 +53,19 @@ class Beginnings:
     def __init__(self) -> None:
         self._known: OrderedDict[tuple[str, str], _Beginning] = OrderedDict()
 
-    @asynccontextmanager
-    async def in_turn(self, judge: str, question: Question[Any]) -> AsyncGenerator[None]:
-        """Wait for the first call to a judge with the same beginning, if it is in flight. Its failure is ignored: the
-        others are then sent together, because to try them in turn could take as long as all their timeouts."""
+    def in_turn(
+        self, judge: str, question: Question[Any], slot: AbstractAsyncContextManager[Any]
+    ) -> AbstractAsyncContextManager[Any]:
+        """A slot that is entered after the first call to a judge with the same beginning, if that is in flight. Its
+        failure is ignored: the others are then sent together, because to try them in turn could take as long as all
+        their timeouts."""
         beginning = _beginning_of(question)
-        if beginning is None:
-            yield
-            return
-        digest, user = beginning
+        return slot if beginning is None else self._in_turn(judge, *beginning, slot)
+
+    @asynccontextmanager
+    async def _in_turn(
+        self, judge: str, digest: str, user: str, slot: AbstractAsyncContextManager[Any]
+    ) -> AsyncGenerator[None]:
         key = (judge, digest)
         if (first := self._known.get(key)) is not None:
             self._known.move_to_end(key)
@@ -69,7 +73,8 @@ class Beginnings:
                 first.add(user)
                 await first.answered.wait()
             with caching(first.shared):
-                yield
+                async with slot:
+                    yield
             return
         first = self._known[key] = _Beginning(user)
         if len(self._known) > REMEMBERED:
@@ -78,7 +83,8 @@ class Beginnings:
             await asyncio.sleep(0)  # calls that were started together are here after one turn of the loop
             first.user = ""
             with caching(first.shared):
-                yield
+                async with slot:
+                    yield
         except BaseException:
             first.shared = ""  # each of the others would pay for writing the cache
             if self._known.get(key) is first:

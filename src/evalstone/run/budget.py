@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from evalstone._core.declarations import Rule, check_argument
 from evalstone._core.text import BYTES_PER_TOKEN
@@ -16,6 +16,8 @@ from evalstone.results.endings import STOPPED, Ending
 from evalstone.results.run import TINY
 from evalstone.types import Usage, total_cost
 
+PriceKey: TypeAlias = tuple[str, str]
+"""A judge and a kind of question, or a target: what calls have in common that cost about as much."""
 OUTPUT_MARGIN = 3
 """A reservation assumes a reply this many times as long as the example."""
 _DOLLARS = Rule(
@@ -73,7 +75,7 @@ class Budget:
         self._name = name
         self.spent = 0.0
         self.reserved = 0.0
-        self._highest: dict[tuple[str, str], float] = {}
+        self._highest: dict[PriceKey, float] = {}
         self.check(*judges)
 
     @classmethod
@@ -90,28 +92,19 @@ class Budget:
             if leaf.price(Usage(1, 1)) is None:
                 raise unpriced(leaf)
 
-    def reserve(self, question: Question[Any], judge: Judge, size: int | None = None) -> float:
-        """Reserve the estimated cost of a call.
+    def highest(self, key: PriceKey) -> float | None:
+        """The highest cost of a call so far, in US dollars; None before the first."""
+        return self._highest.get(key)
 
-        size: the number of bytes of the messages; None for those of the question.
-
-        Raises:
-            BudgetExceeded: It exceeds the rest of the budget.
-            ConfigError: The price of the judge is unknown.
-        """
-        return self.reserve_amount(self.estimate(question, judge, size))
-
-    def knows(self, question: Question[Any], judge: Judge) -> bool:
-        """Whether the judge has been asked a question of this kind, or costs nothing."""
-        return (judge.identity, question.kind) in self._highest or call_price(question, judge) == 0
-
-    def learn(self, question: Question[Any], judge: Judge, cost: float | None) -> None:
+    def learn(self, key: PriceKey, cost: float | None) -> None:
         """Note the actual cost of a call; None if it is unknown."""
-        key = (judge.identity, question.kind)
         self._highest[key] = max(self._highest.get(key, 0.0), cost or 0.0)
 
     def estimate(self, question: Question[Any], judge: Judge, size: int | None = None) -> float:
-        """What `reserve` reserves, in US dollars. Raises ConfigError if the price of the judge is unknown."""
+        """What a call may cost, in US dollars. Raises ConfigError if the price of the judge is unknown.
+
+        size: the number of bytes of the messages; None for those of the question.
+        """
         if (price := call_price(question, judge, size)) is None:
             raise unpriced(judge)
         return max(price, self._highest.get((judge.identity, question.kind), 0.0))
@@ -121,7 +114,7 @@ class Budget:
         them."""
         return self.spent + amount <= self.limit < self.spent + self.reserved + amount
 
-    def reserve_amount(self, amount: float) -> float:
+    def reserve(self, amount: float) -> float:
         """Reserve an amount in US dollars. Raises BudgetExceeded if it exceeds the rest of the budget."""
         if self.spent + self.reserved + amount > self.limit:
             reserved = f", ${self.reserved:.4f} reserved for calls in flight" if self.reserved > TINY else ""
@@ -152,19 +145,25 @@ class Reservation:
     Args:
         budget: The budget; None reserves nothing.
         pay: Counts the cost of an attempt (None if unknown), and what the budget counts if it is unknown.
-        question: The question of the call.
-        judge: The judge that is called.
+        key: What the call has in common with others that cost about as much.
+        estimate: Estimates the cost of an attempt, given the budget and the number of bytes of its messages (None for
+            the first).
 
     Raises:
         BudgetExceeded: The first attempt doesn't fit into the budget.
     """
 
     def __init__(
-        self, budget: Budget | None, pay: Callable[[float | None, float], None], question: Question[Any], judge: Judge
+        self,
+        budget: Budget | None,
+        pay: Callable[[float | None, float], None],
+        key: PriceKey,
+        estimate: Callable[[Budget, int | None], float],
     ) -> None:
-        self._budget, self._pay, self._question, self._judge = budget, pay, question, judge
+        self._budget, self._pay, self._key, self._estimate = budget, pay, key, estimate
         self._paid: float | None = 0.0
-        self._amount = 0.0 if budget is None else budget.reserve(question, judge)
+        self._open = True
+        self._amount = 0.0 if budget is None else budget.reserve(estimate(budget, None))
 
     def next_attempt(self, cost: float | None, size: int) -> None:
         """Replace the reservation by the cost of the attempt, and reserve a correction with messages of this size, in
@@ -173,9 +172,9 @@ class Reservation:
         self._paid = total_cost((self._paid, cost))
         if self._budget is not None:
             self._budget.settle(self._amount, cost)
-            self._budget.learn(self._question, self._judge, cost)
+            self._budget.learn(self._key, cost)
             self._amount = 0.0
-            self._amount = self._budget.reserve(self._question, self._judge, size)
+            self._amount = self._budget.reserve(self._estimate(self._budget, size))
 
     def settle(self, cost: float | None) -> None:
         """Replace the reservation by the actual cost. cost: of all attempts; if it is None, the reservation is kept."""
@@ -183,18 +182,26 @@ class Reservation:
         self._pay(last, self._amount)
         self._settle(last)
 
+    def release(self) -> None:
+        """End the reservation of a call whose failure cost nothing, and says nothing about the price of others."""
+        self._open = False
+        if self._budget is not None:
+            self._budget.settle(self._amount, 0.0)
+
     def give_up(self) -> None:
-        """Keep the reservation: the call ended without a reply, and may have been charged for."""
-        self._settle(None)
+        """Keep the reservation if it isn't settled: the call ended without a reply, and may have been charged for."""
+        if self._open:
+            self._settle(None)
 
     def _settle(self, last: float | None) -> None:
+        self._open = False
         if self._budget is not None:
             self._budget.settle(self._amount, last)
-            self._budget.learn(self._question, self._judge, last)
+            self._budget.learn(self._key, last)
 
 
 def call_price(question: Question[Any], judge: Judge, size: int | None = None) -> float | None:
-    """The maximum expected cost of a call in US dollars; None if the price is unknown. size: as in `Budget.reserve`."""
+    """The maximum expected cost of a call in US dollars; None if the price is unknown. size: as in `estimate`."""
     if not judge.cacheable:
         return 0.0
     usage = estimated_usage(question, size)
@@ -203,7 +210,7 @@ def call_price(question: Question[Any], judge: Judge, size: int | None = None) -
 
 def estimated_usage(question: Question[Any], size: int | None = None) -> Usage:
     """The estimated tokens of a question and of a reply of usual length, at four bytes per token. size: as for
-    `Budget.reserve`."""
+    `Budget.estimate`."""
     if size is None:
         size = sum(len(text.encode()) for text in question.render())
     prompt = size + len(json.dumps(question.json_schema or {}))

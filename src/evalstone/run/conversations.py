@@ -18,9 +18,10 @@ from evalstone.agents.reasoning import answered_messages
 from evalstone.agents.turns import trajectory_of
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, TargetError
 from evalstone.judges.base import Judge
-from evalstone.ledger import Key, StoredAnswer
+from evalstone.ledger import Key
 from evalstone.questions.base import Question
-from evalstone.run.session import Recording, Session
+from evalstone.run.answer_rows import TargetOutcome
+from evalstone.run.session import AskScope, Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
 from evalstone.targets.base import conversation, own_metadata
@@ -100,7 +101,7 @@ class Conversation:
     """Whether the answer to the last turn was read from the ledger."""
 
     def __post_init__(self) -> None:
-        self._recording = Recording(self.session)
+        self._scope = AskScope(self.session)
         self._opening: Message | None = None
         if self.sample.turns:
             self.messages.extend(_before(self.sample))
@@ -116,7 +117,7 @@ class Conversation:
     def restarted(self) -> Conversation:
         """The same conversation from the beginning, with the cost so far."""
         restarted = Conversation(self.sample, self.user, self.session, paid=self.paid, usage=self.usage)
-        restarted._recording.calls.extend(self._recording.calls)
+        restarted._scope.calls.extend(self._scope.calls)
         return restarted
 
     async def next_turn(self) -> Sample | None:
@@ -155,8 +156,8 @@ class Conversation:
         try:
             return await value
         except Exception as error:  # noqa: BLE001 - it may be user code
-            if self._recording.aborted is not None:
-                raise UserEndsRun(self._recording.aborted) from None
+            if self._scope.aborted is not None:
+                raise UserEndsRun(self._scope.aborted) from None
             raise UserProblem(_outcome(error)) from None
         except asyncio.CancelledError as error:
             if sync.is_being_cancelled():
@@ -164,7 +165,7 @@ class Conversation:
             raise UserProblem(failed(error, USER_FAILED)) from None  # raised by what its code awaited
 
     async def _ask(self, judge: Judge, question: Question[Any]) -> Any:
-        return await self._recording(question, judge, repeat=(self.sample.trial or 1) - 1)
+        return await self._scope(question, judge, repeat=(self.sample.trial or 1) - 1)
 
     def asked(self, sample: Sample, turn: Sample) -> Sample:
         """The sample that is passed to the target in a turn. sample: the target's copy of the sample."""
@@ -175,14 +176,12 @@ class Conversation:
         fields = {name: getattr(asked, name) for name in inputs if name != "messages"}
         return Key(content_hash([asked.id, fields, self._hash, asked.messages[-1]]), scope, asked.trial or 1)
 
-    def count(self, stored: StoredAnswer | None, *, paid: bool) -> None:
-        """Count the cost and duration of the answer to a turn. paid: whether this run paid for it."""
-        if stored is None:
-            return
-        self.seconds += stored.seconds
-        self.usage += stored.usage if paid else NO_USAGE
-        if stored.cost is not None:
-            self.paid = (self.paid or 0.0) + (stored.cost if paid else 0.0)
+    def count(self, outcome: TargetOutcome) -> None:
+        """Count the cost and duration of the answer to a turn."""
+        self.seconds += outcome.seconds or 0.0
+        self.usage += outcome.usage if outcome.paid else NO_USAGE
+        if outcome.cost is not None:
+            self.paid = (self.paid or 0.0) + (outcome.cost if outcome.paid else 0.0)
 
     def add(self, turn: Sample, answered: Sample) -> None:
         """Add a turn with its answer.
@@ -233,12 +232,12 @@ class Conversation:
 
     async def close(self) -> None:
         """End the simulated user's calls."""
-        await self._recording.close()
+        await self._scope.close()
 
     def count_user(self) -> float | None:
         """The simulated user's cost in US dollars, including earlier invocations of the run; None if the price of a
         call is unknown. Each stored answer is counted once."""
-        calls, before = self._recording.calls, self.session.paid_before
+        calls, before = self._scope.calls, self.session.paid_before
         keys = [Key(leaf.fingerprint, leaf.judge, leaf.repeat_index) for call in calls for leaf in call.leaves()]
         stored = [before.pop(key) for key in dict.fromkeys(keys) if key in before]
         return total_cost(call.cost for call in (*calls, *stored))

@@ -27,7 +27,7 @@ from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
 from evalstone.run.plan import FILLED, Plan, scorer_info
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import InflightCall, Session, read_stored
+from evalstone.run.session import QuestionCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.targets.base import conversation
 from evalstone.types import Failed, Message, Sample, Skipped, Usage, total_cost
@@ -271,18 +271,18 @@ class _DryRunSession(Session):
         self._line.shared += outcome is not None and key.judge in self._of_scorers
         return outcome
 
-    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
+    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[QuestionCall, bool]:
         call, own = super().inflight(key, judge, question)
         self._line.shared += not own and key.judge in self._of_scorers
         return call, own
 
-    async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
+    async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
         # Stand-ins always agree, so their confidence says nothing.
         return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
-        question, line, judge = call.question, self._line, _unwrapped(judge)
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
+        question, line, judge = call.question, self._line, _unwrapped(call.judge)
         if judge.cacheable and (stored := self._stored(call)) is not None:
             line.answered += 1
             return stored
@@ -301,7 +301,7 @@ class _DryRunSession(Session):
         asked.cost = total_cost((asked.cost, judge.price(usage)))
         return JudgeAnswer(value=await stand_in(question), judge=call.key.judge)
 
-    def _stored(self, call: InflightCall) -> JudgeAnswer[Any] | None:
+    def _stored(self, call: QuestionCall) -> JudgeAnswer[Any] | None:
         if self._store is None:
             return None
         question, judge, repeat = call.key

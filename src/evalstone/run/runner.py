@@ -48,8 +48,8 @@ from evalstone.scorers import Scorer
 from evalstone.types import Drawn, Failed, Record, Sample, total_cost
 
 if TYPE_CHECKING:
-    from evalstone.run.answers import Answers
     from evalstone.run.batch.runner import BatchRunner
+    from evalstone.run.target_session import TargetSession
 
 T = TypeVar("T")
 Cell = tuple[int, Sample, Scorer]
@@ -158,7 +158,7 @@ class _Runner:
         self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal, *, use_cache: bool
     ) -> None:
         self.plan, self.session, self.ledger, self.stop, self.use_cache = plan, session, ledger, stop, use_cache
-        self.answers: Answers | None = None
+        self.answers: TargetSession | None = None
         self.notifier = Notifier()
         self.progress: Callable[[Record], None] | None = None
         self.records = SpillingRecords(plan.size)
@@ -242,7 +242,7 @@ class _Runner:
 
     async def _start(self) -> int:
         """Start a new run and store it in the ledger."""
-        self.session.spending.run = self.id
+        self.session.calls.spending.run = self.id
         self.answers = self._answers()
         if self.ledger is not None:
             metadata = self._result(0.0, 0).metadata()
@@ -258,7 +258,7 @@ class _Runner:
             return await self._start()
         self.resumed_at, self.id, self.started = self.started, row.id, row.started
         self.code = self.plan.code_files
-        self.session.spending.resume(row)
+        self.session.calls.spending.resume(row)
         self.answers = self._answers()
         # Hashes, because IDs may be long and there may be a million cells.
         places = {
@@ -306,22 +306,19 @@ class _Runner:
             if not self.records.has(index):
                 self._add(index, record)
 
-    def _answers(self) -> Answers | None:
+    def _answers(self) -> TargetSession | None:
         """The target's answers; None without a target."""
         if self.plan.target is None:
             return None
-        from evalstone.run.answers import Answers  # noqa: PLC0415 - only with a target
+        from evalstone.run.target_session import TargetSession  # noqa: PLC0415 - only with a target
 
-        return Answers(
+        return TargetSession(
             self.plan.target,
             self.id,
             user=self.plan.user,
             session=self.session,
             trials=self.plan.trials,
             size=len(self.plan.dataset) * self.plan.trials,
-            ledger=self.ledger,
-            use_cache=self.use_cache,
-            budget=self.budget,
             stop=self.stop,
         )
 
@@ -441,7 +438,7 @@ class _Runner:
 
     def answer_cost(self) -> float:
         """The highest cost of a target's answer so far, in US dollars."""
-        return 0.0 if self.answers is None else self.answers.highest_cost or 0.0
+        return 0.0 if self.answers is None else self.answers.highest_cost
 
     async def _affordable(self, index: int, sample: Sample, scorer: Scorer) -> Record:
         """The record, once the budget covers it. Raises RunStopped if the run ends first."""
@@ -527,7 +524,7 @@ class _Runner:
             judge_stats={} if self.judge_stats is None else self.judge_stats.to_dict(),
             dataset=self.plan.dataset.samples if self.answers is None else self.answers.samples,
             target=None if self.answers is None else self.answers.summary(),
-            paid=self.session.spending.paid(total_cost(line.cost for line in summary)),
+            paid=self.session.calls.spending.paid(total_cost(line.cost for line in summary)),
             batches=() if self.batches is None else self.batches.open_names,
             name=self.name,
             tags=self.tags,

@@ -105,9 +105,9 @@ class _Answered(Iterable[Sample]):
                 keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
                 stored = ledger.answers_to(keys)
                 for sample, key in zip(some, keys, strict=True):
-                    answered = read_answer(sample, stored[key]) if key in stored else None
-                    if answered is not None:
-                        yield answered.sample
+                    outcome = read_answer(sample, stored[key]) if key in stored else None
+                    if outcome is not None:
+                        yield outcome.sample
                     elif (sample.id, sample.trial) in self._scored:
                         yield sample
 

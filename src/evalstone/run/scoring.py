@@ -10,7 +10,7 @@ from evalstone._core import sync
 from evalstone._core.json import strict_jsonable
 from evalstone._core.observe import observer
 from evalstone.errors import EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
-from evalstone.run.session import ENDING_THE_RUN, Recording, Session
+from evalstone.run.session import ENDING_THE_RUN, AskScope, Session
 from evalstone.run.user_code import failed, frames_of, is_ours
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped
@@ -32,33 +32,33 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
 
 
 async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
-    recording = Recording(session, scorer.judge, scorer.require_declared)
+    scope = AskScope(session, scorer.judge, scorer.require_declared)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
     try:
-        result = _plain(await scorer.run(recording, session.scored(sample)))
-        _require_awaited(scorer, recording)
+        result = _plain(await scorer.run(scope, session.scored(sample)))
+        _require_awaited(scorer, scope)
     except Exception as error:  # noqa: BLE001 - custom scorers may raise anything
         result = error
         if "'coroutine'" in str(error):  # Python's words for using the answer, such as its attributes
             try:
-                _require_awaited(scorer, recording)
+                _require_awaited(scorer, scope)
             except OutcomeError as cause:
                 result = cause
     except asyncio.CancelledError as error:
         if sync.is_being_cancelled():
             raise
         result = error  # raised by what the scorer awaited
-    await recording.close()
-    if recording.aborted is not None:  # even if the scorer caught it
-        raise recording.aborted
+    await scope.close()
+    if scope.aborted is not None:  # even if the scorer caught it
+        raise scope.aborted
     outcome = _outcome(result) if isinstance(result, BaseException) else result
-    return record_of(scorer, sample, outcome, tuple(recording.calls), time.perf_counter() - started)
+    return record_of(scorer, sample, outcome, tuple(scope.calls), time.perf_counter() - started)
 
 
-def _require_awaited(scorer: Scorer, recording: Recording) -> None:
+def _require_awaited(scorer: Scorer, scope: AskScope) -> None:
     """Raise OutcomeError if a question was not asked because `ask` was called without `await`."""
-    if kinds := recording.not_awaited():
+    if kinds := scope.not_awaited():
         raise OutcomeError(
             f"{scorer.name} called ask without await ({', '.join(kinds)}); write await ask(…) in an async def score"
         )

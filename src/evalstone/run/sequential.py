@@ -21,7 +21,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.betting import Value
 from evalstone.stats.gates import Decision, Verdict, alpha_at_look, overall
-from evalstone.stats.sequential import SequentialGate, SequentialKind, Target
+from evalstone.stats.sequential import Criterion, SequentialGate, SequentialKind
 from evalstone.types import Record
 
 
@@ -31,7 +31,7 @@ class _Watched:
 
     title: str
     """The scorer's title."""
-    target: Target
+    criterion: Criterion
     difference: Difference | None = None
     """For a maximum regression."""
 
@@ -84,19 +84,21 @@ class RunGate:
             if signature in thresholds:
                 kind: SequentialKind = "at_most" if info.lower_is_better else "at_least"
                 self._watched[signature].append(
-                    _Watched(title, Target(title, thresholds[signature], kind, high=info.scale))
+                    _Watched(title, Criterion(title, thresholds[signature], kind, high=info.scale))
                 )
             if signature in margins:
                 of_sample = Difference(info, title, margins[signature], largest.get(signature))
                 margin = margins[signature] if info.lower_is_better else -margins[signature]
                 name, reach = f"{title}, difference from baseline", of_sample.reach
-                target = Target(name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better)
-                self._watched[signature].append(_Watched(title, target, of_sample))
+                criterion = Criterion(
+                    name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better
+                )
+                self._watched[signature].append(_Watched(title, criterion, of_sample))
         self.alpha = alpha_at_look(alpha, 1)
         self.missing: Missing = missing
         every = [watched for of_scorer in self._watched.values() for watched in of_scorer]
-        self._gate = SequentialGate([watched.target for watched in every], alpha=self.alpha)
-        self._titles = {watched.target.name: watched.title for watched in every}
+        self._gate = SequentialGate([watched.criterion for watched in every], alpha=self.alpha)
+        self._titles = {watched.criterion.name: watched.title for watched in every}
         self._stop = stop
         if plan.trials > 1:
             raise ConfigError(
@@ -141,13 +143,13 @@ class RunGate:
             self._stop.request("the gate is decided", DECIDED)
 
     def _values(self, record: Record) -> Iterator[tuple[str, Value]]:
-        """The values of a sample by target, for those in which it counts."""
+        """The values of a sample by criterion, for those in which it counts."""
         for watched in self._watched[record.scorer]:
             if watched.difference is None:
                 if counts(record, self.missing):
-                    yield watched.target.name, record.value
+                    yield watched.criterion.name, record.value
             elif self.baseline is not None and (pair := self.baseline.pair(record)) is not None:
-                yield watched.target.name, watched.difference.of(record, *pair)
+                yield watched.criterion.name, watched.difference.of(record, *pair)
 
     @property
     def waiting(self) -> int:

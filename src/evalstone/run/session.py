@@ -1,23 +1,21 @@
 """The session: all judge calls of scorers, composite judges and calibrations go through it.
 
-A call passes, in this order: recent answers, calls in flight, the ledger, calls with the same beginning, the
-concurrency limit, the circuit breaker, the budget, the judge, and the ledger again. Batches and dry runs are sessions
-that override `Session._obtain`.
+A question is answered from recent answers, by a call in flight, or by a `QuestionCall`, which the core in `calls`
+makes. Batches and dry runs are sessions that override `Session._obtain`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import inspect
-from collections import OrderedDict, defaultdict
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections import OrderedDict
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
 
-from evalstone._core import sync
 from evalstone._core.observe import observer
 from evalstone.agents.reasoning import answered
 from evalstone.errors import (
@@ -27,18 +25,17 @@ from evalstone.errors import (
     PromptTooLong,
     QuestionTooLong,
     RunAborted,
-    RunStopped,
     StorageError,
 )
-from evalstone.judges.base import AskJudge, Judge, leaves, register_secrets
+from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.models.limits import paying
 from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.beginnings import Beginnings
-from evalstone.run.budget import Budget, Reservation, StopSignal
+from evalstone.run.budget import Budget, Reservation, StopSignal, call_price
+from evalstone.run.calls import Call, Calls, Inflight, Shared
 from evalstone.run.circuit_breaker import CircuitBreaker
-from evalstone.run.spending import Spending
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample
 
 A = TypeVar("A")
@@ -50,8 +47,6 @@ REMEMBERED = 4096
 SAMPLES_AT_A_TIME = 256
 """The maximum number of samples whose answers are remembered without their reasoning. All scorers of a sample get it at
 about the same time."""
-ROOM_INTERVAL = 0.005
-"""Seconds between checks whether the budget has room for a call."""
 HELD_CHARACTERS = 50_000_000
 """The maximum number of characters of raw replies in memory."""
 
@@ -90,29 +85,21 @@ class Session:
         self.judge = judge
         self.stop = stop if use_cache else None
         self.identity = judge.identity
-        self.ledger = ledger
-        self._budget = budget
-        self.spending = Spending(budget, ledger)
-        self._use_cache = use_cache
-        self._slots = asyncio.Semaphore(concurrency)
-        self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        self._beginnings = Beginnings()
+        self.calls = Calls(ledger=ledger, use_cache=use_cache, budget=budget)
+        self.slots = asyncio.Semaphore(concurrency)
+        self.beginnings = Beginnings()
         self._identities: dict[int, tuple[Judge, str]] = {}
         self._limits: dict[int, tuple[Judge, ContextLimits]] = {}
         self._learned: dict[str, ContextLimits] = {}
         self._breakers: dict[str, CircuitBreaker] = {}
-        self._known_working: set[str] = set()
+        self.known_working: set[str] = set()
         self._checked: set[str] = set()
         self.paid_before: dict[Key, StoredAnswer] = {}
         """Answers in the ledger that this run paid for before it was interrupted."""
-        self._inflight: dict[Key, InflightCall] = {}
+        self._inflight = Inflight[Key, QuestionCall]()
         self._recent: OrderedDict[Key, JudgeAnswer[Any] | JudgeError] = OrderedDict()
         self._held = 0
         self._answered: OrderedDict[int, tuple[Sample, Sample]] = OrderedDict()
-        self._reserving = 0
-        """The calls in flight, of judges and the target, with a reservation in the budget."""
-        self._ended = ""
-        """Why no more calls are made."""
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
         """The judge's answer. It is marked as cached if this call cost nothing.
@@ -128,7 +115,7 @@ class Session:
             ConfigError: The judge is misconfigured, or returned something else than an answer.
             StorageError: The answer can't be stored.
         """
-        return await Recording(self, judge).ask(question, repeat=repeat)
+        return await AskScope(self, judge).ask(question, repeat=repeat)
 
     def scored(self, sample: Sample) -> Sample:
         """The sample as scorers get it: without the reasoning in front of answers, unless it is kept."""
@@ -143,7 +130,7 @@ class Session:
 
     def restore(self, record: Record) -> None:
         """Restore a record written before the run was interrupted: mark its judges as working."""
-        self._known_working.update(
+        self.known_working.update(
             leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
         )
 
@@ -151,17 +138,16 @@ class Session:
         """Raise JudgeUnavailable if a question of this record failed because its judges are unavailable."""
         for step in record.steps:
             failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
-            if failed and all(self._breaker(leaf.judge).is_open for leaf in failed):
-                self._breaker(failed[0].judge).check()
+            if failed and all(self.breaker(leaf.judge).is_open for leaf in failed):
+                self.breaker(failed[0].judge).check()
 
     def end(self, reason: str) -> None:
         """Make no more calls, even without a ledger. Those in flight go on."""
-        self._ended = reason
+        self.calls.ended = reason
 
     async def close(self) -> None:
         """Cancel the calls in flight."""
-        tasks = [call.task for call in self._inflight.values()]
-        await sync.cancel_all(tasks)
+        await self._inflight.close()
 
     def identity_of(self, judge: Judge) -> str:
         """The judge's identity. It is computed once."""
@@ -202,46 +188,33 @@ class Session:
             self._recent.move_to_end(key)
         return known
 
-    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[InflightCall, bool]:
+    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[QuestionCall, bool]:
         """The call in flight for this key, and whether it is a new one."""
-        call = self._inflight.get(key)
-        if call is not None:
+        if (call := self._inflight.get(key)) is not None:
             return call, False
-        call = InflightCall(question, key)
-        call.task = asyncio.get_running_loop().create_task(self._answer(call, judge))
-        call.task.add_done_callback(_retrieve)
-        if not call.task.done():  # it may be, with eager tasks
-            self._inflight[key] = call
-        return call, True
+        call = QuestionCall(self, key, judge, question)
+        return self._inflight.start(key, call, self._answer(call)), True
 
-    def abandon(self, call: InflightCall) -> None:
+    def abandon(self, call: QuestionCall) -> None:
         """Cancel a call that nobody awaits. The same question then starts a new call."""
         call.task.cancel()
-        self._forget(call)
+        self._inflight.forget(call.key, call)
 
-    def _forget(self, call: InflightCall) -> None:
-        if self._inflight.get(call.key) is call:
-            del self._inflight[call.key]
-
-    async def _answer(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
-        key = call.key
+    async def _answer(self, call: QuestionCall) -> JudgeAnswer[Any]:
         try:
-            if judge.members:
-                # It must not hold a slot while its members wait for slots.
-                answer = await self._combine(call, judge)
-            else:
-                answer = await self._obtain(call, judge)
-            self._remember(key, answer)
+            # A composite judge must not hold a slot while its members wait for slots.
+            answer = await (self._combine(call, call.judge) if call.judge.members else self._obtain(call))
+            self._remember(call.key, answer)
             return answer
         except JudgeError as error:
-            if isinstance(error, PromptTooLong) and not judge.members:
-                self._learn(judge, call.question, error.window)
+            if isinstance(error, PromptTooLong) and not call.judge.members:
+                self._learn(call.judge, call.question, error.window)
             # The frames refer to raw replies, which may be large.
             error.__traceback__ = error.__cause__ = error.__context__ = None
-            self._remember(key, error)
+            self._remember(call.key, error)
             raise
         finally:
-            self._forget(call)
+            self._inflight.forget(call.key, call)
 
     def _remember(self, key: Key, outcome: JudgeAnswer[Any] | JudgeError) -> None:
         self._recent[key] = outcome
@@ -249,149 +222,111 @@ class Session:
         while len(self._recent) > self.remembered or self._held > HELD_CHARACTERS:
             self._held -= len(self._recent.popitem(last=False)[1].reply or "")
 
-    async def _combine(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
+    async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
         """The answer of a composite judge. Its members are asked in this session."""
         call.sent = True
-        recording, repeat = Recording(self), call.key.repeat_index
+        scope, repeat = AskScope(self), call.key.repeat_index
         with observer().judge_call(judge, call.question, repeat) as observed:
             try:
-                answer = await judge.combine(call.question, AskJudge(recording.ask_member, repeat))
+                answer = await judge.combine(call.question, MemberCalls(scope.ask, repeat))
             finally:
-                await recording.close()
+                await scope.close()
             observed.result(answer)
         return answer
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         """The answer of a single judge, from the ledger or by a call."""
-        ledger = self.ledger if judge.cacheable else None
-        if ledger is None:
-            return await self._call(call, judge, None)
-        if not self._use_cache:
-            return await self._call(call, judge, ledger)
-        result = await ledger.answer_or_claim(*call.key)
-        if isinstance(result, StoredAnswer) and (answer := read_stored(call.question, result)) is not None:
-            self._known_working.add(call.key.judge)
-            if self.spending.has_paid_for(result):
-                self.paid_before[call.key] = result
-            return answer
-        try:
-            return await self._call(call, judge, ledger)
-        finally:
-            ledger.release(*call.key)
+        if not call.judge.cacheable:
+            return await self.calls.make(call)
+        return await self.calls.obtain(call.key, call.read, partial(self.calls.make, call))
 
-    async def _call(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
-        """Call the judge. Under a budget, the first call of each judge and kind of question runs alone: estimates don't
-        include reasoning tokens, and later calls reserve what it cost."""
-        if self._budget is not None and not self._budget.knows(call.question, judge):
-            async with self._first[call.key.judge, call.question.kind]:
-                if not self._budget.knows(call.question, judge):
-                    return await self._send_in_turn(call, judge, ledger)
-        return await self._send_in_turn(call, judge, ledger)
+    def require_usable(self, call: QuestionCall) -> None:
+        """Raise ConfigError if the judge can't be called: a scorer may ask one that no plan names."""
+        if call.key.judge not in self._checked:
+            call.judge.check()
+            self._checked.add(call.key.judge)
 
-    async def _send_in_turn(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
-        if not judge.cacheable:  # no model, and so no provider with a prompt cache
-            return await self._send(call, judge, ledger)
-        async with self._beginnings.in_turn(call.key.judge, call.question):
-            return await self._send(call, judge, ledger)
+    def breaker(self, judge: str) -> CircuitBreaker:
+        """The circuit breaker of a judge."""
+        breaker = self._breakers.get(judge)
+        if breaker is None:
+            breaker = self._breakers[judge] = CircuitBreaker(judge, self.known_working)
+        return breaker
 
-    async def _send(self, call: InflightCall, judge: Judge, ledger: AsyncLedger | None) -> JudgeAnswer[Any]:
-        # Hold the slot until the answer is committed, so that a crash loses at most the calls in flight.
-        async with self._slots:
-            if self._budget is not None:
-                await self.wait_for_budget(self._budget.estimate(call.question, judge))
-            if self._ended:
-                raise RunStopped(self._ended)
-            if ledger is not None:
-                ledger.check()
-                if self.stop is not None and self.stop.requested:
-                    raise RunStopped(self.stop.reason)
-            breaker = self._breaker(call.key.judge)
-            breaker.check()
-            if call.key.judge not in self._checked:  # a scorer may ask a judge that no plan names
-                judge.check()
-                self._checked.add(call.key.judge)
-            try:
-                with self.reserving():
-                    answer = await self._pay_for(call, judge, breaker)
-            except JudgeError:
-                if ledger is not None:
-                    await ledger.keep_payments()
-                raise
-            breaker.answered()
-            if ledger is not None and answer.reply is not None:
-                stored = StoredAnswer.of(call.key, call.question.kind, answer, self.spending.run)
-                await ledger.keep_answer(stored)
+
+class QuestionCall(Call[JudgeAnswer[Any]], Shared[JudgeAnswer[Any]]):
+    """A question to a judge, in flight. `sent`: the judge has been called, so the answer will be paid for. `others`:
+    how many other askers wait for it."""
+
+    __slots__ = ("_session", "breaker", "judge", "key", "ledger", "others", "price_key", "question", "sent")
+    ending_the_run = ENDING_THE_RUN
+
+    def __init__(self, session: Session, key: Key, judge: Judge, question: Question[Any]) -> None:
+        self._session = session
+        self.key, self.judge, self.question = key, judge, question
+        self.ledger = session.calls.ledger if judge.cacheable else None
+        self.breaker = session.breaker(key.judge)
+        self.price_key = (key.judge, question.kind)
+        self.sent = False
+        self.others = 0
+
+    @property
+    def stop(self) -> StopSignal | None:
+        return None if self.ledger is None else self._session.stop
+
+    def is_priced(self, budget: Budget) -> bool:
+        return budget.highest(self.price_key) is not None or call_price(self.question, self.judge) == 0
+
+    def estimate(self, budget: Budget, size: int | None = None) -> float:
+        return budget.estimate(self.question, self.judge, size)
+
+    def admitted(self) -> AbstractAsyncContextManager[Any]:
+        slots = self._session.slots
+        if not self.judge.cacheable:  # no model, and so no provider with a prompt cache
+            return slots
+        return self._session.beginnings.in_turn(self.key.judge, self.question, slots)
+
+    def check(self) -> None:
+        self._session.require_usable(self)
+
+    async def read(self, stored: StoredAnswer) -> JudgeAnswer[Any] | None:
+        """The answer in a row of the ledger; None if it no longer parses."""
+        session = self._session
+        if (answer := read_stored(self.question, stored)) is not None:
+            session.known_working.add(self.key.judge)
+            if session.calls.spending.has_paid_for(stored):
+                session.paid_before[self.key] = stored
         return answer
 
-    @contextmanager
-    def reserving(self) -> Generator[None]:
-        """During this context, a call of the run has a reservation in the budget."""
-        self._reserving += 1
-        try:
-            yield
-        finally:
-            self._reserving -= 1
-
-    async def wait_for_budget(self, amount: float) -> None:
-        """Wait while an amount in US dollars would fit into the budget if the run's calls in flight cost less than is
-        reserved for them, as most do. Returns early if the run ends."""
-        stop = None if self.ledger is None else self.stop
-        while self._reserving and self._budget is not None and self._budget.waits(amount):
-            if self._ended or (stop is not None and stop.requested):
-                return
-            await asyncio.sleep(ROOM_INTERVAL)
-
-    async def _pay_for(self, call: InflightCall, judge: Judge, breaker: CircuitBreaker) -> JudgeAnswer[Any]:
+    async def send(self, reservation: Reservation) -> JudgeAnswer[Any]:
         """Call the judge, and count what its attempts cost, whether or not they bring an answer."""
-        reservation = Reservation(self._budget, self.spending.pay, call.question, judge)
-        end = reservation.give_up
-        call.sent = True
+        judge, question, repeat = self.judge, self.question, self.key.repeat_index
+        self.sent = True
         try:
-            with (
-                paying(reservation.next_attempt),
-                observer().judge_call(judge, call.question, call.key.repeat_index) as observed,
-            ):
-                reply = judge.answer(call.question, call.key.repeat_index)
+            with paying(reservation.next_attempt), observer().judge_call(judge, question, repeat) as observed:
+                reply = judge.answer(question, repeat)
                 is_async = inspect.isawaitable(cast(object, reply))
                 answer = await reply if is_async else cast("JudgeAnswer[Any]", reply)
                 if not is_async or not isinstance(cast(object, answer), JudgeAnswer):
                     expected = f"{type(judge).__name__}.answer must be an async def that returns a JudgeAnswer"
                     raise ConfigError(f"{expected}; it gave a value of type {type(answer).__name__}")
                 observed.result(answer)
-            end = partial(reservation.settle, answer.cost)
-        except ENDING_THE_RUN:
+        except JudgeError as error:
+            reservation.settle(error.cost)
             raise
-        except Exception as error:
-            if isinstance(error, JudgeError):
-                end = partial(reservation.settle, error.cost)
-            breaker.failed(error)
-            raise
-        finally:
-            end()
+        reservation.settle(answer.cost)
         return answer
 
-    def _breaker(self, judge: str) -> CircuitBreaker:
-        breaker = self._breakers.get(judge)
-        if breaker is None:
-            breaker = self._breakers[judge] = CircuitBreaker(judge, self._known_working)
-        return breaker
+    def failed(self, error: Exception | asyncio.CancelledError) -> JudgeAnswer[Any]:
+        raise error
+
+    def row(self, outcome: JudgeAnswer[Any]) -> StoredAnswer | None:
+        if outcome.reply is None:
+            return None
+        return StoredAnswer.of(self.key, self.question.kind, outcome, self._session.calls.spending.run)
 
 
-class InflightCall:
-    """A call in flight. `sent`: the judge has been called, so the answer will be paid for. `others`: how many other
-    askers wait for it."""
-
-    __slots__ = ("key", "others", "question", "sent", "task")
-
-    def __init__(self, question: Question[Any], key: Key) -> None:
-        self.question = question
-        self.key = key
-        self.sent = False
-        self.others = 0
-        self.task: asyncio.Task[JudgeAnswer[Any]]
-
-
-class Recording:
+class AskScope:
     """The `ask` of one scorer on one sample. It records every call.
 
     `close` cancels the calls that have not been sent, waits for those that have, and counts their cost, so no call
@@ -411,7 +346,7 @@ class Recording:
         self.calls: list[JudgeCall] = []
         self.aborted: EvalstoneError | None = None
         self._session = session
-        self._own: set[InflightCall] = set()
+        self._own: set[QuestionCall] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._begun: list[tuple[str, CoroutineType[Any, Any, Any]]] = []
 
@@ -504,10 +439,6 @@ class Recording:
             self._own.discard(call)
         return self._keep(question, key, outcome, cached=not own)
 
-    async def ask_member(self, judge: Judge, question: Question[A], repeat: int) -> JudgeAnswer[A]:
-        """The answer of a member of a composite judge."""
-        return await self.ask(question, judge, repeat)
-
     def _keep(
         self, question: Question[A], key: Key, outcome: JudgeAnswer[A] | JudgeError, *, cached: bool
     ) -> JudgeAnswer[A]:
@@ -571,9 +502,3 @@ def unpaid_error(error: JudgeError) -> JudgeError:
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
     shared.members = tuple(as_cached(member) for member in error.members)
     return shared
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    # If all askers were canceled before the call failed, nobody retrieves its error.
-    if not task.cancelled():
-        task.exception()

@@ -1,8 +1,8 @@
 """Sequential gates and comparisons: decided while samples arrive, with error rates valid under optional stopping.
 
-Each target of a gate has two bettors: one against "the mean is at most the threshold" and one against "the mean is at
-least the threshold"; see `betting`. Verdicts of a comparison are read from a confidence sequence. Samples must arrive
-in an order unrelated to their scores; shuffle them.
+Each criterion of a gate has two bettors: one against "the mean is at most the threshold" and one against "the mean is
+at least the threshold"; see `betting`. Verdicts of a comparison are read from a confidence sequence. Samples must
+arrive in an order unrelated to their scores; shuffle them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconcl
 
 
 @dataclass(frozen=True)
-class Target:
+class Criterion:
     """A criterion whose values arrive one by one, each in [low, high].
 
     For "at_least" and "at_most", values are scores. For "max_regression", a value is the difference from the baseline
@@ -48,84 +48,84 @@ class Target:
 
 
 class SequentialGate:
-    """Decides targets while samples arrive.
+    """Decides criteria while samples arrive.
 
     Args:
-        targets: One or more, with unique names.
+        criteria: One or more, with unique names.
         alpha: The family-wise error rate of wrong passes, and that of wrong fails, in (0, 0.5). It is split equally
-            among the targets (Bonferroni).
+            among the criteria (Bonferroni).
 
     Raises:
-        ConfigError: There are no targets, names are not unique, a threshold is outside its range, or alpha is outside
+        ConfigError: There are no criteria, names are not unique, a threshold is outside its range, or alpha is outside
             (0, 0.5).
     """
 
-    def __init__(self, targets: Sequence[Target], *, alpha: float = 0.05) -> None:
+    def __init__(self, criteria: Sequence[Criterion], *, alpha: float = 0.05) -> None:
         if not 0 < alpha < 0.5:
             raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
-        names = [target.name for target in targets]
+        names = [criterion.name for criterion in criteria]
         if not names or len(set(names)) < len(names):
-            raise ConfigError(f"need at least one target, with unique names, got {names}")
-        self._states = {target.name: _TargetState(target, alpha / len(names)) for target in targets}
+            raise ConfigError(f"need at least one criterion, with unique names, got {names}")
+        self._states = {criterion.name: _CriterionState(criterion, alpha / len(names)) for criterion in criteria}
 
     def add(self, values: Mapping[str, Value]) -> None:
-        """Add one sample's values by target name.
+        """Add one sample's values by criterion name.
 
         A missing value (None, or the lowest and the highest that it can be) counts as the worst value in the test for a
-        pass, and as the best value in the test for a fail. Targets without an entry are unchanged.
+        pass, and as the best value in the test for a fail. Criteria without an entry are unchanged.
 
         Raises:
-            ConfigError: A name is not a target.
-            DataError: A value is outside its range. The sample is then not added to any target.
+            ConfigError: A name is not a criterion.
+            DataError: A value is outside its range. The sample is then not added to any criterion.
         """
         for name in values:
             if name not in self._states:
-                raise ConfigError(unknown("target", name, self._states))
+                raise ConfigError(unknown("criterion", name, self._states))
         for name, value in values.items():
-            self._states[name].check(value)  # validate all first: a rejected sample must not be added to any target
+            self._states[name].check(value)  # validate all first: a rejected sample must not be added to any criterion
         for name, value in values.items():
             self._states[name].add(value)
 
     @property
     def settled(self) -> bool:
-        """Whether the run can stop: every target is decided, or one has failed."""
+        """Whether the run can stop: every criterion is decided, or one has failed."""
         verdicts = [state.verdict for state in self._states.values()]
         return "fail" in verdicts or "inconclusive" not in verdicts
 
     def decisions(self) -> tuple[Decision, ...]:
-        """The current decision on each target. A verdict of pass or fail is final.
+        """The current decision on each criterion. A verdict of pass or fail is final.
 
-        p_pass and p_fail are anytime-valid (1 / largest capital), multiplied by the number of targets. low and high are
-        the confidence sequence at confidence 1 - 2 · alpha / targets. more_samples is None.
+        p_pass and p_fail are anytime-valid (1 / largest capital), multiplied by the number of criteria. low and high
+        are the confidence sequence at confidence 1 - 2 · alpha / criteria. more_samples is None.
         """
         return tuple(state.decision(len(self._states)) for state in self._states.values())
 
 
-class _TargetState:
-    """A target with its bettors and its verdict."""
+class _CriterionState:
+    """A criterion with its bettors and its verdict."""
 
-    def __init__(self, target: Target, alpha: float) -> None:
-        check_range(target.name, target.low, target.high)
-        span = target.high - target.low
-        share = (target.threshold - target.low) / span
+    def __init__(self, criterion: Criterion, alpha: float) -> None:
+        check_range(criterion.name, criterion.low, criterion.high)
+        span = criterion.high - criterion.low
+        share = (criterion.threshold - criterion.low) / span
         if not 0 < share < 1:
-            inside = f"inside ({target.low:g}, {target.high:g})"
+            inside = f"inside ({criterion.low:g}, {criterion.high:g}), not {criterion.threshold:g}"
             raise ConfigError(
-                f"{target.name}: the threshold must be {inside}, not {target.threshold:g}: the ends of the range can't "
+                f"{criterion.name}: the threshold must be {inside}: the ends of the range can't "
                 "be tested during a run. Check the finished run instead (evalstone gate)"
             )
         self.verdict: Verdict = "inconclusive"
-        self._target, self._alpha, self._span = target, alpha, span
+        self._criterion, self._alpha, self._span = criterion, alpha, span
         self._bettors = Bettors(np.array([share]))
-        self._sequence = ConfidenceSequence(target.low, target.high, confidence=1 - 2 * alpha)
+        self._sequence = ConfidenceSequence(criterion.low, criterion.high, confidence=1 - 2 * alpha)
         self._n, self._sum, self._missing = 0, 0.0, 0
 
     def check(self, value: Value) -> None:
-        shares(self._target.name, value, self._target.low, self._span)
+        shares(self._criterion.name, value, self._criterion.low, self._span)
 
     def add(self, value: Value) -> None:
-        target = self._target
-        self._bettors.add(*shares(target.name, value, target.low, self._span))
+        criterion = self._criterion
+        self._bettors.add(*shares(criterion.name, value, criterion.low, self._span))
         self._sequence.add(value)
         if (known := known_value(value)) is None:
             self._missing += 1
@@ -134,18 +134,18 @@ class _TargetState:
         if self.verdict == "inconclusive":
             above, below = (float(best[0]) >= -math.log(self._alpha) for best in self._bettors.best)
             if above or below:
-                self.verdict = "pass" if above == target.upward else "fail"
+                self.verdict = "pass" if above == criterion.upward else "fail"
 
-    def decision(self, targets: int) -> Decision:
-        target, (low, high) = self._target, self._sequence.bounds
-        above, below = (min(1.0, targets * math.exp(-float(best[0]))) for best in self._bettors.best)
-        upward = target.upward
+    def decision(self, criteria: int) -> Decision:
+        criterion, (low, high) = self._criterion, self._sequence.bounds
+        above, below = (min(1.0, criteria * math.exp(-float(best[0]))) for best in self._bettors.best)
+        upward = criterion.upward
         return Decision(
-            name=target.name,
-            kind=target.kind,
+            name=criterion.name,
+            kind=criterion.kind,
             verdict=self.verdict,
             estimate=self._sum / self._n if self._n else None,
-            threshold=target.threshold,
+            threshold=criterion.threshold,
             low=low,
             high=high,
             p_pass=above if upward else below,

@@ -45,7 +45,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
         check_options(config)
     # Later than the plugins of entry points, so that marked tests are not called by those for asynchronous tests first.
-    config.pluginmanager.register(Session(config), "evalstone-session")
+    config.pluginmanager.register(SessionHooks(config), "evalstone-session")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -99,7 +99,7 @@ def _has_session_judge(item: pytest.Item) -> bool:
     return bool(known) and known[-1].func.__module__ == __name__
 
 
-class Session:
+class SessionHooks:
     """The hooks of one session, and the scores of its tests."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 from evalstone._core.observe import observer
 from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import AnswerPending, EvalstoneError, JudgeDeclined, JudgeError, PromptTooLong, ReplyError
-from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, names_items, read_completion
 from evalstone.judges.model import ModelJudge, opening_messages, with_probabilities
 from evalstone.ledger import AsyncLedger, StoredAnswer
@@ -29,7 +28,7 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.run.budget import call_price, unpriced
 from evalstone.run.dry_run import stand_in
 from evalstone.run.scoring import score_sample
-from evalstone.run.session import InflightCall, Session, read_stored
+from evalstone.run.session import QuestionCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage, total_cost
 
@@ -85,8 +84,8 @@ class BatchSession(Session):
         self._sent = {row.id: _capabilities(row) for row in rows}
         own = {row.id for row in rows if row.run == run.id}
         self._promised = self._direct + sum(row.cost or 0.0 for row in rows if row.id in own)
-        now, before = run.paid, self.spending.before
-        self.spending.this_call = None if now is None or before is None else now - before
+        now, before = run.paid, self.calls.spending.before
+        self.calls.spending.this_call = None if now is None or before is None else now - before
         self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
 
     @property
@@ -130,7 +129,7 @@ class BatchSession(Session):
             self._look_up.cancel()
         await super().close()
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         # The first pending question ends the scorer, but the questions that it asked concurrently are collected, too.
         call.sent = True
         question, key = call.question, call.key.question
@@ -162,7 +161,7 @@ class BatchSession(Session):
         questions, self._wanted, self._look_up = self._wanted, set[str](), None
         return await self.store.work(batched_questions, self.store.store, questions, self.identity)
 
-    async def _read(self, call: InflightCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
+    async def _read(self, call: QuestionCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
         """The answer in a batch result. Raises AnswerPending if the question is retried, otherwise the error."""
         question, retries = call.question, self.asked.retries
         reply: Completion | None = None
@@ -193,7 +192,7 @@ class BatchSession(Session):
             refused_settings=self.asked.reported(question, sent.refused_of(self.asked.settings_for(question))),
             detail=dropped,
         )
-        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.spending.run))
+        await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.calls.spending.run))
         observer().batched_call(self.asked, answer.usage, answer.cost)
         self._taken[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
@@ -273,7 +272,7 @@ class EstimateSession(Session):
             await score_sample(scorer, sample, self)
         return self._left >= 0
 
-    async def _obtain(self, call: InflightCall, judge: Judge) -> JudgeAnswer[Any]:
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         answer, amount = await self._batches.lookup(call.question)
         if call.key.question not in self._counted:
             self._counted.add(call.key.question)
