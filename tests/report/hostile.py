@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evalstone import Message, Run, Sample, Score, ToolCall, compare, evaluate
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.run_view import run_view
 from evalstone.report.view import View
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.run import run_view
 from evalstone.types import JudgeCall, Record
 from tests.runs import Claimed, Given
 

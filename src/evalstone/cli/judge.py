@@ -79,10 +79,10 @@ def calibrate(
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
-    from evalstone.report.quality_view import calibration_view, reliability_chart
     from evalstone.report.terminal import show
     from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
+    from evalstone.results.views.quality import calibration_view, reliability_chart
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -218,7 +218,7 @@ def audit(
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig, estimate_audit
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.report.quality_view import audit_view
+    from evalstone.results.views.quality import audit_view
 
     if list_perturbations:
         _list_perturbations()

@@ -96,9 +96,9 @@ def report(
     """
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.report.csv import run_csv
-    from evalstone.report.junit import run_junit
-    from evalstone.report.run_view import run_view
+    from evalstone.results.views.csv import run_csv
+    from evalstone.results.views.junit import run_junit
+    from evalstone.results.views.run import run_view
 
     result, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
     extra: list[PPIResult | RoganGladenResult] = [
@@ -242,8 +242,8 @@ def compare(
 
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
-    from evalstone.report.comparison_view import comparison_view
-    from evalstone.report.csv import comparison_csv
+    from evalstone.results.views.comparison import comparison_view
+    from evalstone.results.views.csv import comparison_csv
 
     names = runs or []
     if len(names) < 2:
@@ -289,7 +289,7 @@ def drift(
 
     Compares two runs over the same outputs, judged at different times.
     """
-    from evalstone.report.comparison_view import drift_view
+    from evalstone.results.views.comparison import drift_view
 
     result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
     view = drift_view(result)
@@ -364,9 +364,9 @@ def gate(
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
     from evalstone._core.files import is_folder
-    from evalstone.report.gate_view import gate_view
-    from evalstone.report.junit import gate_junit
     from evalstone.results.looks import LOOKS, next_look, remember
+    from evalstone.results.views.gate import gate_view
+    from evalstone.results.views.junit import gate_junit
 
     counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
     if inconclusive not in counted:
@@ -443,7 +443,7 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.report.comparison_view import power_view
+    from evalstone.results.views.comparison import power_view
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)

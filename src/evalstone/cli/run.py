@@ -262,8 +262,8 @@ def _run(
     next_commands: Mapping[str, str] | None = None,
 ) -> int:
     """Run, save and show the result; returns the exit code."""
-    from evalstone.report.run_view import run_view
     from evalstone.results.summary import scorer_titles
+    from evalstone.results.views.run import run_view
     from evalstone.run.plan import scorer_info
     from evalstone.run.runner import slots
 

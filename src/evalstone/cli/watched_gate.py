@@ -68,9 +68,9 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
 
 def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
     """Show the decisions of a gate that watched a run; returns its verdict."""
-    from evalstone.report.gate_view import decisions_view
     from evalstone.report.terminal import show
     from evalstone.results.gate_text import rate
+    from evalstone.results.views.gate import decisions_view
 
     screen = console(stderr=not to_stdout)
     screen.print()

@@ -24,7 +24,6 @@ from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evalu
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
-from evalstone.report.samples import goodness, with_texts
 from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import GateCriteria
@@ -32,6 +31,7 @@ from evalstone.results.gate_text import check_cells, check_name, required
 from evalstone.results.human_labels import Labels
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
+from evalstone.results.views.samples import goodness, with_texts
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer

@@ -25,8 +25,6 @@ from evalstone._core.display import (
     shortlist,
 )
 from evalstone._core.redaction import MARK, REPEATED_SECRETS
-from evalstone.report.quality_view import calibration_notes
-from evalstone.report.samples import goodness, sample_view, with_texts
 from evalstone.report.view import (
     Cell,
     Column,
@@ -52,6 +50,8 @@ from evalstone.results.slice_text import WORSE, finding_cells, is_worse, slice_l
 from evalstone.results.slices import ScorerSlices, SliceMean
 from evalstone.results.summary import ScorerInfo, ScorerSummary
 from evalstone.results.trial_text import TRIAL_WORDS, trial_lead, trial_notes, trial_results, trial_table
+from evalstone.results.views.quality import calibration_notes
+from evalstone.results.views.samples import goodness, sample_view, with_texts
 from evalstone.types import TOLERANCE, Record, Score, Skipped
 
 if TYPE_CHECKING:
@@ -142,7 +142,7 @@ def run_view(
 
 def _corrected(results: Sequence[PPIResult | RoganGladenResult]) -> Iterator[Section]:
     if results:
-        from evalstone.report.corrected_view import corrected_section  # noqa: PLC0415 - few runs have labels
+        from evalstone.results.views.corrected import corrected_section  # noqa: PLC0415 - few runs have labels
 
         yield from map(corrected_section, results)
 

@@ -16,7 +16,6 @@ from evalstone._core.display import (
     sentences,
     signed,
 )
-from evalstone.report.samples import score_text, scored_answer
 from evalstone.report.view import (
     FOOTER,
     Block,
@@ -52,6 +51,7 @@ from evalstone.results.of_scorer import OfScorer
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.quality_text import power_notes, power_table
 from evalstone.results.run import Run
+from evalstone.results.views.samples import score_text, scored_answer
 from evalstone.stats.comparison import Comparison as PairedComparison
 from evalstone.stats.unpaired import UnpairedComparison
 from evalstone.types import Record, Sample, Score
