@@ -17,7 +17,8 @@ from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import Choose
 from evalstone.results.audit import Audit
 from evalstone.results.saved_calibrations import calibration_for
-from evalstone.results.views.quality import audit_view, calibration_warnings
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_warnings
 from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts

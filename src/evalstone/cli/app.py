@@ -19,8 +19,8 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.redaction import masked
-from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli.options import Value, Values, number, option
 from evalstone.cli.output import guard, replace_unprintable, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError, WriteError, near, unknown
@@ -261,8 +261,7 @@ def main() -> None:
     replace_unprintable()
     guard()
     try:
-        with front_end(COMMAND_LINE):
-            sys.exit(app(standalone_mode=False))
+        sys.exit(app(standalone_mode=False))
     except _CallError as error:
         message = error.format_message()
         if message.startswith("Usage:"):  # no command at all: print the help
@@ -282,8 +281,10 @@ def main() -> None:
                 help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
         _fail(message.rstrip(".") + help, ExitCode.USAGE)
     except ConfigError as error:
-        _fail(str(error), ExitCode.USAGE)
-    except (EvalstoneError, OSError) as error:
+        _fail(error.text(COMMAND_LINE), ExitCode.USAGE)
+    except EvalstoneError as error:
+        _fail(error.text(COMMAND_LINE), ExitCode.FAILURES)
+    except OSError as error:
         _fail(str(error), ExitCode.FAILURES)
 
 

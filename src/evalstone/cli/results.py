@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone._core.display import digits_for, number, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import options
 from evalstone.cli.options import (
     Values,
@@ -111,7 +112,9 @@ def report(
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
     known = calibrations_of(result, location)
-    view = run_view(result, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known)
+    view = run_view(
+        result, COMMAND_LINE, worst=3 if top is None else top, corrected=extra, slices=sliced, calibrations=known
+    )
     exports = {"csv": (csv, lambda: run_csv(result)), "junit": (junit, lambda: run_junit(result))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return exit_code(result)
@@ -262,7 +265,7 @@ def compare(
         labels=_labels_of_runs(loaded, labels or ()),
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-    view = comparison_view(compared, most=top)
+    view = comparison_view(compared, COMMAND_LINE, most=top)
     exports = {"csv": (csv, lambda: comparison_csv(compared))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, compared.to_dict()))
     return ExitCode.OK
@@ -289,10 +292,10 @@ def drift(
 
     Compares two runs over the same outputs, judged at different times.
     """
-    from evalstone.results.views.comparison import drift_view
+    from evalstone.results.views.drift import drift_view
 
     result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
-    view = drift_view(result)
+    view = drift_view(result, COMMAND_LINE)
     present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
@@ -420,7 +423,7 @@ def gate(
         )
         if warning:
             to_stderr(f"Warning: {warning}")
-    view = gate_view(result)
+    view = gate_view(result, COMMAND_LINE)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
     return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
@@ -443,7 +446,7 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.results.views.comparison import power_view
+    from evalstone.results.views.power import power_view
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
@@ -452,7 +455,7 @@ def power(
     )
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
-    view = power_view(analysis)
+    view = power_view(analysis, COMMAND_LINE)
     present(view, documents(view, html, markdown) | json_lines(as_json, analysis.to_dict()))
     return ExitCode.OK
 

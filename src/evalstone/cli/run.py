@@ -12,6 +12,7 @@ import typer
 
 import evalstone
 from evalstone._core.display import ended, money, safe, sentence
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import options, thresholds, watched_gate
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.cli.options import Flag, Value, Values, option
@@ -202,7 +203,8 @@ def score(
     """Score one sample."""
     from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.results.run import reasoning_note
+    from evalstone.report.notes import sentence_of
+    from evalstone.results.run_notes import reasoning_note
 
     (spec,) = options.scorer_specs([scorer])
     sample = {
@@ -223,7 +225,7 @@ def score(
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
         if output is not None and begins_with_reasoning(output):
-            typer.echo(reasoning_note("The output begins", scored=bool(keep_reasoning)))
+            typer.echo(sentence_of(reasoning_note(1, kept=bool(keep_reasoning)), COMMAND_LINE))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
@@ -289,7 +291,7 @@ def _run(
         say_broken_off(result, config, plan.size, saved)
         if config.html is None and config.markdown is None and not as_json:
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
-    view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+    view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(as_json, result.to_dict())
     shown = not deliver(outputs)
     if result.ending.broken_off:

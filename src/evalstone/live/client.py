@@ -15,7 +15,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
 
-from evalstone._core import sync, terms
+from evalstone._core import sync
 from evalstone._core.display import count, excerpt
 from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
@@ -170,7 +170,6 @@ class Live:
             daily_budget=daily_budget,
             priority=priority,
             keep_reasoning=keep_reasoning,
-            terms=terms.current(),
             on_record=on_record,
         )
         if process:

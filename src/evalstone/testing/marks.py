@@ -12,10 +12,9 @@ from typing import Any, NoReturn, TypeVar
 
 import pytest
 
-from evalstone._core import terms
+from evalstone._core import front_ends
 from evalstone._core.display import joined
 from evalstone._core.sizes import MOST_TRIALS, whole
-from evalstone._core.terms import front_end
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
@@ -102,10 +101,9 @@ def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
     """Parametrize a marked test with its dataset, or with each of its samples."""
     __tracebackhide__ = True
     try:
-        with front_end(terms.MARK):
-            case = _case(metafunc, mark)
+        case = _case(metafunc, mark)
     except EvalstoneError as error:
-        _refuse(metafunc, str(error))
+        _refuse(metafunc, error.text(front_ends.MARK))
     metafunc.fixturenames.append(PARAMETER)
     names = [*case.takes, PARAMETER]
     if not case.mark.each:

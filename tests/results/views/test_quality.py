@@ -22,7 +22,8 @@ from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
 from evalstone.results.members import compare_with_members
-from evalstone.results.views.quality import audit_view, calibration_view, calibration_warnings, reliability_lines
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_view, calibration_warnings, reliability_lines
 from evalstone.stats.calibration import reliability
 from tests.fakes import claims, verdicts
 from tests.report.hostile import MARKUP

@@ -25,8 +25,8 @@ from evalstone.report.markdown import lines
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
 from evalstone.results.calibration import Calibration, LabeledScore
+from evalstone.results.views.calibration import calibration_notes
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.quality import calibration_notes
 from evalstone.results.views.run import retries, run_notes, run_view
 from evalstone.types import Message, ToolCall
 from tests.fakes import claims, verdicts
@@ -359,9 +359,10 @@ def test_a_run_without_its_texts_says_so() -> None:
 
 def test_terminal_and_html_import_no_library_of_the_other() -> None:
     code = (
-        "import sys, evalstone.results.views.run, evalstone.results.views.comparison, evalstone.results.views.quality\n"
+        "import sys, evalstone.results.views.run, evalstone.results.views.comparison, evalstone.results.views.audit\n"
         "assert not {'jinja2', 'rich'} & sys.modules.keys(), sys.modules.keys() & {'jinja2', 'rich'}\n"
-        "import evalstone.report.terminal, evalstone.report.markdown, evalstone.results.views.csv, evalstone.results.views.junit\n"
+        "import evalstone.report.terminal, evalstone.report.markdown\n"
+        "import evalstone.results.views.csv, evalstone.results.views.junit\n"
         "assert 'jinja2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -1,37 +1,51 @@
-"""A gate as a report: each check with its verdict."""
+"""A gate as a view: each check with what is required, the estimate and the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
+from evalstone._core.display import count, effective_count, number, percent, safe, sentence, signed
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
-from evalstone.results.gate import Gate
-from evalstone.results.gate_text import (
-    MARKS,
-    MISSES,
-    check_cells,
-    check_name,
-    gate_notes,
-    limits_name,
-    miss_cells,
-    overall_text,
-    verdict_text,
-)
-from evalstone.stats.gates import Decision, Verdict
+from evalstone.results.endings import shortfall_of
+from evalstone.results.gate_criteria import OF_BASELINE
+from evalstone.types import case_key
 
+if TYPE_CHECKING:
+    from evalstone.results.gate import Gate
+    from evalstone.stats.gates import Decision, Miss, Verdict
+
+MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
+NO_VALUES = "no values"
+"""The caution of a check without a score."""
+LONGEST_REASON = 200
+UNTESTED = (
+    "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
+    "estimate just above a threshold may be luck."
+)
+
+MISSES = ("check", "sample", "score", "reason")
 TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
 
 
-def gate_view(gate: Gate) -> View:
+def overall_text(gate: Gate) -> str:
+    """The verdict of the gate, and why a run whose checks pass isn't a success."""
+    shortfall = shortfall_of(gate.run) if gate.verdict == "pass" else ""
+    return f"{MARKS[gate.verdict]}, but {shortfall}" if shortfall else MARKS[gate.verdict]
+
+
+def gate_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
     """A gate: each check with its verdict."""
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
-    tables = (checks_table(gate.decisions, gate.next_look), *_misses(gate.decisions))
+    tables = (checks_table(gate.decisions, front_end, gate.next_look), *_misses(gate.decisions))
     overall = overall_text(gate)
     return View(
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         verdict=Cell(overall, TONES[gate.verdict] if overall == MARKS[gate.verdict] else "unsure"),
-        sections=(Section("Checks", tables=tables, notes=tuple(gate_notes(gate))),),
+        sections=(Section("Checks", tables=tables, notes=tuple(gate_notes(gate, front_end))),),
         facts=(Fact("Run", gate.run.id), *baseline),
         footer=FOOTER,
     )
@@ -45,17 +59,144 @@ def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
         yield table("Samples without the best score", columns, rows)
 
 
-def decisions_view(decisions: Sequence[Decision]) -> View:
+def decisions_view(decisions: Sequence[Decision], front_end: FrontEnd = PYTHON) -> View:
     """The state of the checks of a running evaluation, without the number of samples that they still need."""
-    return View("", "", (Section("", tables=(checks_table(decisions),)),))
+    return View("", "", (Section("", tables=(checks_table(decisions, front_end),)),))
 
 
-def checks_table(decisions: Sequence[Decision], next_look: int | None = None) -> Table:
+def checks_table(decisions: Sequence[Decision], front_end: FrontEnd, next_look: int | None = None) -> Table:
     """One row per check. next_look: the look for which the number of additional samples was computed; None if none."""
     columns = (
         words("check"),
         *(Column(title) for title in ("estimate", limits_name(decisions), "required", "n")),
         words("verdict"),
     )
-    rows = [(check_name(d), *check_cells(d), Cell(verdict_text(d, next_look), TONES[d.verdict])) for d in decisions]
+    rows = [
+        (check_name(d), *check_cells(d), Cell(verdict_text(d, next_look, front_end), TONES[d.verdict]))
+        for d in decisions
+    ]
     return table("Checks of the gate", columns, rows)
+
+
+def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
+    """The gate's notes, cautions and error rates as sentences."""
+    decisions = gate.decisions
+    labels = (
+        "With labels, the estimate is of the score that people would give (prediction-powered inference). The labeled "
+        "samples must be a random selection."
+    )
+    return [
+        *sentences_of(gate.notes, front_end),
+        *([labels] if any(decision.labeled is not None for decision in decisions) else []),
+        *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
+        *_cautions(decisions),
+        *_control(gate),
+    ]
+
+
+def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+    """The distinct cautions, each with its checks. That there is no score, the verdicts say."""
+    for caution in dict.fromkeys(d.caution for d in decisions if d.caution not in ("", NO_VALUES)):
+        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
+
+
+def _control(gate: Gate) -> Iterator[str]:
+    """The error rates that hold, or a note that nothing was tested."""
+    tested = [decision for decision in gate.decisions if decision.kind != "require"]
+    checks = "checks" if len(tested) == len(gate.decisions) else "tests"
+    if tested and gate.alpha is not None and gate.look_alpha is not None:
+        yield (
+            f"This is look {gate.look}, tested at {rate(gate.look_alpha)}. Over all {checks} and all looks together, "
+            f"the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail "
+            "(one-sided tests, corrected by Holm). Each limit is that of its test."
+        )
+    elif tested:
+        yield UNTESTED
+    if len(tested) < len(gate.decisions):
+        yield "Best score in all samples is not a statistical test: it describes only these samples."
+
+
+def limits_name(decisions: Sequence[Decision]) -> str:
+    """The header of the limits: of tests, or of the estimates that missing scores leave possible."""
+    tested = any(decision.p_pass is not None for decision in decisions)
+    return "one-sided limits" if tested else "possible with missing scores"
+
+
+def check_name(decision: Decision) -> str:
+    """The name of a check."""
+    return f"{decision.name}, difference from baseline" if decision.kind in OF_BASELINE else decision.name
+
+
+def check_cells(decision: Decision) -> tuple[str, str, str, str]:
+    """Estimate, limits, requirement and n as text. Pass rates are in percent.
+
+    Limits are those of the test; without a test, the range that missing scores leave possible.
+    """
+    if decision.kind == "require":
+        met = "-" if decision.estimate is None else f"{round(decision.estimate * decision.n):,} of {decision.n:,}"
+        return met, "-", required(decision), f"{decision.n:,}"
+    show = {**dict.fromkeys(OF_BASELINE, signed), "pass_rate": percent}.get(decision.kind, number)
+    estimate, low, high = (None if x is None else show(x) for x in (decision.estimate, decision.low, decision.high))
+    certain = decision.p_pass is None and not decision.missing
+    between = "-" if low is None or high is None or certain else f"{low} to {high}"
+    about = (
+        "" if decision.groups is None else count(decision.groups, "cluster"),
+        "" if decision.labeled is None else count(decision.labeled, "label"),
+        "" if decision.effective is None else f"as about {effective_count(decision.effective)} of equal weight",
+    )
+    more = "; ".join(filter(None, about))
+    return estimate or "-", between, required(decision), f"{decision.n:,} ({more})" if more else f"{decision.n:,}"
+
+
+def required(decision: Decision) -> str:
+    """What a check requires."""
+    if decision.kind == "require":
+        return "best score in all samples"
+    side, threshold = "at most" if decision.lower_is_better else "at least", decision.threshold
+    if decision.kind == "max_difference":
+        return f"within ±{number(threshold)}"
+    if decision.kind == "max_regression":
+        return f"{side} {signed(threshold)}"
+    return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
+
+
+def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd = PYTHON) -> str:
+    """The verdict, with the number of further samples that would decide it at the next look."""
+    mark = MARKS[decision.verdict]
+    if decision.verdict != "inconclusive":
+        return mark
+    if decision.undecidable:
+        return f"{mark}; {decision.undecidable}"
+    if decision.p_pass is None:
+        missing = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
+        return missing if decision.missing else f"{mark}; no sample has a score"
+    if decision.caution == NO_VALUES:
+        return f"{mark}; no sample has a score"
+    if next_look is None:
+        return mark
+    look = front_end.term("look", next_look)
+    later = f" at the next look ({look})" if look else ""
+    if decision.labeled is not None and not decision.missing:
+        if decision.more_labels is None:
+            return f"{mark}; labels of all these samples may not decide it"
+        more = count(decision.more_labels, "more label")
+        return f"{mark}; about {more} would decide it{later}"
+    needed = None if decision.labeled is not None else decision.more_samples
+    more = None if needed is None else f"about {count(needed, 'more sample')}"
+    if decision.missing:
+        without = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
+        return without if more is None else f"{without}, or {more}{later}"
+    if more is None:
+        return f"{mark}; the estimate is too close to the threshold to decide"
+    return f"{mark}; {more} would decide it{later}"
+
+
+def miss_cells(miss: Miss) -> tuple[str, str, str]:
+    """A sample that misses what is required, its score, and the reason, as text."""
+    score = "no score" if miss.value is None else f"{miss.value:.4g}"
+    return case_key(miss.sample, miss.trial), score, safe(miss.reason, LONGEST_REASON)
+
+
+def rate(alpha: float) -> str:
+    """An error rate in percent, however small."""
+    return f"{100 * alpha:.3g}%"
