@@ -100,7 +100,10 @@ def hostile_comparison() -> View:
         return replace(evaluate(samples, [Given()], ledger=None), dataset_name=MARKUP)
 
     comparison = compare(scored("0.5"), scored("0.75"), slice_by="kind")
-    return comparison_view(replace(comparison, names={"A": MARKUP, "B": MARKUP}, notes=(MARKUP,)), most=20)
+    return comparison_view(
+        replace(comparison, names={"A": MARKUP, "B": MARKUP}, notes=(note("same_run", "fact", runs=(MARKUP, MARKUP)),)),
+        most=20,
+    )
 
 
 def hostile_views() -> dict[str, View]:

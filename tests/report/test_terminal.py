@@ -13,8 +13,9 @@ from evalstone.report.terminal import Grid, show
 from evalstone.report.view import View
 from evalstone.results.views.audit import audit_view
 from evalstone.results.views.calibration import calibration_view
-from evalstone.results.views.comparison import comparison_view, power_view
+from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.gate import gate_view
+from evalstone.results.views.power import power_view
 from evalstone.results.views.run import run_view
 from tests.runs import Given, Harm, run_of
 

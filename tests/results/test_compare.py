@@ -12,7 +12,7 @@ import pytest
 
 from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
-from evalstone.results.comparable_runs import Differences, pair_runs, same_outputs
+from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing

@@ -6,7 +6,7 @@ import pytest
 
 from evalstone import ConfigError, compare, sample_size
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.views.comparison import power_view
+from evalstone.results.views.power import power_view
 from evalstone.results.views.run import run_view
 from tests.runs import run_of
 

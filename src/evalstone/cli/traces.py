@@ -17,6 +17,7 @@ import typer
 
 import evalstone
 from evalstone._core.display import count, excerpt, named, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import handled, options
 from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
@@ -223,6 +224,7 @@ def collect(
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
             queue=WAITING,
             keep_reasoning=bool(keep_reasoning),
+            front_end=COMMAND_LINE,
             on_record=emit_otlp if otel else None,
         )
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, cast, get_args
 
 from evalstone._core import sync
 from evalstone._core.display import count, excerpt
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.sizes import MOST_CONCURRENCY, MOST_QUEUED, whole
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
 from evalstone.errors import ConfigError, described, error_text
@@ -107,6 +108,7 @@ class Live:
         unsampled: Whether to score traces that their tracer didn't sample.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
             of it.
+        front_end: How its log messages write settings: as in Python, or as options of the command line.
         on_record: A function that is called in the worker with each record, its sample and its scorer, after they are
             stored: at most once for each record, and not if the worker dies in between. Dropped samples have no record.
             If what was submitted isn't a sample, the record is a failure, and the sample has only its origin in the
@@ -133,6 +135,7 @@ class Live:
         priority: Priority = "low",
         unsampled: bool = False,
         keep_reasoning: bool = False,
+        front_end: FrontEnd = PYTHON,
         on_record: Callable[[Record, Sample, Scorer], object] | None = None,
     ) -> None:
         plan = plan_for([Sample(output="-")], scorers, judge=judge)
@@ -170,6 +173,7 @@ class Live:
             daily_budget=daily_budget,
             priority=priority,
             keep_reasoning=keep_reasoning,
+            front_end=front_end,
             on_record=on_record,
         )
         if process:

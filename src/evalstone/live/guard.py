@@ -247,7 +247,7 @@ class Guard:
 
     def _score(self, work: _Work) -> None:
         if has_reasoning(work.sample):
-            self._tell("reasoning", sentence_of(reasoning_note(None, kept=self.keep_reasoning)))
+            self._tell("reasoning", sentence_of(reasoning_note(1, kept=self.keep_reasoning)))
         try:
             asyncio.run(self._score_all(work))
         except TimeoutError:

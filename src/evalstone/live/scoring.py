@@ -400,7 +400,7 @@ class Scoring:
         session = self._session_now()
         if has_reasoning(job.sample):
             row = dataclasses.replace(row, kept_reasoning=self._settings.keep_reasoning)
-            told = reasoning_note(None, kept=self._settings.keep_reasoning)
+            told = reasoning_note(1, kept=self._settings.keep_reasoning)
             self._tell("reasoning", sentence_of(told, self._settings.front_end))
         try:
             record = await score_sample(scorer, job.sample, session)

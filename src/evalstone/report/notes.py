@@ -132,7 +132,9 @@ def _paired_in_order(note: Note, _: FrontEnd) -> str:
 
 def _outputs(note: Note) -> str:
     outputs = note["outputs"]
-    return "outputs begin" if outputs is None else count(outputs, "output begins", "outputs begin")
+    if outputs is None:
+        return "outputs begin"
+    return "an output begins" if outputs == 1 else f"{outputs:,} outputs begin"
 
 
 def short_judge(judge: str) -> str:

@@ -19,11 +19,15 @@ class Shown:
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """What the result shows. front_end: how it writes the settings that it names."""
 
+    def brief(self, front_end: FrontEnd = PYTHON) -> View:
+        """The view without samples, as `print` and notebooks show it."""
+        return replace(self.view(front_end), examples=(), samples=None)
+
     def text(self, front_end: FrontEnd = PYTHON) -> str:
         """Tables and notes as text, without the samples."""
         from evalstone.report.text import text  # noqa: PLC0415 - rich
 
-        return text(_numbers(self.view(front_end)))
+        return text(self.brief(front_end))
 
     def __str__(self) -> str:
         return self.text()
@@ -32,13 +36,13 @@ class Shown:
         """Tables and notes for notebooks."""
         from evalstone.report.html import fragment  # noqa: PLC0415 - jinja2
 
-        return fragment(_numbers(self.view()))
+        return fragment(self.brief())
 
     def _repr_markdown_(self) -> str:
         """Tables and notes as Markdown."""
         from evalstone.report.markdown import lines  # noqa: PLC0415 - only who shows it needs it
 
-        return "\n".join(lines(_numbers(self.view())))
+        return "\n".join(lines(self.brief()))
 
     def to_html(self) -> str:
         """The whole report as a self-contained page."""
@@ -51,8 +55,3 @@ class Shown:
         from evalstone.report.markdown import lines  # noqa: PLC0415 - only who shows it needs it
 
         return "".join(f"{line}\n" for line in lines(self.view()))
-
-
-def _numbers(view: View) -> View:
-    """The view without samples."""
-    return replace(view, examples=(), samples=None)

@@ -436,6 +436,12 @@ class Run(Shown):
 
         return run_view(self, front_end)
 
+    def brief(self, front_end: FrontEnd = PYTHON) -> View:
+        """The report without samples, which needs neither their texts nor numpy."""
+        from evalstone.results.views.run import run_view  # noqa: PLC0415 - as above
+
+        return run_view(self, front_end, brief=True)
+
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
 

@@ -11,7 +11,8 @@ from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
 from evalstone.results.drift import DriftResult
-from evalstone.results.views.comparison import comparison_view, drift_view
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.drift import drift_view
 from evalstone.results.views.gate import gate_view
 from evalstone.stats.drift import Drift
 from tests.report.hostile import hostile_comparison

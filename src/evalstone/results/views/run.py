@@ -73,6 +73,7 @@ def run_view(
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
     calibrations: Mapping[str, Sequence[Calibration]] | None = None,
+    brief: bool = False,
 ) -> View:
     """A run as a report.
 
@@ -83,6 +84,7 @@ def run_view(
         corrected: Means and rates corrected with labels.
         slices: Means by slice.
         calibrations: The judge's calibrations by scorer signature, best first; None leaves them out.
+        brief: Leave out samples, and the differences that a run of this size can detect.
     """
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
@@ -113,7 +115,7 @@ def run_view(
                 own = [records[at] for at in by_sample[name]]
                 yield sample_view(name, sample, own, scorers, run.titles, ranked[name], keeps_reasoning=keeps)
 
-    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
+    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest and not brief else []
     return View(
         name=run.dataset_name,
         lead=f"{_done(run, len(by_sample))}{run.samples_and_judge}",
@@ -127,7 +129,9 @@ def run_view(
             *_corrected(corrected, front_end),
             *([slices_section(slices)] if slices else []),
         ),
-        samples=SampleList(
+        samples=None
+        if brief
+        else SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
             size=len(chosen),
@@ -135,7 +139,7 @@ def run_view(
             noun="samples" if run.trials == 1 else "trials",
         ),
         facts=tuple(_facts(run)),
-        footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),
+        footer=tuple(filter(None, ("" if brief else detectable_note(run), f"Made by evalstone from run {run.id}."))),
     )
 
 
