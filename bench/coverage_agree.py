@@ -14,7 +14,8 @@ from statistics import NormalDist
 import numpy as np
 from tables import holds, percent, table, width
 
-from evalstone.results.calibration import Calibration, LabeledScore, fit, verdicts_at_fitted
+from evalstone.results.calibration import Calibration, LabeledScore, fit
+from evalstone.results.measures import verdicts_at_fitted
 from evalstone.stats.agreement import cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import expected_calibration_error
 from evalstone.stats.classification import Confusion, auroc, measure_intervals

@@ -3,6 +3,7 @@
     EvalstoneError
     ├── ConfigError            the caller can fix it: an unknown name, a missing key, a bad option
     │   ├── DataError          a data file or a sample cannot be read; names file, line and field
+    │   ├── NotComparable      two runs differ in what they must have in common
     │   ├── PromptError        a template has an unknown or a missing placeholder
     │   └── MissingDependency  an optional library is absent; its text is the install line
     ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
@@ -43,15 +44,18 @@ import difflib
 import os
 import re
 import traceback
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
+from evalstone._core.front_ends import PYTHON, FrontEnd, Message, Part
 from evalstone._core.redaction import masked, redacted
 
 
 class EvalstoneError(Exception):
     """The root of all errors raised by evalstone. Secrets in their texts are written as `***`.
+
+    The message is made of parts: texts, settings, and exceptions that it quotes. `str` shows settings as in Python.
 
     run: if the error ended a run, the `Run` with the results until then. advice: what to do about it, as the last
     part of the message; "" if it needs none.
@@ -60,10 +64,16 @@ class EvalstoneError(Exception):
     # Any: Run lives in a layer above this one.
     run: Any = None
 
-    def __init__(self, *args: object) -> None:
-        super().__init__(*map(masked, args))
+    def __init__(self, *parts: Message | Exception) -> None:
+        self.parts = tuple(_parts_of(parts))
+        super().__init__(masked(PYTHON.written(self.parts)))
 
     advice: str = ""
+
+    def text(self, front_end: FrontEnd) -> str:
+        """The message, with settings as users of a front end write them."""
+        problem = masked(front_end.written(self.parts))
+        return f"{problem}; {self.advice}" if self.advice else problem
 
     @property
     def problem(self) -> str:
@@ -73,10 +83,29 @@ class EvalstoneError(Exception):
     def __str__(self) -> str:
         return f"{self.problem}; {self.advice}" if self.advice else self.problem
 
+    def located(self, place: str) -> Self:
+        """This error, after the place where it was found."""
+        self.parts = (place, *self.parts)
+        self.args = (f"{place}{self.problem}",)
+        return self
+
     def advised(self, advice: str) -> Self:
         """This error, with advice."""
         self.advice = advice
         return self
+
+
+def _parts_of(parts: Iterable[Message | Exception]) -> Iterator[Part]:
+    """The parts of a message; those of an error that is quoted in it stand in its place."""
+    for part in parts:
+        if isinstance(part, EvalstoneError):
+            yield from part.parts
+            if part.advice:
+                yield f"; {part.advice}"
+        elif isinstance(part, tuple):
+            yield from part
+        else:
+            yield str(part) if isinstance(part, Exception) else part
 
 
 class ConfigError(EvalstoneError):
@@ -94,6 +123,18 @@ class ConfigError(EvalstoneError):
 
 class DataError(ConfigError):
     """A data file, or one of its rows, cannot be read as samples."""
+
+
+class NotComparable(ConfigError):
+    """Two runs can't be compared, because their judges, scorers or cases differ.
+
+    mismatches: how they differ, as `Note`s.
+    """
+
+    # Any: Note lives in a layer above this one.
+    def __init__(self, *parts: Message | Exception, mismatches: Any = ()) -> None:
+        super().__init__(*parts)
+        self.mismatches = mismatches
 
 
 class PromptError(ConfigError):

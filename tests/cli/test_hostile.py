@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from rich.console import Console
 
 from evalstone import Sample, ScriptedJudge, evaluate
-from evalstone.report.run_view import run_view
 from evalstone.report.terminal import show
 from evalstone.results.files import read_run, write_run
+from evalstone.results.views.run import run_view
 from tests.serving import obliging, serving
 
 HOSTILE = [

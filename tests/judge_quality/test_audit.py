@@ -15,9 +15,10 @@ from evalstone.judges import Judge, LexicalJudge, ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.custom import Choose
-from evalstone.report.quality_view import audit_view, calibration_warnings
 from evalstone.results.audit import Audit
 from evalstone.results.saved_calibrations import calibration_for
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_warnings
 from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts

@@ -13,9 +13,9 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
-from evalstone.report.quality_view import calibration_view
-from evalstone.results.calibration import measure
+from evalstone.results.measures import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
+from evalstone.results.views.calibration import calibration_view
 from evalstone.run.budget import StopSignal
 from evalstone.stats import mean_interval
 from tests.refusals import refused

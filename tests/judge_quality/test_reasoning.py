@@ -8,10 +8,11 @@ import pytest
 from evalstone import audit, calibrate, evaluate
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.calibrate import JudgeOptions
-from evalstone.report.quality_view import audit_view, calibration_view
 from evalstone.results.calibration import Calibration
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for, calibrations_of, list_calibrations
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_view
 
 CHECK = "not_contains(expected=Berlin)"
 THOUGHT = "<think>Berlin?</think>Paris"

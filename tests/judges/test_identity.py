@@ -16,10 +16,10 @@ from evalstone.api import aevaluate, evaluate
 from evalstone.errors import ConfigError
 from evalstone.judges import ModelJudge, Panel, ScriptedJudge
 from evalstone.ledger.store import Ledger
-from evalstone.report.run_view import run_view
 from evalstone.results.compare import compare
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
+from evalstone.results.views.run import run_view
 from tests.serving import Behaviour, Response, obliging, serving
 
 CHANGED: dict[str, Any] = {

@@ -25,7 +25,7 @@ from evalstone.questions import (
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
 from evalstone.report.markdown import lines
-from evalstone.report.run_view import run_view
+from evalstone.results.views.run import run_view
 from evalstone.types import NO_USAGE
 from tests.fakes import QUESTION_KINDS, question_of
 

@@ -15,7 +15,6 @@ from evalstone.ledger.base import HOUR
 from evalstone.ledger.live import LiveCounts, LiveScore, State, write_frame
 from evalstone.ledger.store import Ledger
 from evalstone.live import ScorerCoverage, coverage
-from evalstone.live.live_text import coverage_rows
 
 NOON = 500_004
 """An hour since 1970."""

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from evalstone import Live, evaluate, guard
-from evalstone._core.terms import COMMAND_LINE, front_end
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.targets import Answer
 from tests.live.conftest import Start
 from tests.live.test_asgi import app, asked, read
@@ -94,8 +94,7 @@ def test_live_scores_are_those_of_a_run_and_say_whether_reasoning_was_scored(
 def test_a_worker_process_has_the_same_choice_and_the_words_of_the_command_line(
     start: Start, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with front_end(COMMAND_LINE):
-        live = start(CHECKS[0], process=True)
+    live = start(CHECKS[0], process=True, front_end=COMMAND_LINE)
     submitted(live)
     assert [(row.value, row.kept_reasoning) for row in found(live)] == [(0.0, False)]
     live.close(5)

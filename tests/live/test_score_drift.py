@@ -20,7 +20,7 @@ from evalstone.ledger.scores import WatchedScore
 from evalstone.ledger.store import Ledger
 from evalstone.live import LiveDrift, drift
 from evalstone.live.score_drift import units_of
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING
+from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.summary import ScorerInfo, SummaryBuilder
 from evalstone.types import JudgeCall, Outcome, Record
 

@@ -12,7 +12,7 @@ from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import JudgeAnswer, Question, judge_call
 from evalstone.questions.claims import LONGEST_QUESTION, ClaimVerdict, Support
 from evalstone.questions.limits import ContextLimits
-from evalstone.report.run_view import retries, run_view
+from evalstone.results.views.run import retries, run_view
 
 A = TypeVar("A")
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from evalstone import Message, Run, Sample, Score, ToolCall, compare, evaluate
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.run_view import run_view
 from evalstone.report.view import View
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.run import run_view
 from evalstone.types import JudgeCall, Record
 from tests.runs import Claimed, Given
 
@@ -100,7 +100,10 @@ def hostile_comparison() -> View:
         return replace(evaluate(samples, [Given()], ledger=None), dataset_name=MARKUP)
 
     comparison = compare(scored("0.5"), scored("0.75"), slice_by="kind")
-    return comparison_view(replace(comparison, names={"A": MARKUP, "B": MARKUP}, notes=(MARKUP,)), most=20)
+    return comparison_view(
+        replace(comparison, names={"A": MARKUP, "B": MARKUP}, notes=(note("same_run", "fact", runs=(MARKUP, MARKUP)),)),
+        most=20,
+    )
 
 
 def hostile_views() -> dict[str, View]:

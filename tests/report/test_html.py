@@ -17,8 +17,8 @@ from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import asset, json_block, page
-from evalstone.report.run_view import run_view
 from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
+from evalstone.results.views.run import run_view
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
 from tests.runs import Given, Harm, run_of
 
@@ -169,7 +169,7 @@ def test_an_index_entry_holds_values_tones_and_how_good_the_sample_is() -> None:
 
 
 def test_of_very_many_samples_the_worst_are_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.report.run_view.MOST_SAMPLES", 2)
+    monkeypatch.setattr("evalstone.results.views.run.MOST_SAMPLES", 2)
     seen = Seen("".join(page(run_view(run_of(["0.9", "0.1", "fail", "0.5"])))))
     assert [entry[0] for entry in seen.block("index")] == ["s2", "s3"]
     assert seen.block("about")["total"] == 4

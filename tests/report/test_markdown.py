@@ -8,8 +8,8 @@ import pytest
 
 from evalstone import Sample, evaluate
 from evalstone.report.markdown import lines, literal, prose
-from evalstone.report.run_view import run_view
 from evalstone.report.view import Cell, Column, Section, View, table
+from evalstone.results.views.run import run_view
 from tests.runs import Given, run_of
 
 

@@ -17,8 +17,8 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright
 from evalstone import Sample, ScriptedJudge, evaluate
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import page
-from evalstone.report.run_view import run_view
 from evalstone.report.view import View
+from evalstone.results.views.run import run_view
 from tests.fakes import claims, verdicts
 from tests.report.hostile import HOSTILE, hostile_views
 from tests.runs import Given, Harm, run_of

@@ -9,12 +9,14 @@ import pytest
 from rich.console import Console
 
 from evalstone import GateCriteria, audit, calibrate, compare, gate, sample_size
-from evalstone.report.comparison_view import comparison_view, power_view
-from evalstone.report.gate_view import gate_view
-from evalstone.report.quality_view import audit_view, calibration_view
-from evalstone.report.run_view import run_view
 from evalstone.report.terminal import Grid, show
 from evalstone.report.view import View
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_view
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.gate import gate_view
+from evalstone.results.views.power import power_view
+from evalstone.results.views.run import run_view
 from tests.runs import Given, Harm, run_of
 
 WIDTHS = (60, 80, 120, 200)

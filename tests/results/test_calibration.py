@@ -10,12 +10,8 @@ import pytest
 
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, DataError
-from evalstone.results.calibration import (
-    Calibration,
-    LabeledScore,
-    fit,
-    measure,
-)
+from evalstone.results.calibration import Calibration, LabeledScore, fit
+from evalstone.results.measures import measure
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
 

@@ -12,12 +12,12 @@ import pytest
 
 from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.csv import comparison_csv
-from evalstone.results.comparable_runs import Differences, pair_runs, same_outputs
+from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.csv import comparison_csv
 from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import Comparison

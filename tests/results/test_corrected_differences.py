@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from evalstone import ConfigError, Run, compare, evaluate
-from evalstone.report.comparison_view import comparison_view
+from evalstone.results.views.comparison import comparison_view
 from tests.runs import Given, Harm, run_of
 
 SOURCE = random.Random(3)

@@ -15,8 +15,8 @@ from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger.store import Ledger
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
-from evalstone.report.run_view import run_view
 from evalstone.results.files import write_run
+from evalstone.results.views.run import run_view
 from tests.fakes import claims, verdicts
 
 ODD: tuple[Any, ...] = (None, -1, 1e308, float("nan"), 10**400, True, "x", [[]], {"a": 1})

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Record, Run, Score, evaluate, judge_drift
-from evalstone.report.comparison_view import drift_view
+from evalstone.results.views.drift import drift_view
 from evalstone.stats.drift import Drift
 from tests.runs import Given, Harm, run_of
 

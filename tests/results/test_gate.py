@@ -21,13 +21,12 @@ from evalstone import (
     judge_drift,
     sample_size,
 )
-from evalstone.report.gate_view import gate_view
-from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
 from evalstone.results.endings import BUDGET, COMPLETE, DECIDED, ENDINGS, INTERRUPTED, Ending
-from evalstone.results.gate_text import required
 from evalstone.results.missing_scores import Missing
+from evalstone.results.views.gate import gate_view, required
+from evalstone.results.views.junit import gate_junit
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
 from evalstone.stats.ppi import corrected_mean

@@ -8,12 +8,11 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone import ConfigError, GateCriteria, Run, Skipped, evaluate, gate, write_run
-from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
-from evalstone.report.junit import gate_junit
 from evalstone.report.markdown import lines
-from evalstone.results.gate_text import LONGEST_REASON, miss_cells, verdict_text
 from evalstone.results.looks import LOOKS, next_look, remember
+from evalstone.results.views.gate import LONGEST_REASON, gate_view, miss_cells, verdict_text
+from evalstone.results.views.junit import gate_junit
 from evalstone.stats.gates import Decision, Miss
 from tests.runs import Given, Harm, run_of
 

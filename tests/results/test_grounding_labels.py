@@ -11,9 +11,9 @@ from rich.console import Console
 from evalstone import Run, Sample, evaluate, read_run, write_run
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
-from evalstone.report.run_view import run_view
 from evalstone.report.terminal import show
 from evalstone.results.grounding_labels import check_grounding, grounding_label
+from evalstone.results.views.run import run_view
 
 SUPPORTED = ["The museum opens at nine.", "Tickets cost four euros.", "The garden is behind the house."]
 INVENTED = ["Whales sing under water.", "Honolulu has many beaches."]

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, DataError
-from evalstone.report.run_view import run_view
 from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.human_labels import corrected, labeled_pairs, load_labels, select_for_labeling
+from evalstone.results.views.run import run_view
 from evalstone.stats.labeling import score_strata
 from tests.runs import Given, Harm, run_of
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from evalstone.results.files import write_run
 from tests.runs import run_of
 
-ENGINE = ("run", "judges", "questions", "ledger", "scorers", "report", "compat", "judge_quality", "api", "cli")
-LIBRARIES = ("sqlalchemy", "aiohttp", "pydantic", "rich", "click")
+ENGINE = ("run", "judges", "questions", "ledger", "scorers", "compat", "judge_quality", "api", "cli")
+LIBRARIES = ("sqlalchemy", "aiohttp", "pydantic", "click")
+SHOWING = ("rich", "jinja2")
 NUMERIC = ("numpy", "scipy")
 
 IMPORT_EVERYTHING = """
@@ -65,9 +66,9 @@ def test_no_module_of_results_imports_the_engine() -> None:
     assert engine_in(imported_by(IMPORT_EVERYTHING)) == set()
 
 
-def test_result_values_are_imported_without_numpy() -> None:
+def test_result_values_are_imported_without_numpy_and_libraries_that_show_them() -> None:
     modules = imported_by(IMPORT_EVERYTHING)
-    assert not modules & set(NUMERIC)
+    assert not modules & {*NUMERIC, *SHOWING}
 
 
 def test_a_saved_run_is_read_and_shown_without_engine_and_numpy(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.members import MemberComparison, compare_with_members
-from evalstone.results.quality_text import members_text
+from evalstone.results.views.calibration import members_text
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.panels import effective_votes
 from tests.results.test_calibration import made

@@ -26,9 +26,9 @@ from evalstone import (
     sample_size,
     write_run,
 )
-from evalstone.report.comparison_view import comparison_view
 from evalstone.results.human_labels import load_labels
 from evalstone.results.pairing import pair_samples
+from evalstone.results.views.comparison import comparison_view
 from evalstone.stats.comparison import Comparison
 from evalstone.targets import FunctionTarget
 from evalstone.types import is_own_id

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from evalstone import ConfigError, compare, sample_size
-from evalstone.report.comparison_view import power_view
-from evalstone.report.run_view import run_view
 from evalstone.results.power_analysis import detectable_note
+from evalstone.results.views.power import power_view
+from evalstone.results.views.run import run_view
 from tests.runs import run_of
 
 HALVES = ["0.0", "1.0"] * 20

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate, sample_size
-from evalstone.report.comparison_view import power_view
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation
-from evalstone.results.calibration import Calibration, LabeledScore, fit, verdicts_at
+from evalstone.results.calibration import Calibration, LabeledScore, fit
+from evalstone.results.measures import verdicts_at
+from evalstone.results.views.power import power_view
 from evalstone.stats.intervals import Interval
 from tests.runs import Given
 

@@ -11,8 +11,8 @@ import pytest
 
 from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
 from evalstone.errors import WriteError
-from evalstone.report.run_view import run_view
 from evalstone.results.spilling import SpillingRecords
+from evalstone.results.views.run import run_view
 from evalstone.types import Record, Skipped
 from tests.fakes import claims
 from tests.runs import Given, Harm, run_of

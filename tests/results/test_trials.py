@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evalstone import ConfigError, Failed, GateCriteria, Record, Run, Score, Skipped, compare, gate, sample_size
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.run_view import run_view
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.run import run_view
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import Outcome, StoredTarget

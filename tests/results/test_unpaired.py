@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, Run, compare, evaluate
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.csv import comparison_csv
 from evalstone.report.html import page
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.csv import comparison_csv
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
 from tests.runs import Given, Harm, run_of, samples_of
 

@@ -21,8 +21,8 @@ from evalstone import (
     sample_size,
 )
 from evalstone.judge_quality.audit import AuditConfig
-from evalstone.report.gate_view import gate_view
-from evalstone.report.run_view import run_view
+from evalstone.results.views.gate import gate_view
+from evalstone.results.views.run import run_view
 
 ROWS = [
     {

@@ -27,16 +27,17 @@ from evalstone import (
     sample_size,
     write_run,
 )
-from evalstone.report.comparison_view import comparison_view, drift_view
-from evalstone.report.csv import run_csv
-from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
-from evalstone.report.run_view import run_view
 from evalstone.report.view import View
 from evalstone.results.human_labels import corrected, select_for_labeling
 from evalstone.results.looks import next_look, remember
 from evalstone.results.missing_scores import Missing
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.csv import run_csv
+from evalstone.results.views.drift import drift_view
+from evalstone.results.views.gate import gate_view
+from evalstone.results.views.run import run_view
 from evalstone.stats.intervals import mean_interval, missing_bounds
 from evalstone.types import Record, Score
 from tests.runs import Given, run_of

@@ -24,9 +24,9 @@ from evalstone import (
     read_run,
 )
 from evalstone.judges import Judge
-from evalstone.report.run_view import run_view
 from evalstone.results.files import write_run
-from evalstone.results.run import DROPPED_ITEMS
+from evalstone.results.run_notes import DROPPED_ITEMS
+from evalstone.results.views.run import run_view
 from tests.batch_serving import BatchServer, schema_of
 from tests.run.batch_runs import BOTH, Call
 from tests.serving import asked_in, completion, filled, serving

@@ -10,8 +10,8 @@ import pytest
 
 from evalstone import ConfigError, Score, Scorer, audit, calibrate, evaluate, gate, read_run
 from evalstone.ledger.store import Ledger
-from evalstone.report.run_view import run_view
 from evalstone.results.gate_criteria import GateCriteria
+from evalstone.results.views.run import run_view
 from tests.runs import Given, samples_of
 
 SAMPLES = [

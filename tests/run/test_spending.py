@@ -29,7 +29,7 @@ from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.store import Ledger
 from evalstone.questions.base import Ask, JudgeAnswer, Question
 from evalstone.questions.claims import ListClaims
-from evalstone.report.run_view import run_view
+from evalstone.results.views.run import run_view
 from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.conversations import Conversation
 from evalstone.run.session import Session

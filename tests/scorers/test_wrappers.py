@@ -44,7 +44,7 @@ from evalstone.questions import ListClaims
 from evalstone.questions.base import context_limits_of
 from evalstone.questions.limits import ContextLimits
 from evalstone.report import html, markdown
-from evalstone.report.run_view import run_view
+from evalstone.results.views.run import run_view
 from evalstone.run.dry_run import estimate
 from evalstone.scorers import ContextRelevance, Faithfulness, PerStep, PerTurn, Repeated, parse_scorer
 from evalstone.types import Trajectory

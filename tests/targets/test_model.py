@@ -9,7 +9,7 @@ import pytest
 
 from evalstone import Failed, Sample, Skipped, evaluate
 from evalstone.errors import ConfigError, PromptError, TargetUnavailable
-from evalstone.results.run import LEFT_OUT_REASONING
+from evalstone.results.run_notes import LEFT_OUT_REASONING
 from evalstone.targets import parse_target
 from evalstone.types import Message, ToolCall
 from tests.hostile_serving import http, serving_hostile

@@ -12,8 +12,8 @@ import pytest
 
 from evalstone import Run, compare, evaluate, load, read_run, write_run
 from evalstone.errors import DataError
-from evalstone.report.comparison_view import comparison_view
-from evalstone.report.csv import run_csv
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.csv import run_csv
 from evalstone.targets import Answer, FunctionTarget
 
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(3)]

@@ -163,8 +163,8 @@ def _partners(baseline: Run, run: Run, title: str, labels: str) -> list[str]:
 
 def _more_labels(run: Run, title: str, file: LabelFile) -> str:
     """How much twice as many labels would narrow the interval; "" if there are too few to tell."""
-    from evalstone.report.corrected_view import more_labels
     from evalstone.results.human_labels import corrected, load_labels
+    from evalstone.results.views.corrected import more_labels
 
     labels = load_labels(run, title, file.path)
     if not any(record.key in labels and record.value is not None for record in run.records):

@@ -12,8 +12,8 @@ import sys
 import click
 from click.exceptions import NoArgsIsHelpError
 
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.redaction import masked
-from evalstone._core.terms import COMMAND_LINE, front_end
 from evalstone.cli import completion
 from evalstone.cli.command import Commands, usage_error
 from evalstone.cli.output import guard, replace_unprintable, to_stderr
@@ -146,8 +146,7 @@ def main() -> None:
     replace_unprintable()
     guard()
     try:
-        with front_end(COMMAND_LINE):
-            sys.exit(app.main(standalone_mode=False, complete_var=completion.VARIABLE))
+        sys.exit(app.main(standalone_mode=False, complete_var=completion.VARIABLE))
     except click.Abort:  # Ctrl-C
         sys.exit(ExitCode.INTERRUPTED)
     except NoArgsIsHelpError as error:
@@ -156,8 +155,10 @@ def main() -> None:
     except click.UsageError as error:
         _fail(usage_error(error), ExitCode.USAGE)
     except ConfigError as error:
-        _fail(str(error), ExitCode.USAGE)
-    except (EvalstoneError, OSError) as error:
+        _fail(error.text(COMMAND_LINE), ExitCode.USAGE)
+    except EvalstoneError as error:
+        _fail(error.text(COMMAND_LINE), ExitCode.FAILURES)
+    except OSError as error:
         _fail(str(error), ExitCode.FAILURES)
 
 

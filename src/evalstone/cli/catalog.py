@@ -392,7 +392,7 @@ def _with_limits(interval: Interval | None) -> str:
 
 def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone.results.calibration import verdicts_at
+    from evalstone.results.measures import verdicts_at
     from evalstone.types import without_fingerprints
 
     rows = table(title, "scorer", "labels", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]")

@@ -268,7 +268,7 @@ class RunConfig:
             yield
         except ConfigError as error:
             if self.in_file.intersection(settings) and not str(error).startswith(f"{self.file}: "):
-                error.args = (f"{self.file}: {error}",)
+                error.located(f"{self.file}: ")
             raise
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import evalstone
 from evalstone._core.display import count, ended, named, safe, sentence
 from evalstone._core.files import is_folder
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, thresholds
 from evalstone.cli.output import (
@@ -206,7 +207,9 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
     except RunAborted as error:
         interrupted = stop.requested and stop.ending is INTERRUPTED
         finished = f"Finished calls are in the ledger; {resume}."
-        to_stderr(f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(masked(str(error)))} {finished}")
+        to_stderr(
+            f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(error.text(COMMAND_LINE))} {finished}"
+        )
         raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES) from None
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import count, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
@@ -103,10 +104,10 @@ def calibrate(
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
-    from evalstone.report.quality_view import calibration_view, reliability_chart
     from evalstone.report.terminal import show
     from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
+    from evalstone.results.views.calibration import calibration_view, reliability_chart
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
@@ -156,7 +157,7 @@ def calibrate(
         saved["Plot: "] = svg
     alone = calibrations[1:]
     members = compare_with_members(first, alone) if alone else None
-    view = calibration_view(first, members)
+    view = calibration_view(first, COMMAND_LINE, members)
     plain = [one.to_dict() for one in calibrations]
     if members is not None:
         plain[0]["members"] = members.to_dict()
@@ -265,7 +266,7 @@ def audit(
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig, estimate_audit
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.report.quality_view import audit_view
+    from evalstone.results.views.audit import audit_view
 
     if list_perturbations:
         _list_perturbations()
@@ -296,7 +297,7 @@ def audit(
     if result.stop_reason and stop.ending is INTERRUPTED:
         to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
-    view = audit_view(result)
+    view = audit_view(result, COMMAND_LINE)
     present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
     return ExitCode.FAILURES if result.failed or result.stop_reason else ExitCode.OK
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, argument, option
-from evalstone.cli.output import console, deliver, json_lines, table
+from evalstone.cli.output import console, deliver, json_lines
 from evalstone.cli.values import duration, moment, needed_duration
 from evalstone.results.endings import ExitCode
 
@@ -67,7 +68,8 @@ def drift(
     The error rate covers all looks together. Keep the baseline, the options and --since the same.
     """
     from evalstone import read_run
-    from evalstone.live import live_text, score_drift
+    from evalstone.live import score_drift
+    from evalstone.report.terminal import show
 
     start, dots, end = baseline.partition("..")
     if dots and start and end:
@@ -91,12 +93,7 @@ def drift(
     )
     if not deliver(json_lines(as_json, result.to_dict())):
         screen = console()
-        grid = table(*live_text.DRIFT, numbers=live_text.DRIFT_NUMBERS)
-        for row in live_text.drift_rows(result):
-            grid.add_row(*row)
-        screen.print(grid)
-        for note in live_text.drift_notes(result):
-            screen.print(note)
+        show(result.view(COMMAND_LINE), screen)
         times = (since, *(baseline.split("..") if dots else ()))
         if moving := [text for text in times if text and duration(text) is not None]:
             screen.print(
@@ -116,18 +113,11 @@ def coverage(
 
     Counts whole hours. Exit code 1 if the numbers don't add up.
     """
-    from evalstone.live import live_text
     from evalstone.live.accounting import coverage as covered
 
     result = covered(name, ledger=ledger, since=since)
     if not deliver(json_lines(as_json, result.to_dict())):
-        screen = console()
-        header, rows = live_text.coverage_rows(result)
-        grid = table(*header, numbers=header[1:])
-        for row in rows:
-            grid.add_row(*row)
-        screen.print(live_text.coverage_title(result))
-        screen.print(grid)
-        if missed := live_text.unaccounted(result):
-            screen.print(missed, style="red")
+        from evalstone.report.terminal import show
+
+        show(result.view(COMMAND_LINE), console())
     return ExitCode.FAILED_THRESHOLD if result.total.unaccounted else ExitCode.OK

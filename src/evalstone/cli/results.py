@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import digits_for, number, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
 from evalstone.cli.options import FOLDER, Values, option
 from evalstone.cli.output import (
@@ -88,9 +89,9 @@ def report(
     """
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.report.csv import run_csv
-    from evalstone.report.junit import run_junit
-    from evalstone.report.run_view import run_view
+    from evalstone.results.views.csv import run_csv
+    from evalstone.results.views.junit import run_junit
+    from evalstone.results.views.run import run_view
 
     result, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
     extra: list[PPIResult | RoganGladenResult] = [
@@ -103,7 +104,7 @@ def report(
     plain |= {"corrected": to_jsonable(extra)} if extra else {}
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
     known = calibrations_of(result, location)
-    view = run_view(result, worst=top, corrected=extra, slices=sliced, calibrations=known)
+    view = run_view(result, COMMAND_LINE, worst=top, corrected=extra, slices=sliced, calibrations=known)
     exports = {"csv": (csv, lambda: run_csv(result)), "junit": (junit, lambda: run_junit(result))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
     return exit_code(result)
@@ -245,8 +246,8 @@ def compare(
 
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
-    from evalstone.report.comparison_view import comparison_view
-    from evalstone.report.csv import comparison_csv
+    from evalstone.results.views.comparison import comparison_view
+    from evalstone.results.views.csv import comparison_csv
 
     names = runs or []
     if len(names) < 2:
@@ -265,7 +266,7 @@ def compare(
         labels=_labels_of_runs(loaded, labels or ()),
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-    view = comparison_view(compared, most=top)
+    view = comparison_view(compared, COMMAND_LINE, most=top)
     exports = {"csv": (csv, lambda: comparison_csv(compared))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, compared.to_dict()))
     return ExitCode.OK
@@ -295,10 +296,10 @@ def drift(
 
     Compares two runs over the same outputs, judged at different times.
     """
-    from evalstone.report.comparison_view import drift_view
+    from evalstone.results.views.drift import drift_view
 
     result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
-    view = drift_view(result)
+    view = drift_view(result, COMMAND_LINE)
     present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
@@ -400,9 +401,9 @@ def gate(
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
     from evalstone._core.files import is_folder
-    from evalstone.report.gate_view import gate_view
-    from evalstone.report.junit import gate_junit
     from evalstone.results.looks import LOOKS, next_look, remember
+    from evalstone.results.views.gate import gate_view
+    from evalstone.results.views.junit import gate_junit
 
     counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
     loaded = find_run(run, ledger)
@@ -454,7 +455,7 @@ def gate(
         )
         if warning:
             to_stderr(f"Warning: {warning}")
-    view = gate_view(result)
+    view = gate_view(result, COMMAND_LINE)
     exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
     return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
@@ -481,7 +482,7 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.report.comparison_view import power_view
+    from evalstone.results.views.power import power_view
 
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
@@ -490,7 +491,7 @@ def power(
     )
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
-    view = power_view(analysis)
+    view = power_view(analysis, COMMAND_LINE)
     present(view, documents(view, html, markdown) | json_lines(as_json, analysis.to_dict()))
     return ExitCode.OK
 

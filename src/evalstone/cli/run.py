@@ -12,6 +12,7 @@ import click
 
 import evalstone
 from evalstone._core.display import ended, money, safe, sentence
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options, thresholds, values, watched_gate
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
@@ -101,7 +102,8 @@ def score(
     """Score one sample."""
     from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.results.run import reasoning_note
+    from evalstone.report.notes import sentence_of
+    from evalstone.results.run_notes import reasoning_note
 
     (spec,) = values.scorer_specs([scorer])
     sample = {
@@ -122,7 +124,7 @@ def score(
     if not deliver(json_lines(as_json, record.to_dict())):
         _show_record(record)
         if output is not None and begins_with_reasoning(output):
-            click.echo(reasoning_note("The output begins", scored=keep_reasoning))
+            click.echo(sentence_of(reasoning_note(1, kept=keep_reasoning), COMMAND_LINE))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
@@ -157,8 +159,8 @@ def _run(
     next_commands: Mapping[str, str] | None = None,
 ) -> int:
     """Run, save and show the result; returns the exit code."""
-    from evalstone.report.run_view import run_view
     from evalstone.results.summary import scorer_titles
+    from evalstone.results.views.run import run_view
     from evalstone.run.plan import scorer_info
     from evalstone.run.runner import slots
 
@@ -184,7 +186,7 @@ def _run(
         say_broken_off(result, config, plan.size, saved)
         if config.html is None and config.markdown is None and not config.as_json:
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
-    view = run_view(result, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+    view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = documents(view, config.html, config.markdown) | json_lines(config.as_json, result.to_dict())
     shown = not deliver(outputs)
     if result.ending.broken_off:

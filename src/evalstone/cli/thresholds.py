@@ -70,7 +70,7 @@ def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: Run
 
 def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: str) -> bool:
     """Whether samples lack the best score of scorers that require it. Prints which ones."""
-    from evalstone.results.gate_text import miss_cells
+    from evalstone.results.views.gate import miss_cells
 
     gate = evalstone.gate(result, evalstone.GateCriteria(require=required))
     noun = "trial" if result.trials > 1 else "sample"

@@ -17,6 +17,7 @@ import click
 
 import evalstone
 from evalstone._core.display import count, excerpt, named, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, handled, options
 from evalstone.cli.options import FILE, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
@@ -247,6 +248,7 @@ def collect(
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
             queue=WAITING,
             keep_reasoning=keep_reasoning,
+            front_end=COMMAND_LINE,
             on_record=emit_otlp if otel else None,
         )
 

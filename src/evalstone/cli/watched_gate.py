@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.display import count, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import values
 from evalstone.cli.output import console, to_stderr
 from evalstone.errors import ConfigError
@@ -67,13 +68,12 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
 
 def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
     """Show the decisions of a gate that watched a run; returns its verdict."""
-    from evalstone.report.gate_view import decisions_view
     from evalstone.report.terminal import show
-    from evalstone.results.gate_text import rate
+    from evalstone.results.views.gate import decisions_view, rate
 
     screen = console(stderr=not to_stdout)
     screen.print()
-    show(decisions_view(gate.decisions()), screen)
+    show(decisions_view(gate.decisions(), COMMAND_LINE), screen)
     if gate.waiting:
         screen.print(
             f"Not tested: {count(gate.waiting, 'score')} in the table above. The run ended before an earlier sample in "

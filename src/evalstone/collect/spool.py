@@ -154,7 +154,8 @@ class Spool:
             try:
                 self._prepare()
                 self._resume()
-                self._noted: Position = Position(*self._connection.execute("SELECT number, file, size FROM export").fetchone())
+                position = self._connection.execute("SELECT number, file, size FROM export").fetchone()
+                self._noted: Position = Position(*position)
                 self._noted_at = 0.0
                 self._export = Export(out, self._noted, self._after)
             except BaseException:

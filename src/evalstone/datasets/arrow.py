@@ -80,7 +80,7 @@ def _rows(types: Any, batch: Any) -> Iterator[dict[str, Any]]:
         try:
             cells.append(_values(types, column))
         except DataError as error:
-            raise DataError(f"column {excerpt(name)} {error}") from None
+            raise DataError(f"column {excerpt(name)} ", error) from None
     return (dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)) if cells else iter(())
 
 

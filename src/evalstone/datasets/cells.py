@@ -16,10 +16,10 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.json import finite
 from evalstone._core.literals import written_list, written_value
-from evalstone._core.terms import term
 from evalstone.agents.formats.messages import (
     is_conversation,
     is_parts,
@@ -323,8 +323,10 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     if None not in texts:
         return ReadText(json.dumps(storable(value), ensure_ascii=False))
     readable = [key for key in keys.values() if _is_readable(value[key], field)]
-    choice = f"; choose one of these with {term('mapping', {field: f'{column}.{readable[0]}'})}" if readable else ""
-    raise DataError(f"must be text or have it under a name of {field}, not an object with {shortlist(value)}{choice}")
+    problem = f"must be text or have it under a name of {field}, not an object with {shortlist(value)}"
+    if not readable:
+        raise DataError(problem)
+    raise DataError(problem, "; choose one of these with ", Setting("mapping", {field: f"{column}.{readable[0]}"}))
 
 
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:

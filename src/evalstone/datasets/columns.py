@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
-from evalstone._core.terms import term
 from evalstone.agents.formats.values import normal
 from evalstone.errors import ConfigError, DataError, unknown
 
@@ -189,8 +189,10 @@ class Columns:
             rival = next((other for other in columns[1:] if cells[other] != cells[column]), None)
             if rival is not None:
                 raise DataError(
-                    f"columns {column!r} and {rival!r} both claim {field}, and differ; "
-                    f"decide with {term('mapping', {field: named(column)})} or {term('mapping', {field: named(rival)})}"
+                    f"columns {column!r} and {rival!r} both claim {field}, and differ; decide with ",
+                    Setting("mapping", {field: named(column)}),
+                    " or ",
+                    Setting("mapping", {field: named(rival)}),
                 )
         return chosen
 
@@ -239,7 +241,8 @@ class Columns:
         if columns and (CONTENT | {"metadata"}).isdisjoint(self.became.values()) and GOAL not in columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
-                f"is needed; map a column to a field, for example {term('mapping', {'output': named(columns[0])})}"
+                "is needed; map a column to a field, for example ",
+                Setting("mapping", {"output": named(columns[0])}),
             )
 
 
@@ -273,15 +276,15 @@ def _table(mapping: object) -> ColumnMapping:
     """Validate a mapping. Raises ConfigError unless it maps fields to a column or columns."""
     if mapping is None:
         return {}
-    expected = f'{term("mapping")} must be a table from sample field to column, such as {{"input": "question"}}'
+    expected = Setting("mapping"), ' must be a table from sample field to column, such as {"input": "question"}'
     if not is_mapping(mapping):
-        raise ConfigError(f"{expected}, not {excerpt(mapping)}")
+        raise ConfigError(expected, f", not {excerpt(mapping)}")
     for field, columns in mapping.items():
         listed: Sequence[object] = [columns]
         if is_list(columns):
             listed = columns
         if not all(isinstance(name, str) for name in (field, *listed)):
-            raise ConfigError(f"{expected}; it has {excerpt(field)}: {excerpt(columns)}")
+            raise ConfigError(expected, f"; it has {excerpt(field)}: {excerpt(columns)}")
     return cast("ColumnMapping", mapping)
 
 
@@ -305,7 +308,7 @@ def _at(cells: Mapping[str, Any], path: str) -> tuple[bool, Any]:
     try:
         return value_at(written_value(cells[column]), inner)
     except DataError as error:
-        raise DataError(f"column {column!r} {error}") from None
+        raise DataError(f"column {column!r} ", error) from None
 
 
 def value_at(data: Any, path: str) -> tuple[bool, Any]:

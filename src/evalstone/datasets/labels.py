@@ -47,7 +47,7 @@ class LabelFile:
         try:
             delimiter, columns = csv_layout(self.path) if self.path.suffix == CSV_SUFFIX else (",", self._keys())
         except DataError as error:
-            raise DataError(f"{self.path}: {error}") from None
+            raise DataError(f"{self.path}: ", error) from None
         if missing := [name for name in COLUMNS if name not in columns]:
             raise DataError(
                 f"{self.path}: missing column {' and '.join(missing)}; columns: {', '.join(columns)}. Rename the "

@@ -105,7 +105,7 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
             try:
                 samples, version, reader, notes = survey(file, mapping)
             except DataError as error:
-                raise DataError(f"{named(str(path))}: {error}") from None
+                raise DataError(f"{named(str(path))}: ", error) from None
             dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored), notes)
             dataset.__dict__["version"] = version
             return dataset
@@ -132,7 +132,7 @@ def _first(rows: Callable[[], Rows], source: str) -> Any:
     try:
         return _opened(rows)[0]
     except DataError as error:
-        raise DataError(f"{source}: {error}") from None
+        raise DataError(f"{source}: ", error) from None
 
 
 def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Callable[[], Rows]) -> Dataset:
@@ -143,7 +143,7 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
         samples = list(reader)
         samples = _with_unique_ids(samples, [sample.id for sample in samples])
     except DataError as error:
-        raise DataError(f"{source}: {error}" if source else str(error)) from None
+        raise DataError(f"{source}: " if source else "", error) from None
     notes = reader.notes.lines()
     if not samples:
         raise DataError("; ".join((f"{source or 'the dataset'} has no samples", *notes)))
@@ -199,7 +199,7 @@ def _read(
             reader.columns.check()
             samples = _with_unique_ids(samples, places)
     except DataError as error:
-        raise DataError(f"{source}: {error}" if source else str(error)) from None
+        raise DataError(f"{source}: " if source else "", error) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
     notes = (*reader.lost_types.notes(), *_notes(samples))

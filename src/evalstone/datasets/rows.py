@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from evalstone._core.display import excerpt, named
+from evalstone._core.front_ends import Part, Setting
 from evalstone._core.guards import is_array, is_mapping, is_object
-from evalstone._core.terms import term
 from evalstone.agents.formats.calls import read_call
 from evalstone.agents.formats.conversation import Conversation
 from evalstone.agents.formats.messages import conversation_in, is_calls, is_conversation
@@ -242,13 +242,14 @@ class RowReader:
         try:
             return read(cell)
         except ConfigError as error:
-            hint, own = "", cell.column == field
+            hint: tuple[Part, ...] = ()
+            own = cell.column == field
             if field == "input" and isinstance(cell.value, list):
-                hint = f" (turns of a conversation: {term('mapping', {'turns': named(cell.column)})})"
+                hint = " (turns of a conversation: ", Setting("mapping", {"turns": named(cell.column)}), ")"
             elif not own and field not in self.columns.mapping:
-                hint = f" (to leave the column out: {term('mapping', {field: ''})})"
+                hint = " (to leave the column out: ", Setting("mapping", {field: ""}), ")"
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
-            raise DataError(f"{name} {error}{hint}") from None
+            raise DataError(f"{name} ", error, hint) from None
 
 
 def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
@@ -276,8 +277,8 @@ def _metadata_name(column: str, columns: Collection[str]) -> str:
     return name if name in MEANINGFUL and name not in columns else column
 
 
-def _placed(where: str, error: object) -> DataError:
-    return DataError(f"{where}: {error}" if where else str(error))
+def _placed(where: str, error: str | Exception) -> DataError:
+    return DataError(f"{where}: " if where else "", error)
 
 
 def _text_or(text: ReadText | None, messages: tuple[Message, ...], field: str) -> str | None:
@@ -337,4 +338,4 @@ def _trajectory(read: Callable[[Any], T], value: Any) -> T:
     try:
         return read(unpacked(value))
     except ConfigError as error:
-        raise DataError(f"cannot be read: {error}") from None
+        raise DataError("cannot be read: ", error) from None

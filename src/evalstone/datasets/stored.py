@@ -43,7 +43,7 @@ def sample_of(row: object) -> Sample:
         fields["turns"] = [*map(sample_of, fields.get("turns", ()))]
         return Sample(**fields)
     except TypeError as error:
-        raise DataError(f"not a sample ({error})") from None
+        raise DataError("not a sample (", error, ")") from None
 
 
 def message_of(row: Any) -> Message:
@@ -75,7 +75,7 @@ class StoredSamples(Iterable[Sample]):
                 try:
                     sample = sample_of(line)
                 except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
-                    raise DataError(f"{place}: {error}") from None
+                    raise DataError(f"{place}: ", error) from None
                 yield sample
         except OSError as error:
             raise ConfigError(f"{self.path} cannot be read: {error.strerror}") from None

@@ -54,6 +54,6 @@ def records_of(row: object, place: str) -> list[Record]:
     try:
         return list(records_in(row))
     except PlacedError as error:
-        raise DataError(f"{place}: {error.place.removeprefix('.')}: {error}") from None
+        raise DataError(f"{place}: {error.place.removeprefix('.')}: ", error) from None
     except RecursionError:
         raise DataError(f"{place}: nested too deeply") from None

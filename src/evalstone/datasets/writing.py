@@ -34,7 +34,7 @@ def json_line(obj: object) -> str:
     try:
         text = json.dumps(to_jsonable(obj), ensure_ascii=False, allow_nan=False)
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"cannot be written as JSON: {error}") from None
+        raise ConfigError("cannot be written as JSON: ", error) from None
     return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

@@ -12,9 +12,9 @@ from typing import Annotated, Any, cast
 
 from evalstone._core import sync
 from evalstone._core.declarations import ANYTHING, Range, check_settings
+from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import Concurrency
-from evalstone._core.terms import term
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
@@ -148,7 +148,7 @@ async def acalibrate(
     check_names(config.objective, config.calibrator)
     label_threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold
     if label_threshold > chosen.scale:
-        raise ConfigError(f"{term('label_threshold')} must be at most {chosen.scale:g}, not {label_threshold:g}")
+        raise ConfigError(Setting("label_threshold"), f" must be at most {chosen.scale:g}, not {label_threshold:g}")
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")

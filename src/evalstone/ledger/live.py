@@ -21,6 +21,7 @@ from typing import Any, Literal, get_args
 import sqlalchemy as sa
 
 from evalstone._core.display import excerpt
+from evalstone._core.front_ends import Message
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError
@@ -269,7 +270,7 @@ def streams(ledger: Ledger) -> list[str]:
         return sorted(connection.scalars(sa.select(live_counts.c.stream).distinct()))
 
 
-def only_stream(ledger: Ledger, hint: str = "") -> str:
+def only_stream(ledger: Ledger, hint: Message = "") -> str:
     """The only stream of a ledger. Raises ConfigError if there are none or several; hint: how to name one."""
     match streams(ledger):
         case [stream]:
@@ -277,7 +278,7 @@ def only_stream(ledger: Ledger, hint: str = "") -> str:
         case []:
             raise ConfigError(f"{ledger.location}: nothing was scored live yet")
         case known:
-            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one{hint}: {', '.join(known)}")
+            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one", hint, f": {', '.join(known)}")
 
 
 def scores(

@@ -18,13 +18,18 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import HOUR, existing, shown
 from evalstone.ledger.live import LiveCounts, counts, only_stream, streams
 from evalstone.ledger.store import Ledger
+from evalstone.report.shown import Shown
+
+if TYPE_CHECKING:
+    from evalstone.report.view import View
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +76,7 @@ class ScorerCoverage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Coverage:
+class Coverage(Shown):
     """The coverage of a stream."""
 
     stream: str
@@ -85,11 +90,11 @@ class Coverage:
         """The sum over the scorers."""
         return _sum("", self.scorers)
 
-    def __str__(self) -> str:
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that `evalstone live coverage` shows."""
-        from evalstone.live.live_text import coverage_text  # noqa: PLC0415 - only who prints it needs it
+        from evalstone.live.views import coverage_view  # noqa: PLC0415 - only showing it needs it
 
-        return coverage_text(self)
+        return coverage_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""

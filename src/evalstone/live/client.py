@@ -14,9 +14,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
-from evalstone._core import sync, terms
+from evalstone._core import sync
 from evalstone._core.declarations import Range, Rule, check_argument
 from evalstone._core.display import count, excerpt
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
 from evalstone._core.sizes import Concurrency, Queue
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
@@ -113,6 +114,7 @@ class Live:
         unsampled: Whether to score traces that their tracer didn't sample.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
             of it.
+        front_end: How its log messages write settings: as in Python, or as options of the command line.
         on_record: A function that is called in the worker with each record, its sample and its scorer, after they are
             stored: at most once for each record, and not if the worker dies in between. Dropped samples have no record.
             If what was submitted isn't a sample, the record is a failure, and the sample has only its origin in the
@@ -139,6 +141,7 @@ class Live:
         priority: Priority = "low",
         unsampled: bool = False,
         keep_reasoning: bool = False,
+        front_end: FrontEnd = PYTHON,
         on_record: Callable[[Record, Sample, Scorer], object] | None = None,
     ) -> None:
         plan = plan_for([Sample(output="-")], scorers, judge=judge)
@@ -173,7 +176,7 @@ class Live:
             daily_budget=daily_budget,
             priority=priority,
             keep_reasoning=keep_reasoning,
-            terms=terms.current(),
+            front_end=front_end,
             on_record=on_record,
         )
         if process:

@@ -15,8 +15,8 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import PYTHON, FrontEnd
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.scorers.registry import folders_of, import_from
@@ -282,5 +282,5 @@ class Settings:
     daily_budget: float | None = None
     priority: Priority = "low"
     keep_reasoning: bool = False
-    terms: FrontEnd = PYTHON
+    front_end: FrontEnd = PYTHON
     on_record: Any = None

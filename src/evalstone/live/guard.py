@@ -29,7 +29,8 @@ from evalstone.live.frames import USER_ERRORS, copied
 from evalstone.live.samples import read_sample
 from evalstone.live.sender import LOGGED, OncePerKind
 from evalstone.questions.claims import VerifyClaims
-from evalstone.results.run import reasoning_note
+from evalstone.report.notes import sentence_of
+from evalstone.results.run_notes import reasoning_note
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.scoring import score_sample
@@ -247,7 +248,7 @@ class Guard:
 
     def _score(self, work: _Work) -> None:
         if has_reasoning(work.sample):
-            self._tell("reasoning", reasoning_note("An output begins", scored=self.keep_reasoning))
+            self._tell("reasoning", sentence_of(reasoning_note(1, kept=self.keep_reasoning)))
         try:
             asyncio.run(self._score_all(work))
         except TimeoutError:

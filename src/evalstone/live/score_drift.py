@@ -25,20 +25,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, excerpt, joined
+from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone._core.validation import check_time
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, NotComparable
 from evalstone.ledger.base import existing
+from evalstone.report.notes import clause_of
+from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
-from evalstone.types import Score, scorer_name
+from evalstone.types import Note, Score, note, scorer_name
 
 if TYPE_CHECKING:
     from evalstone.ledger.scores import WatchedScore
     from evalstone.ledger.store import Ledger
+    from evalstone.report.view import View
     from evalstone.stats.mean_watch import MeanWatch, WatchVerdict
 
 FORMAT = 1
@@ -95,7 +98,7 @@ class ScorerWatch(OfScorer):
 
 
 @dataclass(frozen=True)
-class LiveDrift:
+class LiveDrift(Shown):
     """Whether live scores became worse than a baseline: a sequence with one entry per scorer."""
 
     baseline: str
@@ -108,7 +111,7 @@ class LiveDrift:
     """The chance of any false alarm, over all scorers and the whole watch."""
     cycle: timedelta | None
     """The length of the cycles of which only whole ones are tested; None if all times count as alike."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """What makes the comparison doubtful."""
     scorers: tuple[ScorerWatch, ...]
 
@@ -125,11 +128,11 @@ class LiveDrift:
     def __iter__(self) -> Iterator[ScorerWatch]:
         return iter(self.scorers)
 
-    def __str__(self) -> str:
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that `evalstone live drift` shows."""
-        from evalstone.live.live_text import drift_text  # noqa: PLC0415 - only who prints it needs it
+        from evalstone.live.views import drift_view  # noqa: PLC0415 - only showing it needs it
 
-        return drift_text(self)
+        return drift_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone live drift --json` prints it."""
@@ -140,7 +143,7 @@ class LiveDrift:
             "since": _iso(self.since),
             "alpha": self.alpha,
             "cycle_seconds": None if self.cycle is None else self.cycle.total_seconds(),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "scorers": [one.to_dict() for one in self.scorers],
         }
 
@@ -192,9 +195,11 @@ def drift(
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
     if not 0 < alpha < 0.5:
-        raise ConfigError(f"{term('alpha')} must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(Setting("alpha"), f" must be above 0 and below 0.5, such as 0.05, not {alpha}")
     if tolerance is not None and not 0 <= tolerance < 1:
-        raise ConfigError(f"{term('tolerance')} must be a share of the scale, at least 0 and below 1, not {tolerance}")
+        raise ConfigError(
+            Setting("tolerance"), f" must be a share of the scale, at least 0 and below 1, not {tolerance}"
+        )
     if settle <= timedelta(0):
         raise ConfigError(f"settle must be above 0, not {settle}")
     if cycle is not None and cycle <= timedelta(0):
@@ -202,7 +207,7 @@ def drift(
     check_time("since", since)
     source = _read_baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
-        name = only_stream(opened, f" with {term('name', ...)}") if name is None else name
+        name = only_stream(opened, (" with ", Setting("name", ...))) if name is None else name
         watching = _Watching(
             opened, name, tolerance, two_sided, settle.total_seconds(), None if cycle is None else cycle.total_seconds()
         )
@@ -218,10 +223,12 @@ def drift(
                 "); scores are compared if their signatures are equal"
             )
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
-        for note in [note for info in chosen for note in before.mismatches(info, since)]:
-            if not allow_mismatch:
-                raise ConfigError(f"{note}; {term('allow_mismatch', True)} watches all the same")
-            before.notes.append(note)
+        mismatches = [each for info in chosen for each in before.mismatches(info, since)]
+        if mismatches and not allow_mismatch:
+            anyway = Setting("allow_mismatch", True)
+            raise NotComparable(
+                clause_of(mismatches[0]), "; ", anyway, " watches all the same", mismatches=tuple(mismatches)
+            )
         titles = scorer_titles(chosen)
         units = {info.signature: before.units(info) for info in chosen}
         every = list(itertools.chain.from_iterable(units.values()))
@@ -229,19 +236,17 @@ def drift(
             # A period that was mistyped would otherwise be a watch that never raises an alarm.
             why = before.waits
             if unfinished := sum(unit.unfinished for unit in every):
-                why += f"; {count(unfinished, 'score')} came after their unit was closed ({term('settle')})"
+                late = f"; {count(unfinished, 'score')} came after their unit was closed ("
+                why = *why, late, Setting("settle"), ")"
             by = joined(list(titles.values()))
-            raise ConfigError(f"the baseline {before.label} has no score{before.place} by {by}{why}")
+            raise ConfigError(f"the baseline {before.label} has no score{before.place} by {by}", why)
         result = [
             watching.watch(info, titles[info.signature], units[info.signature], since, alpha / len(chosen))
             for info in chosen
         ]
-    notes = [*before.notes]
+    notes = [*mismatches]
     if cycle is None and any(one.verdict == "drifted" for one in result):
-        notes.append(
-            "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole "
-            f"days or weeks ({term('cycle')})"
-        )
+        notes.append(note("times_taken_as_alike", "caution"))
     return LiveDrift(before.label, name, since, alpha, cycle, tuple(notes), tuple(result))
 
 
@@ -317,32 +322,32 @@ class _Watching:
             if kind is None and not self.two_sided:
                 raise ConfigError(
                     f"whether higher or lower is better for {name} is known from runs only: name a run as the "
-                    f"baseline, or watch both directions ({term('two_sided', True)})"
+                    "baseline, or watch both directions (",
+                    Setting("two_sided", True),
+                    ")",
                 )
             infos.append(ScorerInfo(name, signature, scale, kind is not None and kind.lower_is_better))
         return infos
 
-    def other_judges(self, baseline: Run, info: ScorerInfo) -> str:
-        """How the judges of the baseline and of the latest live score differ; "" if they don't."""
+    def other_judges(self, baseline: Run, info: ScorerInfo) -> Iterator[Note]:
+        """How the judges of the baseline and of the latest live score differ, if they do."""
         from evalstone.ledger.scores import newest_record  # noqa: PLC0415 - SQLAlchemy
 
         newest = newest_record(self.ledger, self.stream, info.signature)
         before = baseline[info.signature].judges
         now = () if newest is None else tuple(dict.fromkeys(step.judge for step in newest.steps))
-        if not now or not before or set(now) <= set(before):
-            return ""
-        return f"{info.name} was judged by {joined(before)} in the baseline, and is by {joined(now)} now"
+        if now and before and not set(now) <= set(before):
+            yield note("judged_by_another", "warning", name=info.name, before=tuple(before), now=now)
 
-    def mixed_reasoning(self, info: ScorerInfo, since: datetime | None, kept: bool | None = None) -> str:
-        """That some scores from a time on are of outputs with the reasoning in front of them, and others aren't; "" if
-        they are alike. kept: whether those of a baseline outside of the stream are; None without such reasoning."""
+    def mixed_reasoning(self, info: ScorerInfo, since: datetime | None, kept: bool | None = None) -> Iterator[Note]:
+        """That some scores from a time on are of outputs with the reasoning in front of them, and others aren't, if so.
+        kept: whether those of a baseline outside of the stream are; None without such reasoning."""
         from evalstone.ledger.live import kept_reasoning  # noqa: PLC0415 - SQLAlchemy
 
         start = None if since is None else since.timestamp()
         seen = kept_reasoning(self.ledger, self.stream, info.signature, start)
-        if not seen | {kept} >= {True, False}:
-            return ""
-        return f"only some of the scores of {info.name} are of outputs with the reasoning in front (keep_reasoning)"
+        if seen | {kept} >= {True, False}:
+            yield note("reasoning_mixed", "warning", name=info.name)
 
     def closed(self, info: ScorerInfo, since: float | None, until: float | None = None) -> _Closed:
         """The units of a period that are closed now."""
@@ -428,17 +433,18 @@ class _RunBaseline:
         ConfigError: Its samples are weighted.
     """
 
-    place = waits = ""
+    place = ""
+    waits: tuple[Part, ...] = ()
 
     def __init__(self, run: Run, watching: _Watching) -> None:
         refuse_weights(((each.sample, each.weight) for each in run.records), "a watch")
-        self.label, self.infos, self.notes = run.id, list(run.scorers), list[str]()
+        self.label, self.infos = run.id, list(run.scorers)
         self._run, self._watching = run, watching
 
-    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[str]:
+    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[Note]:
         """Why a scorer's scores in the run and in the stream are not comparable."""
-        yield from filter(None, (self._watching.other_judges(self._run, info),))
-        yield from filter(None, (self._watching.mixed_reasoning(info, since, self._run.keeps_reasoning),))
+        yield from self._watching.other_judges(self._run, info)
+        yield from self._watching.mixed_reasoning(info, since, self._run.keeps_reasoning)
 
     def units(self, info: ScorerInfo) -> list[_Unit]:
         """A scorer's units."""
@@ -468,9 +474,9 @@ class _PeriodBaseline:
             raise ConfigError(f"the watch must begin when the baseline has ended ({self._end}), not at {since}")
         return self._end if since is None else since
 
-    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[str]:
+    def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[Note]:
         """Why a scorer's scores in the period and after it are not comparable."""
-        yield from filter(None, (self._watching.mixed_reasoning(info, self._start),))
+        yield from self._watching.mixed_reasoning(info, self._start)
 
     def units(self, info: ScorerInfo) -> list[_Unit]:
         """A scorer's units that are closed."""
@@ -479,9 +485,9 @@ class _PeriodBaseline:
         return closed.units
 
     @property
-    def waits(self) -> str:
+    def waits(self) -> tuple[Part, ...]:
         """How many units are not closed yet, for a message."""
-        return f"; {count(self._waiting, 'unit')} not closed yet ({term('settle')})" if self._waiting else ""
+        return (f"; {count(self._waiting, 'unit')} not closed yet (", Setting("settle"), ")") if self._waiting else ()
 
 
 def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed:

@@ -19,7 +19,6 @@ from typing import Any
 
 from evalstone._core import sync
 from evalstone._core.display import money
-from evalstone._core.terms import front_end
 from evalstone.agents.reasoning import has_reasoning
 from evalstone.api import open_session
 from evalstone.errors import (
@@ -52,7 +51,8 @@ from evalstone.live.frames import (
 from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
 from evalstone.questions.base import JudgeAnswer
-from evalstone.results.run import reasoning_note
+from evalstone.report.notes import sentence_of
+from evalstone.results.run_notes import reasoning_note
 from evalstone.run.budget import Budget
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session
@@ -400,8 +400,8 @@ class Scoring:
         session = self._session_now()
         if has_reasoning(job.sample):
             row = dataclasses.replace(row, kept_reasoning=self._settings.keep_reasoning)
-            with front_end(self._settings.terms):
-                self._tell("reasoning", reasoning_note("An output begins", scored=self._settings.keep_reasoning))
+            told = reasoning_note(1, kept=self._settings.keep_reasoning)
+            self._tell("reasoning", sentence_of(told, self._settings.front_end))
         try:
             record = await score_sample(scorer, job.sample, session)
             if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):

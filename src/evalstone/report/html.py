@@ -49,6 +49,11 @@ def page(view: View) -> Iterator[str]:
     return stream
 
 
+def fragment(view: View) -> str:
+    """Tables and notes as HTML without styles, scripts and charts, for notebooks."""
+    return _environment().get_template("fragment.html").render(view=view)
+
+
 def reliability_svg(chart: ReliabilityChart) -> str:
     """A reliability diagram as a standalone SVG document."""
     return _environment().get_template("reliability.svg").render(chart=chart)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
+from evalstone.report.shown import Shown
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
     from evalstone.scorers import Scorer
 
 ALPHA = 0.05
@@ -141,9 +144,11 @@ class AuditedScorer(ScorerInfo):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Audit:
+class Audit(Shown):
     """The effects of perturbations on a judge's scores."""
 
+    alpha: ClassVar[float] = ALPHA
+    """The error rate of the tests."""
     judge: str
     """The judge's identity."""
     judge_note: str
@@ -189,11 +194,11 @@ class Audit:
     def __repr__(self) -> str:
         return f"<Audit of {self.judge}: {count(self.samples, 'sample')}, {count(len(self.effects), 'effect')}>"
 
-    def __str__(self) -> str:
-        """The effect of each perturbation as a table."""
-        from evalstone.results.quality_text import audit_text  # noqa: PLC0415 - rarely needed
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The report that `evalstone audit` shows."""
+        from evalstone.results.views.audit import audit_view  # noqa: PLC0415 - only showing it needs it
 
-        return audit_text(self)
+        return audit_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The audit as plain data, as `evalstone audit --json` prints it."""

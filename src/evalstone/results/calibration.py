@@ -7,17 +7,16 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
-from evalstone.results.agreement_slices import SliceAgreement, agreement_by_slice
-from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, krippendorff_alpha
+from evalstone.report.shown import Shown
+from evalstone.results.measures import CALIBRATORS, FOLDS, measure
 from evalstone.stats.calibration import (
-    Bin,
-    Fit,
     Isotonic,
     Platt,
     Recalibration,
@@ -25,19 +24,18 @@ from evalstone.stats.calibration import (
     brier_score,
     counts_on_new_cases,
     cross_validated,
-    expected_calibration_error,
     folds,
-    isotonic,
     platt,
-    reliability,
 )
-from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
-from evalstone.stats.intervals import Interval, mean_interval, proportion_interval
+from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.intervals import Interval
 from evalstone.types import TOLERANCE, reaches
 
+if TYPE_CHECKING:
+    from evalstone.report.view import View
+
+
 CALIBRATION_FORMAT = 1
-FOLDS = 5
-CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 
 Calibrator: TypeAlias = Literal["auto", "platt", "isotonic"]
 """The mapping from scores to probabilities: Platt's logistic curve, isotonic regression, or the better of the two."""
@@ -83,7 +81,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration:
+class Calibration(Shown):
     """One judge and one scorer, compared with human labels."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
@@ -207,11 +205,11 @@ class Calibration:
     def __repr__(self) -> str:
         return f"<Calibration of {self.name} by {self.judge}: {count(len(self.pairs), 'labeled sample')}>"
 
-    def __str__(self) -> str:
-        """The agreement with people as a table."""
-        from evalstone.results.quality_text import calibration_text  # noqa: PLC0415 - rarely needed
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The report that `evalstone calibrate` shows."""
+        from evalstone.results.views.calibration import calibration_view  # noqa: PLC0415 - only showing it needs it
 
-        return calibration_text(self, verdicts_at(self, self.default_threshold))
+        return calibration_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The calibration with its measures as plain data; `from_dict` reads it back."""
@@ -296,166 +294,3 @@ def _recalibration(
         for name, fit_one in CALIBRATORS.items()
     }
     return CALIBRATORS[min(briers, key=lambda name: briers[name] or 0.0)](scores, truths)
-
-
-# ---- The judge against the labels ----
-
-
-@dataclass(frozen=True)
-class Verdicts:
-    """The judge's verdicts at a threshold, against the labels."""
-
-    threshold: float
-    """The score from which the verdict is yes, on the scorer's scale."""
-    confusion: Confusion
-    """Counts of true and false positives and negatives."""
-    measures: Mapping[str, Interval | None]
-    """Every measure of MEASURES with its interval, None if undefined. At a fitted threshold, those of new samples."""
-
-
-@dataclass(frozen=True)
-class Probabilities:
-    """How well calibrated scores are, read as probabilities."""
-
-    ece: Interval
-    """Expected calibration error."""
-    brier: Interval
-    """Brier score."""
-    bins: tuple[Bin, ...]
-    """The reliability diagram."""
-
-
-@dataclass(frozen=True)
-class Annotators:
-    """Inter-annotator agreement."""
-
-    columns: int
-    """The number of annotators."""
-    alpha: Mapping[str, Interval | None]
-    """Krippendorff's alpha by level of measurement; "nominal" is of labels thresholded to yes or no."""
-    judge_kappa: tuple[Interval | None, ...]
-    """Cohen's kappa between the judge, at the scorer's default threshold, and each annotator."""
-
-
-@dataclass(frozen=True)
-class CalibrationMeasures:
-    """The judge's scores and verdicts, measured against the labels."""
-
-    no_information_rate: Interval | None
-    """The share of the more frequent truth, in [0.5, 1]: the accuracy of always giving that verdict."""
-    at_default: Verdicts
-    """Verdicts at the scorer's default threshold."""
-    at_fitted: Verdicts | None
-    """Verdicts at the fitted threshold."""
-    auroc: Interval | None
-    """Area under the ROC curve."""
-    raw: Probabilities | None
-    """The scores as probabilities, unchanged."""
-    recalibrated: Mapping[str, Probabilities]
-    """By calibrator, the cross-validated recalibrated scores."""
-    alpha: Mapping[str, Interval | None]
-    """Krippendorff's alpha between the judge's scores and the mean labels, by level of measurement."""
-    weighted_kappa: Mapping[str, Interval | None]
-    """Cohen's weighted kappa between the judge's scores and the mean labels, by weights; empty for binary labels."""
-    mean_error: Interval | None
-    """The mean of score - label, on the scorer's scale."""
-    mean_absolute_error: Interval | None
-    """The mean of |score - label|, on the scorer's scale."""
-    annotators: Annotators | None
-    """Agreement between annotators; None with one column of labels."""
-    slices: tuple[SliceAgreement, ...]
-    """The verdicts at the default threshold by slice; empty without `slice_by`."""
-
-
-def measure(calibration: Calibration) -> CalibrationMeasures:
-    """The measures of a calibration."""
-    scores, truths = calibration.scores_and_truths
-    pairs = calibration.pairs
-    parts = folds(truths, FOLDS)
-    held_out = {name: cross_validated(fit_one, scores, truths, parts) for name, fit_one in CALIBRATORS.items() if parts}
-    recalibrated = {name: _as_probabilities(probabilities, truths) for name, probabilities in held_out.items()}
-    errors, scale = [pair.value - pair.label for pair in pairs], calibration.scale
-    values, labels = [pair.value for pair in pairs], [pair.label for pair in pairs]
-    ordinal = len(set(labels)) > 2
-    return CalibrationMeasures(
-        no_information_rate=_no_information_rate(truths),
-        at_default=verdicts_at(calibration, calibration.default_threshold),
-        at_fitted=verdicts_at_fitted(calibration),
-        auroc=calibration.auroc,
-        raw=_as_probabilities(scores, truths),
-        recalibrated={name: result for name, result in recalibrated.items() if result is not None},
-        alpha={
-            level: krippendorff_alpha(list(zip(values, labels, strict=True)), level=level)
-            for level in ("ordinal", "interval")
-        },
-        weighted_kappa={weights: cohen_kappa(values, labels, weights=weights) for weights in WEIGHTS if ordinal},
-        mean_error=mean_interval(errors, low=-scale, high=scale),
-        mean_absolute_error=mean_interval([abs(error) for error in errors], low=0.0, high=scale),
-        annotators=_annotators(calibration),
-        slices=agreement_by_slice(calibration),
-    )
-
-
-def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
-    """The share of the more frequent truth, with its lower limit clipped to 0.5."""
-    yes = sum(truths)
-    share = proportion_interval(max(yes, len(truths) - yes), len(truths))
-    if share is None or share.low is None:
-        return share
-    return dataclasses.replace(share, low=max(0.5, share.low))
-
-
-def verdicts_at(calibration: Calibration, threshold: float) -> Verdicts:
-    """The judge's verdicts at a threshold that was not fitted to these labels."""
-    counts = calibration.confusion(threshold)
-    return Verdicts(threshold, counts, measure_intervals(counts))
-
-
-def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:
-    """The verdicts at the fitted threshold, with the measures to expect on new samples.
-
-    Because the correction for optimism is itself an estimate, each interval also covers the uncorrected one.
-    """
-    threshold = calibration.threshold
-    if threshold is None:
-        return None
-    counts = calibration.confusion(threshold.value)
-    in_sample = measure_intervals(counts)
-    if threshold.on_new is None:
-        return Verdicts(threshold.value, counts, dict.fromkeys(in_sample))
-    expected = measure_intervals(threshold.on_new)
-    return Verdicts(threshold.value, counts, {name: _union(expected[name], in_sample[name]) for name in in_sample})
-
-
-def _union(expected: Interval | None, in_sample: Interval | None) -> Interval | None:
-    """The expected value with an interval that covers both; None if either has no limits."""
-    if expected is None or expected.low is None or expected.high is None:
-        return None
-    if in_sample is None or in_sample.low is None or in_sample.high is None:
-        return None
-    low, high = min(expected.low, in_sample.low), max(expected.high, in_sample.high)
-    return dataclasses.replace(expected, low=low, high=high, method=f"{expected.method}, less optimism")
-
-
-def _as_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) -> Probabilities | None:
-    ece = expected_calibration_error(probabilities, truths)
-    squares = [(probability - truth) ** 2 for probability, truth in zip(probabilities, truths, strict=True)]
-    brier = mean_interval(squares, low=0.0, high=1.0)
-    if ece is None or brier is None:
-        return None
-    return Probabilities(ece, brier, reliability(probabilities, truths))
-
-
-def _annotators(calibration: Calibration) -> Annotators | None:
-    labels = [pair.labels for pair in calibration.pairs]
-    columns = len(labels[0])
-    if columns < 2:
-        return None
-    threshold, scale, cut = calibration.default_threshold, calibration.scale, calibration.label_threshold
-    truths = [tuple(None if label is None else reaches(label, cut, scale) for label in row) for row in labels]
-    verdicts = [reaches(pair.value, threshold, scale) for pair in calibration.pairs]
-    return Annotators(
-        columns=columns,
-        alpha={level: krippendorff_alpha(truths if level == "nominal" else labels, level=level) for level in LEVELS},
-        judge_kappa=tuple(cohen_kappa(verdicts, [row[column] for row in truths]) for column in range(columns)),
-    )

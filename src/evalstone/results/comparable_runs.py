@@ -9,38 +9,32 @@ differ.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from evalstone._core.display import count, excerpt, listed
+from evalstone._core.display import listed
+from evalstone._core.front_ends import Hint, Part, Setting
 from evalstone._core.json import content_hash
-from evalstone._core.terms import term
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, NotComparable
+from evalstone.report.notes import clause_of
 from evalstone.results.entries import comparable
 from evalstone.results.missing_scores import Missing
 from evalstone.results.paired_scores import PairedScores, paired_scores
 from evalstone.results.pairing import Pairing, id_hint, pair_samples, question_of
-from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores, unpaired_scores
-from evalstone.types import USER_METADATA, Sample, metadata_at
+from evalstone.types import USER_METADATA, Note, Sample, metadata_at, note
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
 
 CASE_FIELDS = ("input", "reference", "instructions")
 TESTED_FIELDS = ("output", "context", "messages", "trajectory")
 
 
-class Differences(NamedTuple):
-    """How two runs differ, apart from their scores."""
-
-    warnings: tuple[str, ...] = ()
-    """What makes their comparison doubtful, such as mismatches that are allowed."""
-    notes: tuple[str, ...] = ()
-    """What is as it should be, such as other outputs."""
-
-
 def pair_runs(
     a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore", by_trial: bool = False
-) -> tuple[list[PairedScores], Differences]:
-    """The paired scores of each scorer that both runs have, and other differences between the runs.
+) -> tuple[list[PairedScores], list[Note]]:
+    """The paired scores of each scorer that both runs have, and how the runs differ apart from their scores.
 
     missing, by_trial: as for `paired_scores`.
 
@@ -56,21 +50,17 @@ def pair_runs(
     if not pairs:
         by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
         raise ConfigError(
-            f"no sample was scored in both runs. Samples are paired by {by}. {id_hint(a, b)}. To compare the means of "
-            f"different samples, use compare with {term('unpaired', True)}"
+            f"no sample was scored in both runs. Samples are paired by {by}. ",
+            *id_hint(a, b),
+            ". To compare the means of different samples, use compare with ",
+            Setting("unpaired", True),
         )
     mismatches, found = _differences(a, b, scorers)
-    warnings = _stopped_notes(
-        a,
-        b,
-        "the difference is biased away from the threshold; its test and limits bet on the scores in the order in which "
-        "they were drawn, which is valid at any stopping time",
-    )
-    found = Differences((*found.warnings, *warnings, *pairing.notes), found.notes)
+    found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
     if a.version != b.version:
         cases, tested = _case_differences(a, b, pairing, _case_metadata(a, b, scorers))
-        mismatches, found = [*mismatches, *cases], found._replace(notes=(*found.notes, *tested))
-    hint = "" if pairing.partners is None else id_hint(a, b)
+        mismatches, found = [*mismatches, *cases], [*found, *tested]
+    hint = () if pairing.partners is None else id_hint(a, b)
     return pairs, _allowed(mismatches, found, allow_mismatch, hint)
 
 
@@ -80,7 +70,7 @@ class PairedBaseline(NamedTuple):
     pairing: Pairing
     signatures: Mapping[str, str]
     """The signature of each scorer in the run, by its signature in the baseline. They differ only if allowed."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
 
 
@@ -100,17 +90,17 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
     if baseline.version != planned.version:
         entries = _case_metadata(baseline, planned, scorers)
         mismatches += _case_differences(baseline, planned, pairing, entries, whole=False)[0]
-    hint = "" if pairing.partners is None else id_hint(baseline, planned)
+    hint = () if pairing.partners is None else id_hint(baseline, planned)
     these = "the baseline (first) and this run (second)"
-    found = _allowed(mismatches, Differences(pairing.notes), allow_mismatch, hint, these)
+    found = _allowed(mismatches, pairing.notes, allow_mismatch, hint, these)
     signatures = {before.signature: now.signature for before, now in scorers}
-    return PairedBaseline(pairing, signatures, found.warnings)
+    return PairedBaseline(pairing, signatures, tuple(found))
 
 
 def unpaired_runs(
     a: Run, b: Run, *, allow_mismatch: bool = False, missing: Missing = "ignore"
-) -> tuple[list[UnpairedScores], Differences]:
-    """The scores of each scorer that both runs have, and other differences between the runs.
+) -> tuple[list[UnpairedScores], list[Note]]:
+    """The scores of each scorer that both runs have, and how the runs differ apart from their scores.
 
     missing: which samples without a score are kept.
 
@@ -123,14 +113,10 @@ def unpaired_runs(
     if not pairs:
         raise ConfigError("one of the runs has no score, so there is nothing to compare")
     mismatches, found = _differences(a, b, scorers)
-    warnings = [
-        *found.warnings,
-        *_stopped_notes(a, b, "its mean is biased away from the threshold, and intervals under-cover"),
-    ]
+    found += _stopped_notes(a, b, paired=False)
     if common := len(_in_both(a, b, pairs)):
-        paired = f"a paired comparison, without {term('unpaired', True)}, usually has more power"
-        warnings.append(f"{count(common, 'sample')} in both runs: {paired}")
-    return pairs, _allowed(mismatches, found._replace(warnings=tuple(warnings)), allow_mismatch)
+        found.append(note("could_be_paired", "caution", samples=common))
+    return pairs, _allowed(mismatches, found, allow_mismatch)
 
 
 def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
@@ -143,11 +129,11 @@ def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
-def _stopped_notes(a: Run, b: Run, consequence: str) -> Iterator[str]:
+def _stopped_notes(a: Run, b: Run, *, paired: bool) -> Iterator[Note]:
     """A note on each run that its gate stopped."""
     for run, name in ((a, "first"), (b, "second")):
         if run.drawn is not None:
-            yield f"its gate stopped the {name} run: {consequence}"
+            yield note("stopped_by_gate", "warning", run=name, paired=paired)
 
 
 def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
@@ -160,15 +146,18 @@ def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
 
 
 def _allowed(
-    mismatches: Sequence[str], found: Differences, allow_mismatch: bool, hint: str = "", these: str = "these runs"
-) -> Differences:
-    """All differences, with mismatches as warnings. Raises ConfigError for mismatches that are not allowed, with a hint
-    at what to do."""
+    mismatches: Sequence[Note],
+    found: Sequence[Note],
+    allow_mismatch: bool,
+    hint: Sequence[Part] = (),
+    these: str = "these runs",
+) -> list[Note]:
+    """All differences. Raises NotComparable for mismatches that are not allowed, with a hint at what to do."""
     if mismatches and not allow_mismatch:
-        anyway = f"To compare them anyway, use {option}" if (option := term("allow_mismatch", True)) else ""
-        problem = f"{these} are not comparable: {'; '.join(mismatches)}"
-        raise ConfigError(". ".join(filter(None, (problem, hint, anyway))))
-    return found._replace(warnings=(*mismatches, *found.warnings))
+        anyway = Hint.of(". To compare them anyway, use ", Setting("allow_mismatch", True))
+        problem = f"{these} are not comparable: {'; '.join(map(clause_of, mismatches))}"
+        raise NotComparable(problem, *(". ", *hint) if hint else (), anyway, mismatches=tuple(mismatches))
+    return [*mismatches, *found]
 
 
 def _common_scorers(a: Run, b: Run) -> list[tuple[ScorerInfo, ScorerInfo]]:
@@ -192,34 +181,33 @@ def _unique(attribute: str, scorers: Sequence[ScorerInfo]) -> dict[str, ScorerIn
     return {value: info for value, info in zip(values, scorers, strict=True) if values.count(value) == 1}
 
 
-def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[str], Differences]:
+def _differences(a: Run, b: Run, scorers: Sequence[tuple[ScorerInfo, ScorerInfo]]) -> tuple[list[Note], list[Note]]:
     """The mismatches that make the runs incomparable, and the other differences."""
-    mismatches: list[str] = []
-    warnings: list[str] = []
-    notes: list[str] = []
+    mismatches: list[Note] = []
+    found: list[Note] = []
     pairs = [(a.judge_of(ours.signature), b.judge_of(theirs.signature)) for ours, theirs in scorers]
     different = {pair for pair in pairs if len(set(pair) - {"none"}) > 1}
-    mismatches += [f"the judges differ ({ours}, {theirs})" for ours, theirs in sorted(different)]
+    mismatches += [note("judges_differ", "warning", judges=judges) for judges in sorted(different)]
     for ours, theirs in scorers:
         if ours.signature != theirs.signature:
-            mismatches.append(f"{ours.name} differs ({ours.signature}, {theirs.signature})")
+            signatures = ours.signature, theirs.signature
+            mismatches.append(note("scorer_differs", "warning", name=ours.name, signatures=signatures))
         if ours.scale != theirs.scale or ours.lower_is_better != theirs.lower_is_better:
             raise ConfigError(f"{ours.name} has a different scale or direction in the two runs")
     if {a.keeps_reasoning, b.keeps_reasoning} == {True, False}:
-        mismatches.append("only one of them scores the reasoning in front of outputs (keep_reasoning)")
+        mismatches.append(note("reasoning_differs", "warning"))
     if a.id == b.id:
-        warnings.append("they are the same run")
-    if max(a.trials, b.trials) > 1:
-        trials = f"{a.trials}" if a.trials == b.trials else f"{a.trials} and {b.trials}"
-        notes.append(f"they have {trials} trials of each sample; a sample's score is the mean of its trials")
+        found.append(note("same_run", "warning"))
     for run, name in ((a, "first"), (b, "second")):
         if run.stop_reason and run.drawn is None:
-            warnings.append(f"the {name} run stopped early ({run.stop_reason})")
+            found.append(note("other_run_stopped", "warning", run=name, reason=run.stop_reason))
+    if max(a.trials, b.trials) > 1:
+        found.append(note("several_trials", trials=(a.trials, b.trials)))
     in_both = {info.signature for pair in scorers for info in pair}
     single = {title for run in (a, b) for signature, title in run.titles.items() if signature not in in_both}
     if single:
-        notes.append(f"only in one of the runs: {', '.join(sorted(single))}")
-    return mismatches, Differences(tuple(warnings), tuple(notes))
+        found.append(note("scorers_of_one_run", scorers=tuple(sorted(single))))
+    return mismatches, found
 
 
 def _case_metadata(a: Run, b: Run, scorers: Iterable[tuple[ScorerInfo, ScorerInfo]]) -> tuple[str, ...]:
@@ -236,48 +224,49 @@ def _case_differences(
     entries: Sequence[str],
     *,
     whole: bool = True,
-) -> tuple[list[str], list[str]]:
+) -> tuple[list[Note], list[Note]]:
     """How the datasets differ: in their cases (mismatches), and in what is under test (notes).
 
     entries: those of the metadata that belong to the case.
     whole: whether a sample only in the first run is a mismatch.
     """
     if a.dataset is None or b.dataset is None:
-        return [f"the dataset versions differ ({a.version}, {b.version}) and the texts are not available"], []
-    mismatches: list[str] = []
+        return [note("versions_differ", "warning", versions=(a.version, b.version))], []
+    mismatches: list[Note] = []
     by_trial = a.trials == b.trials
     ours = _hashes(a.dataset, entries, by_trial=by_trial)
     theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name].case != theirs[name].case for name in common):
-        mismatches.append(
-            f"{cases} of {count(len(common), 'sample')} with a different input, reference or instructions"
-        )
+        mismatches.append(note("cases_differ", "warning", different=cases, samples=len(common)))
     if expected := sum(ours[name].expected != theirs[name].expected for name in common):
-        kinds = ["expected trajectory", "reference of a turn", *(f"metadata.{name}" for name in entries)]
+        fields = tuple(entries)
         mismatches.append(
-            f"{expected} of {count(len(common), 'sample')} with a different {', '.join(kinds[:-1])} or {kinds[-1]}"
+            note("expectations_differ", "warning", different=expected, samples=len(common), fields=fields)
         )
     if (ours.keys() if whole else common) != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
-        sides = [
-            _only_in_one("the first run", a.dataset, common, by_trial=by_trial),
-            _only_in_one("the second", b.dataset, paired, by_trial=by_trial),
-        ]
-        without_ids = "" if pairing.partners is None else ", by what was asked, because they have no IDs"
-        mismatches.append(f"the samples differ: {', '.join(sides)}{without_ids}")
+        only_first, first = _only_in_one(a.dataset, common, by_trial=by_trial)
+        only_second, second = _only_in_one(b.dataset, paired, by_trial=by_trial)
+        mismatches.append(
+            note(
+                "samples_differ",
+                "warning",
+                only=(only_first, only_second),
+                examples=(first, second),
+                by_question=pairing.partners is not None,
+            )
+        )
     tested = sum(ours[name].tested != theirs[name].tested for name in common)
-    different = f"{tested} of {count(len(common), 'sample')} with a different output, context or conversation"
-    return mismatches, [different] if tested else []
+    return mismatches, [note("answers_differ", different=tested, samples=len(common))] if tested else []
 
 
-def _only_in_one(place: str, samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> str:
-    """How many samples of a run are not in the other, with the ID or the question of the first."""
+def _only_in_one(samples: Iterable[Sample], paired: Collection[str], *, by_trial: bool) -> tuple[int, str]:
+    """How many samples of a run are not in the other, and the ID or the question of the first."""
     single = [sample for sample in samples if (sample.key if by_trial else sample.id) not in paired]
     names = {sample.key if by_trial else sample.id for sample in single}
     shown = [sample.id if sample.has_own_id else question_of(sample) for sample in single[:1]]
-    example = f" (such as {excerpt(shown[0])})" if any(shown) else ""
-    return f"{len(names)} only in {place}{example}"
+    return len(names), "".join(shown)
 
 
 class _Hashes(NamedTuple):

@@ -13,24 +13,27 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
-from evalstone.results.run import Run
 from evalstone.results.scores import group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
 from evalstone.stats.intervals import MIN_SAMPLES, Ends, check_number, check_reach, exceeds
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
+from evalstone.types import Note, about, note
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
+    from evalstone.results.run import Run
     from evalstone.stats import comparison as stats
     from evalstone.stats.unpaired import UnpairedComparison
 
@@ -132,7 +135,7 @@ class ScorerComparison(OfScorer):
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     """Runs compared with a baseline, sample by sample."""
 
     runs: Mapping[str, Run]
@@ -141,10 +144,9 @@ class Comparison:
     """One comparison for each run and scorer, over all samples."""
     slices: tuple[ScorerComparison, ...]
     """The same for each slice with at least five samples (groups)."""
-    warnings: tuple[str, ...]
-    """What makes the comparison doubtful, such as mismatches that are allowed."""
-    notes: tuple[str, ...]
-    """Other differences between the runs, and how many slices are left out."""
+    notes: tuple[Note, ...]
+    """How the runs differ apart from their scores, and how many slices are left out. Those that make the comparison
+    doubtful, such as mismatches that are allowed, are warnings."""
     correction: Correction
     """The correction for multiple comparisons, over all scorers and runs together (slices: over all slices)."""
     confidence: float
@@ -183,19 +185,18 @@ class Comparison:
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.runs)}: {count(len(self.scorers), 'comparison')}>"
 
-    def __str__(self) -> str:
-        """The table that `evalstone compare` shows."""
-        from evalstone.results.comparison_text import comparison_text  # noqa: PLC0415 - numpy
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The tables that `evalstone compare` shows."""
+        from evalstone.results.views.comparison import comparison_view  # noqa: PLC0415 - numpy
 
-        return comparison_text(self)
+        return comparison_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data, as `evalstone compare --json` prints it."""
         return {
             "format": COMPARISON_FORMAT,
             "runs": {letter: {**run.metadata(), "scorers": None} for letter, run in self.runs.items()},
-            "warnings": list(self.warnings),
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "correction": self.correction,
             "confidence": self.confidence,
             "scorers": [line.to_dict() for line in self.scorers],
@@ -249,12 +250,12 @@ def compare(
     stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
-        raise ConfigError(f"{term('correction')} must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+        raise ConfigError(Setting("correction"), f" must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
     if labels:
         _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):
         name = MARGIN if max_change is None else LARGEST_CHANGE
-        raise ConfigError(f"{term(name, ...)} is for paired samples: leave it out, or {term('unpaired', True)}")
+        raise ConfigError(Setting(name, ...), " is for paired samples: leave it out, or ", Setting("unpaired", True))
     settings = _Settings(a, missing, confidence, max_change, margin)
     human = _by_signature(runs, labels or {})
     fields = [(field, slice_keys(a, field)) for field in slice_fields(slice_by)]
@@ -264,15 +265,13 @@ def compare(
     pairings: dict[str, Pairing] = {"A": Pairing()}
     by_run: dict[tuple[str, str], PairedScores] = {}
     small: dict[str, set[str]] = {}
-    warnings: dict[str, None] = {}
-    notes: dict[str, None] = {}
+    notes: list[Note] = []
     for letter, run in itertools.islice(runs.items(), 1, None):
         if unpaired:
             pairs, differences = unpaired_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
         else:
             pairs, differences = pair_runs(a, run, allow_mismatch=allow_mismatch, missing=missing)
-        for texts, of in ((warnings, differences.warnings), (notes, differences.notes)):
-            texts.update(dict.fromkeys(f"A and {letter}: {text}" for text in of))
+        notes += about(differences, "A", letter)
         for pair in pairs:
             if isinstance(pair, PairedScores):
                 pairings[letter] = pair.pairing
@@ -294,10 +293,9 @@ def compare(
                     sliced += (dataclasses.replace(line, field=field, key=key) for line in of_slice)
     ranked = bool(others) and not unpaired and not stopped
     if others and stopped and not unpaired:
-        notes["the runs are not ranked, because a gate stopped one of them"] = None
+        notes.append(note("not_ranked"))
     for field, left_out in small.items():
-        fewer = f"{count(len(left_out), 'slice')} of {field} with fewer than {MIN_SAMPLES} samples or groups"
-        notes[f"{fewer} {'is' if len(left_out) == 1 else 'are'} left out, being too small to be tested"] = None
+        notes.append(note("slices_too_small", slices=len(left_out), field=field, least=MIN_SAMPLES))
     return Comparison(
         runs=runs,
         scorers=tuple(
@@ -305,7 +303,6 @@ def compare(
             for line in _corrected(lines, correction)
         ),
         slices=_corrected(sliced, correction),
-        warnings=tuple(warnings),
         notes=tuple(notes),
         correction=correction,
         confidence=confidence,
@@ -322,7 +319,10 @@ def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None
         raise ConfigError("labels are for single answers: they can't correct differences of runs with trials")
     if unpaired:
         raise ConfigError(
-            f"labels correct differences by sample: leave out {term('labels', ...)} or {term('unpaired', True)}"
+            "labels correct differences by sample: leave out ",
+            Setting("labels", ...),
+            " or ",
+            Setting("unpaired", True),
         )
 
 
@@ -347,12 +347,13 @@ def setting_by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, 
     if value is None:
         return {}
     if isinstance(value, Mapping):
-        values = values_by_scorer(value, lambda name: run[name].info, term(setting))
+        values = values_by_scorer(value, lambda name: run[name].info, Setting(setting))
     else:
         values = dict.fromkeys(run.scorers, value)
     for info, number in values.items():
-        check_number(f"{term(setting)} of {info.name}", number)
-        check_reach(f"{term(setting)} of {info.name}", number, info.scale)
+        of_scorer = Setting(setting), f" of {info.name}"
+        check_number(of_scorer, number)
+        check_reach(of_scorer, number, info.scale)
     return {info.signature: float(number) for info, number in values.items()}
 
 
@@ -431,8 +432,9 @@ def check_change(title: str, sample: str, before: float, after: float, most: flo
     if exceeds(change := abs(after - before), times * most):
         by = f"changes by {change:.4g}" if times == 1 else f"differs by {change:.4g} between two runs"
         raise DataError(
-            f"{term(LARGEST_CHANGE, most)}, but {title} of sample {sample!r:.80} {by}, from {before:.4g} to "
-            f"{after:.4g}: leave it out, because one that is fitted to the scores makes p-values too small"
+            Setting(LARGEST_CHANGE, most),
+            f", but {title} of sample {sample!r:.80} {by}, from {before:.4g} to "
+            f"{after:.4g}: leave it out, because one that is fitted to the scores makes p-values too small",
         )
 
 

@@ -10,19 +10,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import aligned, by_text, count, p_value, percent, tests_used, visible
+from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
+from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs
-from evalstone.results.comparison_text import difference, left_out
 from evalstone.results.entries import comparable
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
-from evalstone.results.run import Run, sample_notes
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
+    from evalstone.results.run import Run
     from evalstone.stats.drift import Drift
 
 DRIFT_FORMAT = 1
@@ -39,7 +41,7 @@ class ScorerDrift(OfScorer):
 
 
 @dataclass(frozen=True)
-class DriftResult:
+class DriftResult(Shown):
     """Whether a judge's scores of the same samples changed: a sequence with one entry per scorer."""
 
     before: Run
@@ -73,17 +75,11 @@ class DriftResult:
         """The confidence level of intervals and verdicts."""
         return next((one.drift.comparison.difference.confidence for one in self.scorers), 0.95)
 
-    def __str__(self) -> str:
-        """The table of scorers, with the mean before and now, the change, its interval, and the verdict."""
-        rows: list[tuple[str, ...]] = []
-        for line in self.scorers:
-            result, p = line.drift.comparison, p_value(line.drift.adjusted_p_value)
-            changed = percent(line.drift.changed.mean)
-            rows.append((line.title, f"{result.n:,}", *difference(line, result), p, changed, line.drift.verdict))
-        header = "scorer", "n", "before", "now", "change", f"{100 * self.confidence:g}% CI", "p", "changed", "drift"
-        runs = f"before: {self.before.title}", f"now: {self.now.title}"
-        lines = [*runs, "", *aligned([header, *rows], words=("scorer", "drift")), "", *drift_notes(self)]
-        return visible("\n".join(lines))
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The table that `evalstone drift` shows."""
+        from evalstone.results.views.drift import drift_view  # noqa: PLC0415 - only showing it needs it
+
+        return drift_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone drift --json` prints it."""
@@ -93,35 +89,6 @@ class DriftResult:
             "now": self.now.id,
             "scorers": to_jsonable(self.scorers),
         }
-
-
-def drift_notes(result: DriftResult) -> Iterator[str]:
-    """The tests, what the verdicts mean, and which anchors are left out or clustered."""
-    scorers, confidence = result.scorers, result.confidence
-    tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in scorers)
-    adjusted = f", Holm-adjusted over {len(scorers)} scorers" if len(scorers) > 1 else ""
-    weighted = any(one.drift.comparison.difference.effective is not None for one in scorers)
-    tests: dict[str, list[str]] = {}
-    for one in scorers:
-        test = one.drift.test.name
-        if one.drift.comparison.difference.effective is not None:
-            test = "test of the weighted mean change"
-        elif test.startswith("Wilcoxon"):
-            test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
-        tests.setdefault(test, []).append(one.title)
-    yield (
-        f"p: {tests_used(tests)}{adjusted}. Drifted: p is at most {1 - confidence:.3g}. "
-        f"Stable: the interval of the mean change is within ±{' or '.join(tolerances)}. Inconclusive: too few "
-        f"anchors to tell. Changed: the {'weighted ' if weighted else ''}share of anchors whose score changed."
-    )
-    about = ((one.title, text) for one in scorers for text in _about_anchors(one))
-    yield from by_text(about, len(scorers), "All scorers")
-
-
-def _about_anchors(one: ScorerDrift) -> Iterator[str]:
-    yield from (f"{text}." for text in sample_notes(one.drift.comparison.difference))
-    if one.unpaired:
-        yield left_out(one.unpaired, "anchor")
 
 
 def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:

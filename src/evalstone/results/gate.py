@@ -12,19 +12,18 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from evalstone._core.display import count, listed
+from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone.errors import ConfigError
+from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
-from evalstone.results.gate_criteria import CHECKS, GateCriteria
-from evalstone.results.gate_text import OF_BASELINE
+from evalstone.results.gate_criteria import CHECKS, OF_BASELINE, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
 from evalstone.results.missing_scores import Missing, check_missing, counts, undefined
 from evalstone.results.paired_scores import KnownPairs
-from evalstone.results.run import Run
 from evalstone.results.scores import (
     group_labels,
     group_of,
@@ -33,9 +32,11 @@ from evalstone.results.scores import (
     weight_of,
 )
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.types import Failed, Record, reaches
+from evalstone.types import Failed, Note, Record, about, note, reaches
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
+    from evalstone.results.run import Run
     from evalstone.stats.gates import Criterion, Decision, Verdict
 
 GATE_FORMAT = 1
@@ -46,7 +47,7 @@ MOST_MISSES = 5
 
 
 @dataclass(frozen=True)
-class Gate:
+class Gate(Shown):
     """A run checked against criteria."""
 
     run: Run
@@ -64,7 +65,7 @@ class Gate:
     """The alpha used by this look; None without a test."""
     missing: Missing
     """How samples without a score count."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """Notes on samples without a score and on differences from the baseline."""
 
     @property
@@ -84,11 +85,11 @@ class Gate:
     def __repr__(self) -> str:
         return f"<Gate of {self.run.id}: {self.verdict}, {count(len(self.decisions), 'check')}>"
 
-    def __str__(self) -> str:
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table of checks that `evalstone gate` shows."""
-        from evalstone.results.gate_text import gate_text  # noqa: PLC0415 - only printing a gate needs it
+        from evalstone.results.views.gate import gate_view  # noqa: PLC0415 - only showing a gate needs it
 
-        return gate_text(self)
+        return gate_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The gate as plain data, as `evalstone gate --json` prints it."""
@@ -101,7 +102,7 @@ class Gate:
             "missing": self.missing,
             "run": self.run.id,
             "baseline": None if self.baseline is None else self.baseline.id,
-            "notes": list(self.notes),
+            "notes": [note.to_dict() for note in self.notes],
             "criteria": [to_jsonable(decision) for decision in self.decisions],
         }
 
@@ -153,9 +154,9 @@ def gate(
     from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
 
     if alpha is not None:
-        check_alpha(term("alpha"), alpha)
+        check_alpha(Setting("alpha"), alpha)
     if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
-        raise ConfigError(f"{term('look')} must be a whole number from 1 to {MOST_LOOKS}, not {look!r}")
+        raise ConfigError(Setting("look"), f" must be a whole number from 1 to {MOST_LOOKS}, not {look!r}")
     check_missing(missing)
 
     for gated in filter(None, (run, baseline)):
@@ -169,36 +170,36 @@ def gate(
     if not criteria.scorers:
         raise ConfigError(
             "a gate needs a check: a minimum, a maximum, a maximum regression or difference, a pass rate or a required "
-            "scorer "
-            f"({', '.join(filter(None, map(term, (*CHECKS, 'require'))))})"
+            "scorer (",
+            Setting(CHECKS[0]),
+            *(Hint.of(", ", Setting(check)) for check in (*CHECKS[1:], "require")),
+            ")",
         )
     for check in CHECKS:
-        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, term(check))
+        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, Setting(check))
     largest = _largest_changes(run, criteria, max_change)
-    notes = dict.fromkeys(_missing_scores(run, criteria, missing))
+    notes = list(_missing_scores(run, criteria, missing))
     if criteria.of_baseline and baseline is not None and baseline.ending.broken_off:
-        notes[f"the baseline was broken off ({baseline.stop_reason}), so that it shows no difference"] = None
+        notes.append(note("baseline_broken_off", "warning", reason=baseline.stop_reason))
     ours = _by_signature(run, labels)
     theirs = _by_signature(baseline or run, baseline_labels)
-    notes.update(dict.fromkeys(_uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)))
+    notes += _uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)
     tested = {run[name].info.signature for name in criteria.tested}
     if unused := [run.titles[signature] for signature in ours if signature not in tested]:
-        which = "it" if len(unused) == 1 else "them"
-        notes[f"the labels of {listed(unused)} are not used: no check of {which} was set"] = None
+        notes.append(note("unused_labels", "caution", scorers=tuple(unused)))
     checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
     if criteria.of_baseline:
         if baseline is None:
             what = "regression" if criteria.max_regression else "difference"
-            raise ConfigError(f"a maximum {what} needs a run to measure it against: set {term('baseline', ...)}")
+            raise ConfigError(f"a maximum {what} needs a run to measure it against: set ", Setting("baseline", ...))
         checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours), largest)
     elif baseline is not None:
-        checks_of = f"{term('max_regression')} or {term('max_difference')}"
-        notes[f"the baseline is not used: no maximum regression or difference ({checks_of}) was set"] = None
+        notes.append(note("unused_baseline", "caution"))
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
-    return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(notes))
+    return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(dict.fromkeys(notes)))
 
 
 def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
@@ -213,9 +214,13 @@ def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) ->
     largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
     for signature in largest:
         if signature not in compared:
-            of = f"{term(LARGEST_CHANGE)} of {run.titles[signature]}"
-            checks = f"{term('max_regression')} or {term('max_difference')}"
-            raise ConfigError(f"{of} is for the difference from a baseline: set {checks}")
+            raise ConfigError(
+                Setting(LARGEST_CHANGE),
+                f" of {run.titles[signature]} is for the difference from a baseline: set ",
+                Setting("max_regression"),
+                " or ",
+                Setting("max_difference"),
+            )
     return largest
 
 
@@ -257,7 +262,9 @@ def _mean_checks(
             if info.lower_is_better != lower:
                 better, wrong, right = ("higher", "maximum", "minimum") if lower else ("lower", "minimum", "maximum")
                 raise ConfigError(
-                    f"{term(wrong)} of {name}: {better} is better for {info.name}; use {term(right, {name: threshold})}"
+                    Setting(wrong),
+                    f" of {name}: {better} is better for {info.name}; use ",
+                    Setting(right, {name: threshold}),
                 )
             values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
             stopped = run.drawn is not None
@@ -295,7 +302,7 @@ def _regression_checks(
     criteria: GateCriteria,
     missing: Missing,
     allow_mismatch: bool,
-    notes: dict[str, None],
+    notes: list[Note],
     labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
     largest: Mapping[str, float],
 ) -> Iterator[Criterion]:
@@ -307,8 +314,7 @@ def _regression_checks(
             "comparison needs the same number of trials in both"
         )
     pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch, missing=missing, by_trial=True)
-    texts = (*differences.warnings, *differences.notes)
-    notes.update(dict.fromkeys(f"baseline and run: {text}" for text in texts))
+    notes += about(differences, "baseline", "run")
     by_scorer = {pair.info_b: pair for pair in pairs}
     limits = (
         ("regression", MaxRegression, criteria.max_regression),
@@ -320,12 +326,12 @@ def _regression_checks(
         if pair is None:
             raise ConfigError(f"maximum {what} of {name}: no sample has a score in both runs")
         ours, theirs = pair.pairing.renamed(_by_sample(run, info)), _by_sample(baseline, pair.info)
-        notes.update(dict.fromkeys(_missing_note(name, theirs.values(), run.trials, missing, " of the baseline")))
+        notes += _missing_note(name, theirs.values(), run.trials, missing, of="baseline")
         if unpaired := len(ours.keys() ^ theirs.keys()):
-            notes[f"{name}: the {what} leaves out {count(unpaired, 'sample')} that only one of the runs has"] = None
+            notes.append(note("unpaired_left_out", "caution", name, check=what, samples=unpaired))
         if (change := largest.get(info.signature)) is not None:
             check_changes(name, pair.known.rows, change)
-            notes[f"{name}: the difference is tested as if no sample's score can change by more than {change:g}"] = None
+            notes.append(note("largest_change", "fact", name, change=change))
         criterion = kind(
             name,
             pair.b,
@@ -347,7 +353,7 @@ def _regression_checks(
         yield criterion
 
 
-def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Iterator[Decision]:
+def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator[Decision]:
     """A decision for each of these scorers: whether every sample has its best score."""
     from evalstone.stats.gates import Decision, Miss  # noqa: PLC0415 - numpy
 
@@ -369,8 +375,7 @@ def _requirements(run: Run, names: Sequence[str], notes: dict[str, None]) -> Ite
                     reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
                     misses.append(Miss(record.sample, record.trial, record.value, reason))
         if skipped:
-            left_out = f"{count(skipped, 'sample')} for which the score is undefined"
-            notes[f"{name}: what is required leaves out {left_out}"] = None
+            notes.append(note("undefined_left_out", "caution", name, samples=skipped))
         yield Decision(
             name=name,
             kind="require",
@@ -428,7 +433,7 @@ def _values(
 
 def _uncorrected(
     run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels], *, is_test: bool
-) -> Iterator[str]:
+) -> Iterator[Note]:
     """Notes on checks of the judge's scores that labels could correct."""
     judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
     weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
@@ -436,59 +441,38 @@ def _uncorrected(
     if plain := [
         name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
     ]:
-        what = "test" if is_test else "comparison"
-        tests = f"the {what} is of the judge's mean" if len(plain) == 1 else f"the {what}s are of the judge's means"
-        correct = "" if weighted else _hint(term("labels", ...), "corrects that")
-        yield f"{listed(plain)}: {tests}, not of what people would say{correct}"
+        settings = () if weighted else ("labels",)
+        yield note("judged_means", "caution", scorers=tuple(plain), tested=is_test, settings=settings)
     pairs = [name for name in criteria.of_baseline if name in judged]
     if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
-        both = " and ".join(filter(None, (term("labels", ...), term("baseline_labels", ...))))
-        correct = "" if weighted else _hint(both, "correct it")
-        yield f"{listed(plain)}: the difference from the baseline is the judge's, not what people would say{correct}"
+        settings = () if weighted else ("labels", "baseline_labels")
+        yield note("judged_difference", "caution", scorers=tuple(plain), settings=settings)
 
 
-def _hint(settings: str, what: str) -> str:
-    """A hint at what these settings do; "" if the reader has none of them."""
-    return f"; {settings} {what}" if settings else ""
-
-
-def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[str]:
+def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Note]:
     """Notes on samples without a score: how they count, and the option that changes it."""
     if run.ending.broken_off:
-        yield (
-            f"the run was broken off ({run.stop_reason}), so which samples have a score depends on what happened; "
-            "resume it, and check it again"
-        )
+        yield note("run_broken_off", "warning", reason=run.stop_reason)
     elif run.drawn is not None:
-        yield (
-            "the run was stopped by its own gate, so the tests bet on the scores in the order in which they were "
-            "drawn, which is valid at any stopping time"
-        )
+        yield note("run_stopped_by_gate")
     elif run.stop_reason:
-        yield f"the run stopped early ({run.stop_reason}); samples that it didn't reach are not tested"
+        yield note("run_stopped", "warning", reason=run.stop_reason)
     for name in criteria.tested:
         yield from _missing_note(name, _by_sample(run, run[name].info).values(), run.trials, missing)
 
 
-def _missing_note(name: str, records: Iterable[Record], trials: int, missing: Missing, of: str = "") -> Iterator[str]:
-    """A note on a scorer's records without a score, if there are some. of: whose they are, if not the run's."""
+def _missing_note(
+    name: str, records: Iterable[Record], trials: int, missing: Missing, *, of: str = "run"
+) -> Iterator[Note]:
+    """A note on a scorer's records without a score, if there are some. of: whose they are, "run" or "baseline"."""
     records = [record for record in records if record.value is None]
     if not records:
         return
-    counted = sum(counts(record, missing) for record in records)
-    without = sum(map(undefined, records))
-    samples, verb = (
-        f"{count(len(records), 'sample' if trials == 1 else 'answer')}{of} without a score",
-        "counts" if counted == 1 else "count",
-    )
-    worst = f"{verb} as the worst in tests for a pass and as the best in tests for a fail"
+    undefined_ones = sum(map(undefined, records))
     if missing == "ignore":
-        yield f"{name}: {samples} left out, as if the others stood for them; {term('missing', 'worst')} counts them"
-    elif missing == "failed" and without:
-        counting = f"{term('missing', 'worst')} counts them as well"
-        left_out = f"{without:,} for which it is undefined left out; {counting}"
-        yield f"{name}: of {samples}, {f'{counted:,} {worst}, and ' if counted else ''}{left_out}"
+        kind = "missing_left_out"
     else:
-        option, which = ("failed", "those for which it is undefined") if without else ("ignore", "them")
-        leaving = f"{term('missing', option)} leaves {f'out {which}' if without else f'{which} out'}"
-        yield f"{name}: {samples} {worst}; {leaving}"
+        kind = "missing_partly_counted" if missing == "failed" and undefined_ones else "missing_counted"
+    counted = sum(counts(record, missing) for record in records)
+    numbers = {"without_score": len(records), "counted": counted, "undefined": undefined_ones}
+    yield note(kind, "caution", name, of=of, noun="sample" if trials == 1 else "answer", **numbers)

@@ -6,10 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from evalstone._core.terms import term
+from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.stats.intervals import check_number
 
+OF_BASELINE = ("max_regression", "max_difference")
+"""The checks of the difference from a baseline."""
 CHECKS = ("minimum", "maximum", "max_regression", "max_difference", "pass_rate")
 
 
@@ -43,25 +45,24 @@ class GateCriteria:
         required: object = self.require
         names = (required,) if isinstance(required, str) else required
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-            raise ConfigError(f'{term("require")} must be a list of scorers, such as ["contains"], not {required!r}')
+            raise ConfigError(Setting("require"), f' must be a list of scorers, such as ["contains"], not {required!r}')
         object.__setattr__(self, "require", tuple(cast("list[str]", names)))
         for check in CHECKS:
             table: object = getattr(self, check)
             if not isinstance(table, Mapping):
-                raise ConfigError(f"{term(check)} must be a table from scorer to threshold, not {table!r}")
+                raise ConfigError(Setting(check), f" must be a table from scorer to threshold, not {table!r}")
             for name, value in cast("Mapping[object, object]", table).items():
                 if not isinstance(name, str):
-                    raise ConfigError(f'{term(check)}: scorers are named by text, such as "contains", not {name!r}')
+                    raise ConfigError(Setting(check), f': scorers are named by text, such as "contains", not {name!r}')
+                of_scorer = Setting(check), f" of {name}"
                 if check != "pass_rate":
-                    check_number(f"{term(check)} of {name}", value)
+                    check_number(of_scorer, value)
                     continue
                 pair = cast("Sequence[object]", value if isinstance(value, list | tuple) else ())
                 if len(pair) != 2:
-                    raise ConfigError(
-                        f"{term('pass_rate')} of {name} must be a score and a share: (0.8, 0.9), not {value!r}"
-                    )
+                    raise ConfigError((*of_scorer, f" must be a score and a share: (0.8, 0.9), not {value!r}"))
                 for number in pair:
-                    check_number(f"{term('pass_rate')} of {name}", number)
+                    check_number(of_scorer, number)
 
     @property
     def tested(self) -> tuple[str, ...]:

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.run import Run
 from evalstone.results.scores import Scores, refuse_weights, scores_by_sample
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import Sample, reaches
+from evalstone.types import Note, Sample, note, reaches
 
 if TYPE_CHECKING:
     from evalstone.results.paired_scores import KnownPairs
     from evalstone.results.pairing import Pairing
+    from evalstone.results.run import Run
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
@@ -56,7 +55,7 @@ class PPIResult(OfScorer):
 
     result: PPIEstimate
     """The corrected mean with its confidence interval."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """Notes on the labels."""
     slices: tuple[CorrectedSlice, ...] = ()
     """The same by slice, for the requested fields."""
@@ -100,7 +99,7 @@ class RoganGladenResult(OfScorer):
     """The score from which a sample passes."""
     result: RoganGladenEstimate
     """The corrected pass rate with its confidence interval."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
     """Notes on the calibration."""
 
 
@@ -156,9 +155,10 @@ def corrected(
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     unscored = len(labels) - result.labeled
-    notes = [f"left out: {count(unscored, 'labeled sample')} without a score"] if unscored else []
+    title = run.titles[info.signature]
+    notes = (note("labels_unscored", "caution", title, labels=unscored),) if unscored else ()
     slices = tuple(_corrected_slices(run, info, columns, slice_fields(slice_by), confidence))
-    return PPIResult(run.titles[info.signature], info, result, tuple(notes), slices)
+    return PPIResult(title, info, result, notes, slices)
 
 
 def _corrected_slices(
@@ -307,11 +307,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     result = rogan_gladen(passed, len(values), calibration.confusion(threshold), confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
-    notes: list[str] = []
+    title, notes = run.titles[info.signature], list[Note]()
     if shared := sum(pair.sample in values for pair in calibration.pairs):
-        notes.append(
-            f"this run contains {count(shared, 'labeled sample')}: {term('labels', ...)} needs fewer assumptions"
-        )
+        notes.append(note("labels_in_run", "fact", title, labels=shared))
     if scores.group_of:
-        notes.append("the samples are clustered, which these intervals don't account for")
-    return RoganGladenResult(run.titles[info.signature], info, threshold, result, tuple(notes))
+        notes.append(note("clusters_ignored", "caution", title))
+    return RoganGladenResult(title, info, threshold, result, tuple(notes))

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core.files import file_values, private
 from evalstone._core.json import content_hash, to_jsonable
@@ -24,7 +24,9 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels
-from evalstone.results.run import Run
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
 
 LOOKS = "gates.jsonl"
 

@@ -12,13 +12,13 @@ from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.pairing import Pairing
-from evalstone.results.run import Run
 from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Ends
 
 if TYPE_CHECKING:
+    from evalstone.results.run import Run
     from evalstone.stats.power import Pilot
 
 

@@ -15,23 +15,26 @@ import itertools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from evalstone._core.display import count, excerpt, shortlist
+from evalstone._core.front_ends import Part, Setting
 from evalstone._core.json import content_hash
-from evalstone._core.terms import term
 from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError
-from evalstone.results.run import Run
+from evalstone.report.notes import WITHOUT_IDS
 from evalstone.results.scores import Scores
-from evalstone.types import Sample, case_key, is_own_id, trace_metadata
+from evalstone.types import Note, Sample, case_key, is_own_id, note, trace_metadata
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
 
 _NOT_COLUMNS = ("group", "weight", "target", "trace")
 """Metadata that has a meaning of its own."""
 _T = TypeVar("_T")
-NO_IDS = "these samples have no IDs"
-TRACES = "these samples are from traces, each with an ID of its own"
+NO_IDS, TRACES = "no_ids", "traces"
+"""Why samples are not paired by their IDs."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,7 @@ class Pairing:
 
     partners: Mapping[str, str] | None = None
     """Keys in the second run, with those in the first; None if paired samples have the same key in both."""
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     """What the samples are paired by, if not by ID."""
 
     def in_first(self, key: str) -> str:
@@ -103,13 +106,15 @@ def pair_samples(a: Run, b: Run) -> Pairing:
         if not own[place][True] and not own[other][False]:
             raise ConfigError(
                 f"the samples of the {place} run have no IDs and those of the {other} run have some, so it is not "
-                f"clear which samples belong together. {id_hint(a, b)}"
+                "clear which samples belong together. ",
+                *id_hint(a, b),
             )
     for place, run in places.items():
         if run.dataset is None:
             raise ConfigError(
-                f"{NO_IDS}, so they are paired by what was asked, and the texts of the {place} run are not available. "
-                f"{id_hint(a, b)}"
+                f"{WITHOUT_IDS[NO_IDS]}, so they are paired by what was asked, and the texts of the {place} run are "
+                "not available. ",
+                *id_hint(a, b),
             )
     return _by_what_was_asked(a, b, NO_IDS)
 
@@ -139,8 +144,9 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
     for place, asked in (("first", first), ("second", second)):
         if silent := sum(one is None for one in asked.values()):
             raise ConfigError(
-                f"{why}, and {silent:,} of {count(len(asked), 'sample')} of the {place} run have "
-                f"no input, reference or turns to pair them by. {id_hint(a, b)}"
+                f"{WITHOUT_IDS[why]}, and {silent:,} of {count(len(asked), 'sample')} of the {place} run have no "
+                "input, reference or turns to pair them by. ",
+                *id_hint(a, b),
             )
     partners = {name: name for name in trials if name not in second}
     ours, theirs = _by_opening(first), _by_opening(second)
@@ -158,16 +164,15 @@ def _by_what_was_asked(a: Run, b: Run, why: str) -> Pairing:
             unclear.append(next(iter(one.values()))[0])
     if unclear:
         raise ConfigError(
-            f"{why}, and it is not clear which samples belong together: {count(len(unclear), 'question')} (such as "
-            f"{excerpt(_question(a, unclear[0]))}) {'was' if len(unclear) == 1 else 'were'} asked more often in one "
-            f"run than in the other, or began conversations that went on differently. {id_hint(a, b)}"
+            f"{WITHOUT_IDS[why]}, and it is not clear which samples belong together: "
+            f"{count(len(unclear), 'question')} (such as {excerpt(_question(a, unclear[0]))}) "
+            f"{'was' if len(unclear) == 1 else 'were'} asked more often in one run than in the other, or began "
+            "conversations that went on differently. ",
+            *id_hint(a, b),
         )
-    notes = [f"{why}, so samples are paired by what was asked"]
+    notes = [note("paired_by_question", "warning", because=why)]
     if in_order:
-        notes.append(
-            f"{count(in_order, 'sample')} asked the same as another one and are paired by their order, which must be "
-            "the same in both runs"
-        )
+        notes.append(note("paired_in_order", "warning", samples=in_order))
     for theirs_key, our_key in list(partners.items()):
         for trial in trials[theirs_key]:
             partners[case_key(theirs_key, trial)] = case_key(our_key, trial)
@@ -244,26 +249,27 @@ def question_of(sample: Sample) -> str:
     return next(iter(_said(sample)), sample.reference or "")
 
 
-def id_hint(a: Run, b: Run) -> str:
+def id_hint(a: Run, b: Run) -> tuple[Part, ...]:
     """What to do to pair the samples of two runs by ID, with the columns of metadata that can be the ID, if any."""
     if any(map(trace_metadata, itertools.chain(a.dataset or (), b.dataset or ()))):
-        return "To pair them by ID, load the traces in Python and give the samples IDs of your own"
+        return ("To pair them by ID, load the traces in Python and give the samples IDs of your own",)
     ours, theirs = _columns(a), _columns(b)
     if shared := [name for name in ours.keys() & theirs.keys() if name != "id" and _agree(ours[name], theirs[name])]:
         shared.sort(key=list(ours).index)
         column = "the column" if len(shared) == 1 else "one of the columns"
         return (
             f"To pair them by ID, use {column} {shortlist(shared)}, with a value of its own for each sample: score "
-            f"both datasets again with {term('mapping', {'id': shared[0]})}"
+            "both datasets again with ",
+            Setting("mapping", {"id": shared[0]}),
         )
     for place, columns, other in (("first", ours, theirs), ("second", theirs, ours)):
         for name in columns:
             if "id" in other and name != "id" and _agree(columns[name], other["id"]):
                 return (
-                    f"The column {excerpt(name)} of the {place} run has the IDs of the other: score it again with "
-                    f"{term('mapping', {'id': name})}"
+                    f"The column {excerpt(name)} of the {place} run has the IDs of the other: score it again with ",
+                    Setting("mapping", {"id": name}),
                 )
-    return "To pair them by ID, give both datasets a column id with the same IDs, and score them again"
+    return ("To pair them by ID, give both datasets a column id with the same IDs, and score them again",)
 
 
 def _columns(run: Run) -> dict[str, frozenset[str]]:

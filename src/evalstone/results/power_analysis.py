@@ -15,15 +15,17 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone.errors import ConfigError
+from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer, result_for
-from evalstone.results.run import Run
 from evalstone.results.scores import group_labels, refuse_weights, scores_by_sample
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
+    from evalstone.results.run import Run
     from evalstone.stats.power import Pilot, SampleSizePlan
 
 POWER_FORMAT = 1
@@ -38,7 +40,7 @@ class ScorerPower(OfScorer):
 
 
 @dataclass(frozen=True)
-class PowerAnalysis:
+class PowerAnalysis(Shown):
     """How many samples are needed to detect a difference between two runs: a sequence with one entry per scorer."""
 
     run: Run
@@ -68,11 +70,11 @@ class PowerAnalysis:
     def __repr__(self) -> str:
         return f"<PowerAnalysis of {self.difference:g} at {self.power:.0%}: {count(len(self.scorers), 'scorer')}>"
 
-    def __str__(self) -> str:
-        """The number of samples for each scorer as a table."""
-        from evalstone.results.quality_text import power_text  # noqa: PLC0415 - rarely needed
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The number of samples for each scorer, as `evalstone power` shows it."""
+        from evalstone.results.views.power import power_view  # noqa: PLC0415 - rarely needed
 
-        return power_text(self)
+        return power_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis as plain data, as `evalstone power --json` prints it."""
@@ -109,12 +111,12 @@ def sample_size(
     Raises:
         ConfigError: an argument is out of range, the runs aren't comparable, or the samples have unequal weights.
     """
-    check_number("difference", difference)
-    check_number("power", power)
+    check_number(Setting("difference"), difference)
+    check_number(Setting("power"), power)
     if not (math.isfinite(difference) and difference > 0):
-        raise ConfigError(f"{term('difference')} must be above 0, not {difference:g}")
+        raise ConfigError(Setting("difference"), f" must be above 0, not {difference:g}")
     if not 0 < power < 1:
-        raise ConfigError(f"{term('power')} must be above 0 and below 1, not {power:g}")
+        raise ConfigError(Setting("power"), f" must be above 0 and below 1, not {power:g}")
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
     refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
@@ -123,7 +125,7 @@ def sample_size(
     for pilot in pilots:
         if difference > pilot.info.scale:
             scale = f"{pilot.info.scale:g}, the scale of {pilot.title}"
-            raise ConfigError(f"{term('difference')} must be at most {scale}, not {difference:g}")
+            raise ConfigError(Setting("difference"), f" must be at most {scale}, not {difference:g}")
         plan = plan_sample_size(pilot.pilot, difference, power=power, confidence=confidence)
         if plan is not None:
             scorers.append(ScorerPower(pilot.title, pilot.info, plan))

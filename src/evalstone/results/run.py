@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import html
 import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,22 +10,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, overload
 
 from evalstone._core.display import (
-    aligned,
     count,
-    digits_for,
-    effective_count,
-    limits,
     money,
-    number,
-    safe,
-    sentence,
-    visible,
 )
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone._core.terms import term
 from evalstone.errors import MissingDependency
-from evalstone.results.drawn import CAUTION, with_sequences
+from evalstone.report.shown import Shown
+from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
+from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
@@ -38,6 +31,7 @@ from evalstone.results.summary import (
 from evalstone.types import (
     SUMMARY_FORMAT,
     Drawn,
+    Note,
     Paid,
     Record,
     RunKind,
@@ -49,28 +43,18 @@ from evalstone.types import (
 )
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
     from evalstone.results.missing_scores import Missing
     from evalstone.results.slices import ScorerSlices, SliceBy
     from evalstone.results.trials import Reliability
-    from evalstone.stats.intervals import Interval
 
 TEXTS = ("input", "output", "reference", "context")
 TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
-HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "direction")
-
-
-DROPPED_ITEMS = "ungrounded items dropped"
-LEFT_OUT_REASONING, KEPT_REASONING = "reasoning left out of outputs", "reasoning kept in outputs"
-"""The warnings about outputs that begin with a model's reasoning."""
-DOUBTFUL_CITATIONS = "doubtful citations"
-"""The warning about results with a citation that doesn't fit its claim."""
-NOTED = (LEFT_OUT_REASONING, KEPT_REASONING, DROPPED_ITEMS, DOUBTFUL_CITATIONS)
-"""The warnings that `warning_notes` puts into sentences."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run:
+class Run(Shown):
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
     Print a run to see the summary table, the reasons for missing or doubtful results, and the cost.
@@ -438,146 +422,28 @@ class Run:
         """
         return ", ".join(self[scorer].judges) or "none"
 
-    def _notes(self) -> Iterator[str]:
-        """Why the run ended early, why scores are doubtful, why results are missing, and what the run cost."""
-        if self.stop_reason:
-            yield f"The run ended early: {safe(self.stop_reason)}"
-        if self.drawn is not None:
-            yield sentence(CAUTION)
-        yield from warning_notes(self)
-        for line in self.summary:
-            title = self.titles[line.info.signature]
-            for text in (*filter(None, (line.doubt,)), *score_notes(line, self.trials)):
-                yield f"{title}: {text}"
-            for reason, times in line.reasons:
-                yield f"{title}: {times:,} × {safe(reason)}"
-        if self.corrections:
-            yield self.corrections
-        if self.target is not None and self.target.note:
-            yield sentence(self.target.note)
-        yield " · ".join(filter(None, (self.calls, self.cost_text, self.duration_text)))
-
-    def _rows(self) -> list[tuple[str, ...]]:
-        return [(self.titles[line.info.signature], *_numbers(line)) for line in self.summary]
-
-    def _of_trials(self) -> tuple[list[tuple[str, ...]], list[str]]:
-        """The table of several trials, and what it says; empty for one trial."""
-        from evalstone.results.trial_text import (  # noqa: PLC0415 - few runs have several
-            trial_lead,
-            trial_notes,
-            trial_results,
-            trial_table,
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Why the numbers are doubtful or incomplete, and what they rest on."""
+        of_scorers = (
+            each for line in self.summary for each in scores_note(line, self.titles[line.info.signature], self.trials)
         )
+        return *doubts_of(self), *of_scorers
 
-        if not (results := trial_results(self)):
-            return [], []
-        return trial_table(results), [*trial_lead(results), *trial_notes(self, results)]
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The report that `evalstone report` shows."""
+        from evalstone.results.views.run import run_view  # noqa: PLC0415 - only showing a run needs it
 
-    def __str__(self) -> str:
-        lines = [self.title, "", *aligned([HEADER, *self._rows()], words=("scorer",))]
-        trials, notes = self._of_trials()
-        if trials:
-            lines += ["", *aligned(trials, words=("scorer",), drop_empty=True)]
-        return visible("\n".join((*lines, "", *notes, *self._notes())))
+        return run_view(self, front_end)
 
-    def _repr_html_(self) -> str:
-        """The summary table for notebooks."""
+    def brief(self, front_end: FrontEnd = PYTHON) -> View:
+        """The report without samples, which needs neither their texts nor numpy."""
+        from evalstone.results.views.run import run_view  # noqa: PLC0415 - as above
 
-        def row(tag: str, cells: Iterable[str]) -> str:
-            return "<tr>" + "".join(f"<{tag}>{html.escape(cell)}</{tag}>" for cell in map(visible, cells)) + "</tr>"
-
-        def table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
-            body = "".join(row("td", cells) for cells in rows)
-            return f"<table><thead>{row('th', header)}</thead><tbody>{body}</tbody></table>"
-
-        trials, notes = self._of_trials()
-        tables = table(HEADER, self._rows()) + (table(trials[0], trials[1:]) if trials else "")
-        shown = "<br>".join(map(html.escape, (*notes, *self._notes())))
-        return f"<p>{html.escape(visible(self.title))}</p>{tables}<p>{shown}</p>"
+        return run_view(self, front_end, brief=True)
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
-
-
-def warning_notes(run: Run) -> Iterator[str]:
-    """What the scores leave out or may rest on, by the run's warnings: reasoning, dropped items, citations."""
-    yield from _reasoning_notes(run)
-    yield from _dropped_items_note(run)
-    yield from _citation_note(run)
-
-
-def _dropped_items_note(run: Run) -> Iterator[str]:
-    """How many items of the judges' lists were dropped, if any."""
-    if times := run.warnings.get(DROPPED_ITEMS):
-        yield (
-            f"The judges listed {count(times, 'item')} not found in the judged text, even after a correction. "
-            "The scores leave out what records.jsonl names as dropped."
-        )
-
-
-def _reasoning_notes(run: Run) -> Iterator[str]:
-    """How many outputs begin with a model's reasoning, and whether it is scored."""
-    for warning, scored in ((LEFT_OUT_REASONING, False), (KEPT_REASONING, True)):
-        if times := run.warnings.get(warning):
-            yield reasoning_note(count(times, "output begins", "outputs begin"), scored=scored)
-
-
-def reasoning_note(outputs: str, *, scored: bool) -> str:
-    """That outputs begin with a model's reasoning, and whether it is scored. outputs: the beginning of the sentence."""
-    hint = term("keep_reasoning", True)
-    left_out = f"is not scored ({hint} scores it)" if hint else "is not scored"
-    how = "is scored as a part of the answer" if scored else left_out
-    return f"{outputs} with a model's reasoning, such as <think>…</think>; it {how}."
-
-
-def _citation_note(run: Run) -> Iterator[str]:
-    """How many results rest on a citation that doesn't fit its claim."""
-    if times := run.warnings.get(DOUBTFUL_CITATIONS):
-        yield (
-            f"In {count(times, 'result')}, the judge cites a passage that has no word in common with a claim, although "
-            "another passage has: see `citations` in the judge calls of the records. No verdict was changed."
-        )
-
-
-def score_notes(line: ScorerSummary, trials: int) -> Iterator[str]:
-    """What the mean would be with the missing scores, clusters and weights, and why to doubt the interval."""
-    if line.bounds is not None:
-        missing, digits = line.skipped + line.failed, digits_for(line.info.scale)
-        low, high = (number(bound, digits) for bound in line.bounds)
-        noun = "sample" if trials == 1 else "trial"
-        yield (
-            f"{missing:,} of {count(line.scored + missing, noun)} {'has' if missing == 1 else 'have'} no score; "
-            f"with {'it' if missing == 1 else 'them'}, the mean would be between {low} and {high}"
-        )
-    if line.interval is not None:
-        yield from sample_notes(line.interval, trials)
-        yield from filter(None, (line.interval.caution,))
-
-
-def sample_notes(interval: Interval, trials: int = 1) -> Iterator[str]:
-    """Whether samples are clustered or weighted. trials: the number of trials of each sample."""
-    if interval.groups is not None:
-        why = "clustered samples" if trials == 1 else "trials of a sample are not independent"
-        yield f"{why}: cluster-robust interval ({count(interval.groups, 'cluster')})"
-    if interval.effective is not None:
-        yield weighted_note(interval.effective, interval.n)
-
-
-def weighted_note(effective: float, n: int) -> str:
-    """A note that a mean is weighted, with the effective sample size (Kish)."""
-    return (
-        f"weighted mean: {count(n, 'sample')} of unequal weight say about as much as "
-        f"{effective_count(effective)} of equal weight"
-    )
-
-
-def _numbers(line: ScorerSummary) -> tuple[str, ...]:
-    """The cells after the scorer's title, under HEADER."""
-    interval, digits = line.interval, digits_for(line.info.scale)
-    mean = number(line.mean, digits)
-    spread = "-" if interval is None else limits(interval.low, interval.high, digits)
-    direction = "lower is better" if line.info.lower_is_better else "higher is better"
-    return mean, spread, str(line.scored), str(line.skipped), str(line.failed), direction
 
 
 def _library(name: str) -> Any:

@@ -9,11 +9,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
-from evalstone._core.terms import term
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, unknown
+from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import scores_by_sample
 from evalstone.stats.intervals import Interval
@@ -21,6 +22,7 @@ from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample, metadata_at
 
 if TYPE_CHECKING:
+    from evalstone.report.view import View
     from evalstone.results.run import Run
     from evalstone.stats.slices import SliceFinding
 
@@ -45,7 +47,7 @@ class SliceMean:
 
 
 @dataclass(frozen=True)
-class ScorerSlices(OfScorer):
+class ScorerSlices(OfScorer, Shown):
     """The slices of one scorer."""
 
     means: tuple[SliceMean, ...]
@@ -59,11 +61,11 @@ class ScorerSlices(OfScorer):
     def __repr__(self) -> str:
         return f"<ScorerSlices of {self.title}: {count(len(self.means), 'slice')}>"
 
-    def __str__(self) -> str:
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table of slices that `evalstone report --slice-by` shows."""
-        from evalstone.results.slice_text import slices_of_run_text  # noqa: PLC0415 - only printing needs it
+        from evalstone.results.views.slices import slices_view  # noqa: PLC0415 - only showing it needs it
 
-        return slices_of_run_text(self)
+        return slices_view(self, front_end)
 
 
 def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
@@ -147,8 +149,9 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     """
     if run.dataset is None:
         raise ConfigError(
-            f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset "
-            f"({term('dataset', ...)})"
+            f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset (",
+            Setting("dataset", ...),
+            ")",
         )
     return keys_of_samples(run.dataset, field)
 

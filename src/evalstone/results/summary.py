@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import count, digits_for, excerpt, joined, number
+from evalstone._core.front_ends import Message
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
@@ -108,7 +109,7 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     return matches[0]
 
 
-def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: str) -> dict[ScorerInfo, V]:
+def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: Message) -> dict[ScorerInfo, V]:
     """Values keyed by scorer instead of by a scorer's title, signature or name.
 
     Raises:
@@ -118,7 +119,7 @@ def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo],
     for name in values:
         info = find(name)
         if (first := names.setdefault(info, name)) != name:
-            raise ConfigError(f"{what} names {info.name} twice: as {first} and as {name}")
+            raise ConfigError(what, f" names {info.name} twice: as {first} and as {name}")
     return dict(zip(names, values.values(), strict=True))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from evalstone._core.terms import term
+from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.of_scorer import OfScorer
@@ -113,7 +113,7 @@ def reliability(
     """
     check_confidence(confidence)
     if run.trials < 2:
-        raise ConfigError(f"the run has one trial of each sample; run the target with {term('trials', ...)}")
+        raise ConfigError("the run has one trial of each sample; run the target with ", Setting("trials", ...))
     check_missing(missing)
     infos = run.scorers if scorer is None else (run[scorer].info,)
     records = _by_sample(run)

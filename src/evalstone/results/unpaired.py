@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from evalstone.results.missing_scores import Missing
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.run import Run
 from evalstone.results.scores import Scores, group_labels, scores_by_sample, weight_column
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
+
+if TYPE_CHECKING:
+    from evalstone.results.run import Run
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from evalstone._core.terms import term
+from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.results.comparable_runs import pairing_with_baseline
 from evalstone.results.compare import check_change
 from evalstone.results.missing_scores import Missing, pair_counts
-from evalstone.results.run import KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import Run
+from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import WITHOUT, ScorerInfo, summarize
 from evalstone.run.plan import Plan, scorer_info
@@ -94,13 +95,13 @@ class Difference:
 
     def __init__(self, info: ScorerInfo, title: str, margin: float, max_change: float | None) -> None:
         self._title, self._scale = title, info.scale
-        check_reach(f"{term('max_change')} of {title}", max_change, info.scale)
+        check_reach((Setting("max_change"), f" of {title}"), max_change, info.scale)
         self.reach = info.scale if max_change is None else max_change
         if not 0 <= margin < self.reach:
             largest = "" if max_change is None else ", the largest change"
             raise ConfigError(
-                f"{term('max_regression')} of {title} must be 0 or more and below {self.reach:g}{largest}, not "
-                f"{margin:g}"
+                Setting("max_regression"),
+                f" of {title} must be 0 or more and below {self.reach:g}{largest}, not {margin:g}",
             )
 
     def of(self, record: Record, before: float | None, after: float | None) -> Value:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from evalstone._core.declarations import check_settings
 from evalstone._core.display import count, excerpt, joined
+from evalstone._core.front_ends import Part, Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_OUTCOMES, Trials
-from evalstone._core.terms import term
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
@@ -68,10 +68,10 @@ class Plan:
         check_settings(self)
         if self.trials > 1 and self.target is None:
             raise ConfigError(
-                f"{term('trials')} needs a target, which answers several times; name one: {term('target', ...)}"
+                Setting("trials"), " needs a target, which answers several times; name one: ", Setting("target", ...)
             )
         if self.user is not None and self.target is None:
-            raise ConfigError(f"a user talks to a target; name one: {term('target', ...)}")
+            raise ConfigError("a user talks to a target; name one: ", Setting("target", ...))
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:
@@ -169,14 +169,18 @@ class Plan:
 
             problems = [unanswerable(self.target, self.user, sample) for sample in self.dataset]
             if all(problems):
-                raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}{self._columns()}")
+                raise ConfigError(f"no sample{self._of()} can be answered: {problems[0]}", self._columns())
         absent_fields = [self._absent(scorer) for scorer in self.scorers]
         if all(absent_fields):
             needed = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
-            hint = f". To have the samples answered, name a target: {term('target', ...)}" * (needed and unanswered)
+            hint: tuple[Part, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
             problem = ". ".join(filter(None, absent_fields))
-            raise ConfigError(f"no sample{self._of()} can be scored: {problem}{hint}{self._columns()}")
+            raise ConfigError(
+                f"no sample{self._of()} can be scored: {problem}",
+                hint if needed and unanswered else "",
+                self._columns(),
+            )
 
     def _check_size(self) -> None:
         if self.size > MOST_OUTCOMES:
@@ -237,13 +241,14 @@ class Plan:
         problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
         return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
 
-    def _columns(self) -> str:
+    def _columns(self) -> tuple[Part, ...]:
         # A known column may be ignored because another one took precedence.
         ignored = [column for column in self.dataset.ignored if not claims((column,))]
         if not ignored:
-            return ""
+            return ()
         shown = ", ".join(ignored[:8])
-        return f". Columns that were not understood: {shown}; map one with {term('mapping', {'FIELD': 'COLUMN'})}"
+        mapped = Setting("mapping", {"FIELD": "COLUMN"})
+        return f". Columns that were not understood: {shown}; map one with ", mapped
 
 
 def check_distinct(scorers: Iterable[Scorer]) -> None:

@@ -35,7 +35,8 @@ from evalstone.ledger import AsyncLedger, RunRow
 from evalstone.models.limits import counting_warnings, shared_limiter, stopping
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, DECIDED, ending_of
-from evalstone.results.run import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING, Run
+from evalstone.results.run import Run
+from evalstone.results.run_notes import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder, scorer_titles
 from evalstone.run.admission import Admission

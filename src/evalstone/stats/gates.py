@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone._core.display import count
+from evalstone._core.front_ends import Message
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
@@ -219,7 +220,7 @@ def decide(
     return tuple(_tested(*results, later) for results in zip(tests, verdicts, adjusted, alphas, strict=True))
 
 
-def check_alpha(name: str, alpha: float) -> None:
+def check_alpha(name: Message, alpha: float) -> None:
     """Raise ConfigError for an error rate that is not a number in (0, 0.5)."""
     check_number(name, alpha)
     if not 0 < alpha < 0.5:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import SupportsFloat, TypeAlias, cast
 
-from evalstone._core.terms import term
+from evalstone._core.front_ends import Message, Setting
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
@@ -189,10 +189,10 @@ def mean_of(values: Sequence[float]) -> float:
     raise DataError("values must be finite numbers: their sum is beyond floating point")
 
 
-def check_number(name: str, value: object) -> None:
+def check_number(name: Message, value: object) -> None:
     """Raise ConfigError unless a setting is a real number; bools are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ConfigError(f"{name} must be a number, not {value!r}")
+        raise ConfigError(name, f" must be a number, not {value!r}")
 
 
 def check_weights(weights: Sequence[float] | None) -> None:
@@ -204,9 +204,9 @@ def check_weights(weights: Sequence[float] | None) -> None:
 
 def check_confidence(confidence: float) -> None:
     """Raise ConfigError for a confidence level outside (0, 1)."""
-    check_number(name := term("confidence"), confidence)
+    check_number(name := Setting("confidence"), confidence)
     if not 0 < confidence < 1:
-        raise ConfigError(f"{name} must be between 0 and 1, such as 0.95, not {confidence}")
+        raise ConfigError(name, f" must be between 0 and 1, such as 0.95, not {confidence}")
 
 
 def ends_of(value: float | None, scale: float) -> Ends:
@@ -214,10 +214,10 @@ def ends_of(value: float | None, scale: float) -> Ends:
     return (0.0, scale) if value is None else (value, value)
 
 
-def check_reach(name: str, value: float | None, scale: float) -> None:
+def check_reach(name: Message, value: float | None, scale: float) -> None:
     """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
     if value is not None and not 0 < value <= scale:
-        raise ConfigError(f"{name} must be above 0 and at most {scale:g}, not {value:g}")
+        raise ConfigError(name, f" must be above 0 and at most {scale:g}, not {value:g}")
 
 
 def exceeds(change: float, reach: float) -> bool:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalstone._core.display import count, safe
-from evalstone.report.samples import sample_view, score_text
 from evalstone.report.view import Block
 from evalstone.results.summary import ScorerInfo, scorer_titles
+from evalstone.results.views.samples import sample_view, score_text
 from evalstone.types import Failed, Record, Sample, Score, Skipped, reaches
 
 LONGEST = 400

@@ -20,20 +20,21 @@ import pytest
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping
 from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
-from evalstone.report.samples import goodness, with_texts
 from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import GateCriteria
-from evalstone.results.gate_text import check_cells, check_name, required
 from evalstone.results.human_labels import Labels
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
+from evalstone.results.views.gate import check_cells, check_name, required
+from evalstone.results.views.samples import goodness, with_texts
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
@@ -293,9 +294,17 @@ class Evalstone:
             )
         except EvalstoneError as error:
             _raise(error)
+        return self.check_gate(result, criteria, inconclusive=inconclusive)
+
+    def check_gate(
+        self, result: Gate, criteria: GateCriteria, *, inconclusive: Inconclusive, front_end: FrontEnd = PYTHON
+    ) -> Gate:
+        """The gate if it passes; see `assert_gate`. front_end: how its text writes settings."""
+        __tracebackhide__ = True
+        run, missing, shown = result.run, result.missing, result.text(front_end)
         self._property("verdict", result.verdict)
         if not run.complete:
-            raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{result}")
+            raise AssertionError(f"the run is incomplete: {safe(run.stop_reason)}\n\n{shown}")
         missed = [one for one in result.decisions if one.verdict != "pass"]
         noun = "sample" if run.trials == 1 else "answer"
         heads = "; ".join(_head(one, noun) for one in missed)
@@ -313,7 +322,7 @@ class Evalstone:
                     *(_unscored(run, criteria, noun) if counted else ()),
                     heads,
                     "",
-                    str(result),
+                    shown,
                     *_worst(run, criteria, result),
                 ]
             )

@@ -21,10 +21,11 @@ import pytest
 
 from evalstone._core import sync
 from evalstone._core.display import joined
-from evalstone._core.terms import MARK, front_end
+from evalstone._core.front_ends import MARK
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.models.limits import Limits
+from evalstone.results.gate import gate
 from evalstone.results.run import Run
 from evalstone.run.plan import scorer_info
 from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user
@@ -132,7 +133,7 @@ def call(item: pytest.Function) -> object | None:
         else:
             _test_each(fixture, function, case)
     except EvalstoneError as error:
-        raise pytest.fail.Exception(str(error), pytrace=False) from None
+        raise pytest.fail.Exception(error.text(MARK), pytrace=False) from None
     return True
 
 
@@ -140,10 +141,8 @@ def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
     run = evaluated(fixture, function, case)
     mark = case.mark
     try:
-        with front_end(MARK):
-            fixture.assert_gate(
-                run, case.criteria, alpha=mark.alpha, missing=mark.missing, inconclusive=mark.inconclusive
-            )
+        result = gate(run, case.criteria, alpha=mark.alpha, missing=mark.missing)
+        fixture.check_gate(result, case.criteria, inconclusive=mark.inconclusive, front_end=MARK)
     except AssertionError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
@@ -160,16 +159,15 @@ def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:
             f"the test returned a value but takes nothing of a sample; to answer samples, let it take one of "
             f"{', '.join(PARAMETERS)}"
         )
-    with front_end(MARK):
-        plan = plan_for(
-            case.dataset,
-            case.scorers,
-            judge=fixture.judge if mark.judge is None else mark.judge,
-            target=answering,
-            trials=1 if answering is None else _trials(function, case),
-            user=None if mark.user is None else parse_user(mark.user),
-            keep_reasoning=mark.keep_reasoning,
-        )
+    plan = plan_for(
+        case.dataset,
+        case.scorers,
+        judge=fixture.judge if mark.judge is None else mark.judge,
+        target=answering,
+        trials=1 if answering is None else _trials(function, case),
+        user=None if mark.user is None else parse_user(mark.user),
+        keep_reasoning=mark.keep_reasoning,
+    )
     return _serve(fixture.run_plan(plan), calls)
 
 
@@ -249,8 +247,7 @@ def _test_each(fixture: Evalstone, function: TestFunction, case: Case) -> None:
         if not case.scorers:
             continue
         judge = fixture.judge if case.mark.judge is None else case.mark.judge
-        with front_end(MARK):
-            plan = plan_for([sample], case.scorers, judge=judge, keep_reasoning=case.mark.keep_reasoning)
+        plan = plan_for([sample], case.scorers, judge=judge, keep_reasoning=case.mark.keep_reasoning)
         records = sync.run(fixture.score_plan(plan))
         checks = [
             Check(scorer_info(scorer), record, threshold)

@@ -12,12 +12,11 @@ from typing import Annotated, Any, NoReturn, TypeVar
 
 import pytest
 
-from evalstone._core import terms
+from evalstone._core import front_ends
 from evalstone._core.declarations import ANYTHING, Rule, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping
 from evalstone._core.sizes import Trials
-from evalstone._core.terms import front_end
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
@@ -109,10 +108,9 @@ def parametrize(metafunc: pytest.Metafunc, mark: pytest.Mark) -> None:
     """Parametrize a marked test with its dataset, or with each of its samples."""
     __tracebackhide__ = True
     try:
-        with front_end(terms.MARK):
-            case = _case(metafunc, mark)
+        case = _case(metafunc, mark)
     except EvalstoneError as error:
-        _refuse(metafunc, str(error))
+        _refuse(metafunc, error.text(front_ends.MARK))
     metafunc.fixturenames.append(PARAMETER)
     names = [*case.takes, PARAMETER]
     if not case.mark.each:

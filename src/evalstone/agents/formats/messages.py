@@ -76,7 +76,7 @@ def conversation_in(items: Iterable[Any]) -> Conversation:
         return read_conversation(items)
     except MessageError as error:
         at = f"message {error.number} " if error.whole else f"in message {error.number}, "
-        raise DataError(f"must be a list of messages; {at}{error}") from None
+        raise DataError(f"must be a list of messages; {at}", error) from None
 
 
 def read_parts(parts: list[Any], role: Role) -> tuple[Message, ...]:

@@ -20,14 +20,14 @@ from evalstone.judges import ScriptedJudge
 from evalstone.models.provider import Completion
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.verdict import AgreesWithContext
-from evalstone.report.comparison_view import comparison_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
-from evalstone.report.quality_view import calibration_notes
-from evalstone.report.run_view import retries, run_notes, run_view
 from evalstone.report.terminal import show
 from evalstone.report.view import Block, Column, HistogramChart, View, table
 from evalstone.results.calibration import Calibration, LabeledScore
+from evalstone.results.views.calibration import calibration_notes
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.run import retries, run_notes, run_view
 from evalstone.types import Message, ToolCall
 from tests.fakes import claims, verdicts
 from tests.report.hostile import hostile_views
@@ -359,9 +359,10 @@ def test_a_run_without_its_texts_says_so() -> None:
 
 def test_terminal_and_html_import_no_library_of_the_other() -> None:
     code = (
-        "import sys, evalstone.report.run_view, evalstone.report.comparison_view, evalstone.report.quality_view\n"
+        "import sys, evalstone.results.views.run, evalstone.results.views.comparison, evalstone.results.views.audit\n"
         "assert not {'jinja2', 'rich'} & sys.modules.keys(), sys.modules.keys() & {'jinja2', 'rich'}\n"
-        "import evalstone.report.terminal, evalstone.report.markdown, evalstone.report.csv, evalstone.report.junit\n"
+        "import evalstone.report.terminal, evalstone.report.markdown\n"
+        "import evalstone.results.views.csv, evalstone.results.views.junit\n"
         "assert 'jinja2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from evalstone._core.display import visible
-from evalstone.report.samples import scored_answer, with_texts
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.run import Run
+from evalstone.results.views.samples import scored_answer, with_texts
 from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
 LONGEST_CELL = 32_000

@@ -18,11 +18,12 @@ from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
 from evalstone.report.html import page, reliability_svg
-from evalstone.report.quality_view import audit_view, calibration_view, calibration_warnings, reliability_lines
 from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
 from evalstone.results.members import compare_with_members
+from evalstone.results.views.audit import audit_view
+from evalstone.results.views.calibration import calibration_view, calibration_warnings, reliability_lines
 from evalstone.stats.calibration import reliability
 from tests.fakes import claims, verdicts
 from tests.report.hostile import MARKUP

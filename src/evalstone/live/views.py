@@ -1,4 +1,4 @@
-"""Coverage and drift of live scores in words, for `print` and for the command line."""
+"""Coverage and drift of live scores as views."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ from collections.abc import Callable, Iterator
 from datetime import datetime
 from typing import TYPE_CHECKING, TypeAlias
 
-from evalstone._core.display import aligned, count, digits_for, number, percent, safe
-from evalstone._core.terms import term
+from evalstone._core.display import count, digits_for, number, percent, safe
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentences_of
+from evalstone.report.view import Cell, Column, Section, Table, View, words
 from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ UNACCOUNTED = "rows were deleted or imported without their counts, or the ledger
 """What it means that counts and rows differ."""
 DRIFT = ("scorer", "verdict", "baseline", "mean", "units", "without score")
 DRIFT_NUMBERS = ("baseline", "mean", "units")
-LONGEST_NOTE = 2000
 Rows: TypeAlias = list[tuple[str, ...]]
 
 _COVERAGE: tuple[tuple[str, Callable[[ScorerCoverage], int]], ...] = (
@@ -37,19 +38,20 @@ _COVERAGE: tuple[tuple[str, Callable[[ScorerCoverage], int]], ...] = (
 )
 
 
-def coverage_text(found: Coverage) -> str:
-    """What was seen and what became of it, a column for each scorer."""
-    header, rows = coverage_rows(found)
-    lines = [coverage_title(found), *aligned([header, *rows], words=("",))]
-    return "\n".join([*lines, *filter(None, [unaccounted(found)])])
+def coverage_view(found: Coverage, _: FrontEnd = PYTHON) -> View:
+    """What was seen and what became of it, a column for each scorer; of several, the last column is for all."""
+    header, rows = _coverage_rows(found)
+    columns = (words(""), *map(Column, header))
+    missed = found.total.unaccounted
+    section = Section(
+        "",
+        tables=(Table("Coverage of live scores", columns, tuple(tuple(map(Cell, row)) for row in rows)),),
+        warnings=(f"{missed:,} unaccounted: {UNACCOUNTED}.",) if missed else (),
+    )
+    return View(name=found.stream, lead=f"since {_time(found.since)}" if found.since else "", sections=(section,))
 
 
-def coverage_title(found: Coverage) -> str:
-    """The stream, and from when on."""
-    return safe(found.stream) + (f" since {_time(found.since)}" if found.since else "")
-
-
-def coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
+def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
     """The header and the rows of the table; of several scorers, the last column is for all."""
     shown = (*found.scorers, *([found.total] if len(found.scorers) > 1 else []))
     rows: Rows = []
@@ -58,21 +60,23 @@ def coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
         if any(numbers) or label != "unaccounted":
             rows.append((label, *(f"{each:,}" for each in numbers)))
     rows.append(("scored of eligible", *("-" if one.coverage is None else percent(one.coverage) for one in shown)))
-    return ("", *(safe(without_fingerprints(one.scorer), 60) or "all scorers" for one in shown)), rows
+    return tuple(safe(without_fingerprints(one.scorer), 60) or "all scorers" for one in shown), rows
 
 
-def unaccounted(found: Coverage) -> str:
-    """What it means that the sums are missed; "" if they aren't."""
-    return f"{missed:,} unaccounted: {UNACCOUNTED}." if (missed := found.total.unaccounted) else ""
-
-
-def drift_text(found: LiveDrift) -> str:
+def drift_view(found: LiveDrift, front_end: FrontEnd = PYTHON) -> View:
     """The table of scorers, and what there is to say of each."""
-    words = [name for name in DRIFT if name not in DRIFT_NUMBERS]
-    return "\n".join([*aligned([DRIFT, *drift_rows(found)], words=words), *drift_notes(found)])
+    columns = [Column(title) if title in DRIFT_NUMBERS else words(title) for title in DRIFT]
+    rows = tuple(tuple(map(Cell, row)) for row in _drift_rows(found))
+    about = tuple(f"{text}." for one in found for text in _about(one, found, front_end))
+    return View(
+        name="Live drift",
+        lead=f"{found.stream} against {found.baseline}",
+        warnings=tuple(sentences_of(found.notes, front_end)),
+        sections=(Section("", tables=(Table("Live scores and the baseline", tuple(columns), rows),), notes=about),),
+    )
 
 
-def drift_rows(found: LiveDrift) -> Rows:
+def _drift_rows(found: LiveDrift) -> Rows:
     """A row for each scorer, in the order of `DRIFT`."""
     rows: Rows = []
     for one in found:
@@ -84,13 +88,7 @@ def drift_rows(found: LiveDrift) -> Rows:
     return rows
 
 
-def drift_notes(found: LiveDrift) -> list[str]:
-    """What makes the comparison doubtful, and what there is to say of the scorers, as sentences."""
-    notes = [safe(note, LONGEST_NOTE) for note in found.notes]
-    return [f"{note}." for note in (*notes, *(line for one in found for line in _about(one, found)))]
-
-
-def _about(one: ScorerWatch, found: LiveDrift) -> Iterator[str]:
+def _about(one: ScorerWatch, found: LiveDrift, front_end: FrontEnd) -> Iterator[str]:
     title = safe(one.title)
     for test in one.tests:
         watch = test.watch
@@ -106,7 +104,8 @@ def _about(one: ScorerWatch, found: LiveDrift) -> Iterator[str]:
         gap = number(smallest.baseline - smallest.bound, digits_for(one.info.scale))
         yield f"{title}: with this baseline, only a mean that is worse by more than {gap} can be found"
     if one.waiting:
-        waits_for = term("settle") if found.cycle is None else f"{term('settle')}, {term('cycle')}"
+        names = ["settle"] if found.cycle is None else ["settle", "cycle"]
+        waits_for = ", ".join(map(front_end.term, names))
         yield f"{title}: {count(one.waiting, 'unit')} not closed yet ({waits_for})"
     if one.late:
         yield f"{title}: {count(one.late, 'sample')} came after their unit was closed, and count nowhere"
@@ -114,7 +113,7 @@ def _about(one: ScorerWatch, found: LiveDrift) -> Iterator[str]:
         alone = "without them, there would be no alarm by samples without a score; " if one.alarm_by_unfinished else ""
         yield (
             f"{title}: {count(one.unfinished, 'score')} came after their unit was closed, or are pending still; they "
-            f"count as missing; {alone}if scoring is behind, raise {term('settle')}"
+            f"count as missing; {alone}if scoring is behind, raise {front_end.term('settle')}"
         )
 
 

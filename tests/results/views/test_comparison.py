@@ -7,12 +7,13 @@ from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
 from evalstone import GateCriteria, Score, compare, evaluate, gate, judge_drift
-from evalstone.report.comparison_view import comparison_view, drift_view
-from evalstone.report.gate_view import gate_view
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
 from evalstone.results.drift import DriftResult
+from evalstone.results.views.comparison import comparison_view
+from evalstone.results.views.drift import drift_view
+from evalstone.results.views.gate import gate_view
 from evalstone.stats.drift import Drift
 from tests.report.hostile import hostile_comparison
 from tests.report.test_html import Seen

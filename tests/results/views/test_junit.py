@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone import GateCriteria, Sample, evaluate, gate
-from evalstone.report.junit import Case, gate_junit, junit, run_junit
+from evalstone.results.views.junit import Case, gate_junit, junit, run_junit
 from tests.runs import Given, run_of
 
 

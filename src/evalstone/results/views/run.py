@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import (
     by_text,
     count,
-    ended,
     joined,
     limits,
     listed,
-    p_value,
     percent,
     percents,
     safe,
-    sentence,
     shortlist,
 )
-from evalstone._core.redaction import MARK, REPEATED_SECRETS
-from evalstone.report.quality_view import calibration_notes
-from evalstone.report.samples import goodness, sample_view, with_texts
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import by_scorer, sentences_of, short_judge
 from evalstone.report.view import (
     Cell,
     Column,
@@ -38,7 +34,6 @@ from evalstone.report.view import (
     SampleView,
     ScoreColumn,
     Section,
-    Table,
     View,
     direction,
     interval_cells,
@@ -47,25 +42,22 @@ from evalstone.report.view import (
 )
 from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
-from evalstone.results.run import NOTED, Run, score_notes, warning_notes
-from evalstone.results.slice_text import WORSE, finding_cells, is_worse, slice_lead, slice_note
-from evalstone.results.slices import ScorerSlices, SliceMean
-from evalstone.results.summary import ScorerInfo, ScorerSummary
-from evalstone.results.trial_text import TRIAL_WORDS, trial_lead, trial_notes, trial_results, trial_table
+from evalstone.results.run_notes import MALFORMED, NOTED, TIMEOUTS, doubts_of, scores_note
+from evalstone.results.views.calibration import calibration_notes
+from evalstone.results.views.samples import goodness, sample_view, with_texts
+from evalstone.results.views.slices import slices_section
+from evalstone.results.views.trials import trials_section
 from evalstone.types import TOLERANCE, Record, Score, Skipped
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
     from evalstone.results.human_labels import PPIResult, RoganGladenResult
-    from evalstone.stats.slices import SliceFinding
+    from evalstone.results.run import Run
+    from evalstone.results.slices import ScorerSlices
+    from evalstone.results.summary import ScorerSummary
 
 MOST_SAMPLES = 10_000
 BINS = 20
-LONGEST_JUDGE = 200
-MOST_ESCALATED = 0.95
-"""The share of escalated questions up to which a cascade saves something."""
-FEWEST_QUESTIONS = 20
-"""The smallest number of questions in which a share above MOST_ESCALATED is not by chance."""
 FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
@@ -75,20 +67,24 @@ SHOWN_FILES = 4
 
 def run_view(
     run: Run,
+    front_end: FrontEnd = PYTHON,
     *,
     worst: int = 3,
     corrected: Sequence[PPIResult | RoganGladenResult] = (),
     slices: Sequence[ScorerSlices] = (),
     calibrations: Mapping[str, Sequence[Calibration]] | None = None,
+    brief: bool = False,
 ) -> View:
     """A run as a report.
 
     Args:
         run: The run.
+        front_end: How it writes the settings that it names.
         worst: The number of worst samples to show.
         corrected: Means and rates corrected with labels.
         slices: Means by slice.
         calibrations: The judge's calibrations by scorer signature, best first; None leaves them out.
+        brief: Leave out samples, and the differences that a run of this size can detect.
     """
     records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
     by_sample = _by_sample(records)
@@ -119,16 +115,23 @@ def run_view(
                 own = [records[at] for at in by_sample[name]]
                 yield sample_view(name, sample, own, scorers, run.titles, ranked[name], keeps_reasoning=keeps)
 
-    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest else []
+    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest and not brief else []
     return View(
         name=run.dataset_name,
         lead=f"{_done(run, len(by_sample))}{run.samples_and_judge}",
         notice=run.judge_note,
-        warnings=tuple(_warnings(run)),
+        warnings=tuple(sentences_of(doubts_of(run), front_end)),
         sections=(_scores(run, records, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
-        details=(*_trials(run), *_missing(run, records), *_corrected(corrected), *_slices(slices)),
-        samples=SampleList(
+        details=(
+            *trials_section(run),
+            *_missing(run, records),
+            *_corrected(corrected, front_end),
+            *([slices_section(slices)] if slices else []),
+        ),
+        samples=None
+        if brief
+        else SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
             samples=_Lazy(lambda: views(chosen)),
             size=len(chosen),
@@ -136,15 +139,15 @@ def run_view(
             noun="samples" if run.trials == 1 else "trials",
         ),
         facts=tuple(_facts(run)),
-        footer=tuple(filter(None, (detectable_note(run), f"Made by evalstone from run {run.id}."))),
+        footer=tuple(filter(None, ("" if brief else detectable_note(run), f"Made by evalstone from run {run.id}."))),
     )
 
 
-def _corrected(results: Sequence[PPIResult | RoganGladenResult]) -> Iterator[Section]:
+def _corrected(results: Sequence[PPIResult | RoganGladenResult], front_end: FrontEnd) -> Iterator[Section]:
     if results:
-        from evalstone.report.corrected_view import corrected_section  # noqa: PLC0415 - few runs have labels
+        from evalstone.results.views.corrected import corrected_section  # noqa: PLC0415 - few runs have labels
 
-        yield from map(corrected_section, results)
+        yield from (corrected_section(result, front_end) for result in results)
 
 
 def _done(run: Run, answered: int) -> str:
@@ -177,32 +180,6 @@ def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
 # ---- What was run ----
 
 
-def _warnings(run: Run) -> Iterator[str]:
-    if run.stop_reason:
-        yield f"The run ended early: {ended(run.stop_reason)} The numbers cover only the samples that were scored."
-    if run.failed:
-        yield f"{count(run.failed, 'result')} failed. No mean includes them; the reasons are below."
-    if run.target is not None and run.target.note:
-        yield sentence(run.target.note)
-    for name, times in refused_settings(run.warnings).items():
-        yield f"The endpoint refused the setting {name}; {count(times, 'answer was', 'answers were')} given without it."
-    yield from _escalations(run.judge_stats)
-    yield from warning_notes(run)
-    if times := run.warnings.get(REPEATED_SECRETS):
-        yield f"The endpoint sent back a secret in {count(times, 'response')}; it is shown and stored as {MARK}."
-
-
-def _escalations(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """A warning for each cascade whose primary judge answered next to nothing."""
-    for judge, counts in stats.items():
-        if counts["kind"] == "cascade" and counts["questions"] >= FEWEST_QUESTIONS and counts["share"] > MOST_ESCALATED:
-            share = f"{percent(counts['share'])} of {count(counts['questions'], 'question')}"
-            yield (
-                f"{_short(judge)} escalated {share}, so its first judge saves next to nothing; lower the threshold, or "
-                "fit it (fit_cascade)."
-            )
-
-
 def _facts(run: Run) -> Iterator[Fact]:
     if run.calls:
         yield Fact("Judge calls", run.calls, run.calls)
@@ -233,18 +210,10 @@ def _resumed_from(run: Run) -> str:
 
 def retries(warnings: Mapping[str, int]) -> str:
     """The retried requests and the timeouts: "retried 40 × HTTP 429; 2 timeouts"."""
-    others = (REPEATED_SECRETS, *NOTED, MALFORMED, TIMEOUTS, _REFUSED)
+    others = (*NOTED, MALFORMED, TIMEOUTS)
     retried = [f"{times:,} × {what}" for what, times in warnings.items() if not what.endswith(others)]
     parts = [f"retried {listed(retried)}"] if retried else []
     return "; ".join([*parts, count(warnings[TIMEOUTS], "timeout")] if TIMEOUTS in warnings else parts)
-
-
-_REFUSED, MALFORMED, TIMEOUTS = " refused", "malformed replies", "timeouts"
-
-
-def refused_settings(warnings: Mapping[str, int]) -> dict[str, int]:
-    """The settings that endpoints refused, with the number of answers that were given without them."""
-    return {what.removesuffix(_REFUSED): times for what, times in warnings.items() if what.endswith(_REFUSED)}
 
 
 # ---- Scores ----
@@ -316,8 +285,12 @@ def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence
 
 def run_notes(run: Run) -> list[str]:
     """Notes on the numbers: missing scores, small or clustered samples, corrections, and composite judges."""
-    cautions = [(line, text) for line in run.summary for text in score_notes(line, run.trials)]
-    return [*_by_scorer(run, cautions), *filter(None, (run.corrections,)), *judge_notes(run.judge_stats)]
+    notes = [each for line in run.summary for each in scores_note(line, run.titles[line.info.signature], run.trials)]
+    return [
+        *by_scorer(notes, len(run.scorers)),
+        *filter(None, (run.corrections,)),
+        *judge_notes(run.judge_stats),
+    ]
 
 
 def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str]:
@@ -328,7 +301,7 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A line for each composite judge: what it escalated and saved, or how well its members agreed."""
     for judge, counts in stats.items():
-        yield f"{_short(judge)}: {_cascade(counts) if counts['kind'] == 'cascade' else _vote(counts)}"
+        yield f"{short_judge(judge)}: {_cascade(counts) if counts['kind'] == 'cascade' else _vote(counts)}"
 
 
 def _cascade(counts: Mapping[str, Any]) -> str:
@@ -339,7 +312,7 @@ def _cascade(counts: Mapping[str, Any]) -> str:
     # A question with several verdicts may have escalated in part.
     about = "" if float(counts["escalated"]).is_integer() else "about "
     text = f"{about}{counts['escalated']:,.0f} of {questions} escalated ({share}{interval}), "
-    text += f"{count(saved, 'call')} of {_short(counts['fallback'])} saved"
+    text += f"{count(saved, 'call')} of {short_judge(counts['fallback'])} saved"
     return f"{text}, about ${cost:.4f}" if cost else text
 
 
@@ -352,15 +325,10 @@ def _vote(counts: Mapping[str, Any]) -> str:
         if "flip_rate" in counts:
             text += f", flip rate {counts['flip_rate']:.3f} ({limits(1 - high, 1 - low)})"
     if counts["no_answer"]:
-        text += "; no answer from " + listed(f"{_short(name)} ({times})" for name, times in counts["no_answer"].items())
+        text += "; no answer from " + listed(
+            f"{short_judge(name)} ({times})" for name, times in counts["no_answer"].items()
+        )
     return text
-
-
-def _short(judge: str) -> str:
-    """A judge's identity. A very long one is shortened in the middle."""
-    if len(judge) <= LONGEST_JUDGE:
-        return judge
-    return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
 
 
 def _missing(run: Run, records: Sequence[Record]) -> Iterator[Section]:
@@ -399,56 +367,3 @@ def _first_missing(run: Run, records: Sequence[Record]) -> Mapping[tuple[str, st
         if len(names) < FIRST_MISSING:
             names.append(safe(record.key, LONGEST_ID))
     return first
-
-
-# ---- Slices ----
-
-
-def _slices(results: Sequence[ScorerSlices]) -> Iterator[Section]:
-    if results:
-        titles = listed(result.title for result in results)
-        lead, notes = tuple(slice_lead(results)), (slice_note(results),)
-        yield Section(f"Slices: {titles}", lead, tuple(map(_slice_table, results)), notes=notes, folded=True)
-
-
-def _slice_table(result: ScorerSlices) -> Table:
-    findings = {(finding.field, finding.key): finding for finding in result.findings}
-    level = f"{100 * result.means[0].interval.confidence:g}%"
-    columns = (
-        words(f"{result.title} by slice"),
-        Column("n", informative=False),
-        Column("weighted mean" if result.weighted else "mean"),
-        words(f"{level} CI"),
-        Column("vs. other samples"),
-        words(f"{level} CI of the difference"),
-        Column("p", informative=False),
-        Column("shrunken estimate"),
-        words("verdict"),
-    )
-    rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
-    return table(f"{result.title} by slice", columns, rows)
-
-
-def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
-    name, worse = f"{part.field}={part.key}", is_worse(finding)
-    change, interval, p, shrunken = map(Cell, finding_cells(finding, info))
-    if finding is not None:
-        p = replace(p, under=f"unadjusted {p_value(finding.p_value)}")
-    return (
-        Cell(name, quoted=True),
-        f"{part.interval.n:,}",
-        *interval_cells(name, part.interval, info.scale, info.lower_is_better),
-        *(change, interval, p, shrunken),
-        Cell(WORSE, "bad") if worse else "",
-    )
-
-
-# ---- Trials ----
-
-
-def _trials(run: Run) -> Iterator[Section]:
-    if results := trial_results(run):
-        header, *rows = trial_table(results)
-        columns = [words(title) if title in TRIAL_WORDS else Column(title) for title in header]
-        scores = table("Trials of each scorer", columns, rows)
-        yield Section("Trials", tuple(trial_lead(results)), (scores,), notes=tuple(trial_notes(run, results)))

@@ -1,42 +1,66 @@
-"""The slices of a run as text: a table with one row per slice."""
+"""The slices of a run as a view: a table for each scorer, and the slices that are worse."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import aligned, digits_for, limits, number, p_value, signed, tests_used, visible
+from evalstone._core.display import digits_for, limits, listed, number, p_value, signed, tests_used
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.view import Cell, Column, Section, Table, View, interval_cells, table, words
 
 if TYPE_CHECKING:
-    from evalstone.results.slices import ScorerSlices
+    from evalstone.results.slices import ScorerSlices, SliceMean
     from evalstone.results.summary import ScorerInfo
     from evalstone.stats.slices import SliceFinding
 
 WORSE = "▼ worse"
 
 
-def slices_of_run_text(result: ScorerSlices) -> str:
-    """The table of one scorer's slices, the slices that are worse, and how to read both."""
+def slices_view(result: ScorerSlices, _: FrontEnd = PYTHON) -> View:
+    """The slices of one scorer."""
+    section = replace(slices_section([result]), folded=False)
+    return View(name=section.title, lead="", sections=(section,))
+
+
+def slices_section(results: Sequence[ScorerSlices]) -> Section:
+    """The slices of scorers, folded where that is possible."""
+    titles = listed(result.title for result in results)
+    lead, notes = tuple(slice_lead(results)), (slice_note(results),)
+    return Section(f"Slices: {titles}", lead, tuple(map(_slice_table, results)), notes=notes, folded=True)
+
+
+def _slice_table(result: ScorerSlices) -> Table:
     findings = {(finding.field, finding.key): finding for finding in result.findings}
     level = f"{100 * result.means[0].interval.confidence:g}%"
-    title, mean = f"{result.title} by slice", "weighted mean" if result.weighted else "mean"
-    difference = "vs. other samples", f"{level} CI of the difference"
-    rows: list[tuple[str, ...]] = [(title, "n", mean, f"{level} CI", *difference, "p", "shrunken estimate", "verdict")]
-    for part in result.means:
-        finding, digits, interval = findings.get((part.field, part.key)), digits_for(result.info.scale), part.interval
-        spread = limits(interval.low, interval.high, digits)
-        rows.append(
-            (
-                f"{part.field}={part.key}",
-                f"{interval.n:,}",
-                number(interval.mean, digits),
-                spread,
-                *finding_cells(finding, result.info),
-                WORSE if is_worse(finding) else "",
-            )
-        )
-    lead, note = slice_lead([result]), slice_note([result])
-    return visible("\n".join([*lead, "", *aligned(rows, words=(title, "verdict"), drop_empty=True), "", note]))
+    columns = (
+        words(f"{result.title} by slice"),
+        Column("n", informative=False),
+        Column("weighted mean" if result.weighted else "mean"),
+        words(f"{level} CI"),
+        Column("vs. other samples"),
+        words(f"{level} CI of the difference"),
+        Column("p", informative=False),
+        Column("shrunken estimate"),
+        words("verdict"),
+    )
+    rows = [_slice_row(part, findings.get((part.field, part.key)), result.info) for part in result.means]
+    return table(f"{result.title} by slice", columns, rows)
+
+
+def _slice_row(part: SliceMean, finding: SliceFinding | None, info: ScorerInfo) -> Sequence[Cell | str]:
+    name, worse = f"{part.field}={part.key}", is_worse(finding)
+    change, interval, p, shrunken = map(Cell, finding_cells(finding, info))
+    if finding is not None:
+        p = replace(p, under=f"unadjusted {p_value(finding.p_value)}")
+    return (
+        Cell(name, quoted=True),
+        f"{part.interval.n:,}",
+        *interval_cells(name, part.interval, info.scale, info.lower_is_better),
+        *(change, interval, p, shrunken),
+        Cell(WORSE, "bad") if worse else "",
+    )
 
 
 def finding_cells(finding: SliceFinding | None, info: ScorerInfo) -> tuple[str, str, str, str]:

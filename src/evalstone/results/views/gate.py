@@ -1,13 +1,16 @@
-"""A gate as text: a table of checks with what is required, the estimate and the verdict."""
+"""A gate as a view: each check with what is required, the estimate and the verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import aligned, count, effective_count, number, percent, safe, sentence, signed, visible
-from evalstone._core.terms import term
+from evalstone._core.display import count, effective_count, number, percent, safe, sentence, signed
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentences_of
+from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.endings import shortfall_of
+from evalstone.results.gate_criteria import OF_BASELINE
 from evalstone.types import case_key
 
 if TYPE_CHECKING:
@@ -23,10 +26,8 @@ UNTESTED = (
     "estimate just above a threshold may be luck."
 )
 
-
-OF_BASELINE = ("max_regression", "max_difference")
-"""The kinds of checks of the difference from a baseline."""
 MISSES = ("check", "sample", "score", "reason")
+TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
 
 
 def overall_text(gate: Gate) -> str:
@@ -35,32 +36,57 @@ def overall_text(gate: Gate) -> str:
     return f"{MARKS[gate.verdict]}, but {shortfall}" if shortfall else MARKS[gate.verdict]
 
 
-def gate_text(gate: Gate) -> str:
-    """The verdict, the table of checks, the samples that miss a requirement, and the notes."""
-    rows = [(check_name(d), *check_cells(d), verdict_text(d, gate.next_look)) for d in gate.decisions]
-    header = "check", "estimate", limits_name(gate.decisions), "required", "n", "verdict"
-    misses = [(decision.name, *miss_cells(miss)) for decision in gate.decisions for miss in decision.misses]
-    lines = [
-        f"{overall_text(gate)} · {gate.run.title}",
-        "",
-        *aligned([header, *rows], words=("check", "verdict"), drop_empty=True),
+def gate_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
+    """A gate: each check with its verdict."""
+    baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
+    tables = (checks_table(gate.decisions, front_end, gate.next_look), *_misses(gate.decisions))
+    overall = overall_text(gate)
+    return View(
+        name="evalstone gate",
+        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
+        verdict=Cell(overall, TONES[gate.verdict] if overall == MARKS[gate.verdict] else "unsure"),
+        sections=(Section("Checks", tables=tables, notes=tuple(gate_notes(gate, front_end))),),
+        facts=(Fact("Run", gate.run.id), *baseline),
+        footer=FOOTER,
+    )
+
+
+def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
+    """The first samples that don't meet a requirement."""
+    rows = [(decision.name, *miss_cells(miss)) for decision in decisions for miss in decision.misses]
+    if rows:
+        columns = [Column(title) if title == "score" else words(title) for title in MISSES]
+        yield table("Samples without the best score", columns, rows)
+
+
+def decisions_view(decisions: Sequence[Decision], front_end: FrontEnd = PYTHON) -> View:
+    """The state of the checks of a running evaluation, without the number of samples that they still need."""
+    return View("", "", (Section("", tables=(checks_table(decisions, front_end),)),))
+
+
+def checks_table(decisions: Sequence[Decision], front_end: FrontEnd, next_look: int | None = None) -> Table:
+    """One row per check. next_look: the look for which the number of additional samples was computed; None if none."""
+    columns = (
+        words("check"),
+        *(Column(title) for title in ("estimate", limits_name(decisions), "required", "n")),
+        words("verdict"),
+    )
+    rows = [
+        (check_name(d), *check_cells(d), Cell(verdict_text(d, next_look, front_end), TONES[d.verdict]))
+        for d in decisions
     ]
-    if misses:
-        lines += ["", *aligned([MISSES, *misses], words=("check", "sample", "reason"))]
-    notes = gate_notes(gate)
-    return visible("\n".join([*lines, *([""] if notes else []), *notes]))
+    return table("Checks of the gate", columns, rows)
 
 
-def gate_notes(gate: Gate) -> list[str]:
-    """The gate's notes, cautions and error rates as sentences. A scorer's name at the start is not capitalized."""
-    scorers = tuple(line.info.name for line in gate.run.summary)
+def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
+    """The gate's notes, cautions and error rates as sentences."""
     decisions = gate.decisions
     labels = (
         "With labels, the estimate is of the score that people would give (prediction-powered inference). The labeled "
         "samples must be a random selection."
     )
     return [
-        *(f"{note}." if note.startswith(scorers) else sentence(note) for note in gate.notes),
+        *sentences_of(gate.notes, front_end),
         *([labels] if any(decision.labeled is not None for decision in decisions) else []),
         *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
         *_cautions(decisions),
@@ -134,7 +160,7 @@ def required(decision: Decision) -> str:
     return f"{side} {100 * threshold:g}% of samples" if decision.kind == "pass_rate" else f"{side} {threshold:g}"
 
 
-def verdict_text(decision: Decision, next_look: int | None) -> str:
+def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd = PYTHON) -> str:
     """The verdict, with the number of further samples that would decide it at the next look."""
     mark = MARKS[decision.verdict]
     if decision.verdict != "inconclusive":
@@ -148,7 +174,7 @@ def verdict_text(decision: Decision, next_look: int | None) -> str:
         return f"{mark}; no sample has a score"
     if next_look is None:
         return mark
-    look = term("look", next_look)
+    look = front_end.term("look", next_look)
     later = f" at the next look ({look})" if look else ""
     if decision.labeled is not None and not decision.missing:
         if decision.more_labels is None:

@@ -1,40 +1,48 @@
-"""Reports on the quality of a judge: its calibration against human labels, and its audit under perturbations."""
+"""A judge compared with human labels as a view: agreement, confusion matrices, ranking, reliability diagram."""
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, ended, limits, listed, money, number, p_value, percent, percents, signed
-from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, Tone, View, table, words
-from evalstone.results.quality_text import MEASURE_TITLES, affected, members_text, slice_findings
-from evalstone.results.run import reasoning_note
-from evalstone.results.summary import scorer_titles
-from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone._core.display import count, limits, listed, number, p_value, signed
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentence_of
+from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, View, table, words
+from evalstone.results.run_notes import reasoning_note
+from evalstone.stats.intervals import proportion_interval
 
 if TYPE_CHECKING:
     from evalstone.results.agreement_slices import SliceAgreement
-    from evalstone.results.audit import Audit, AuditedScorer, Effect
-    from evalstone.results.calibration import Annotators, Calibration, CalibrationMeasures, Verdicts
+    from evalstone.results.calibration import Calibration
+    from evalstone.results.measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
+    from evalstone.stats.intervals import Interval
 
 FEW_LABELS = 20
 MOST_WORDS = 8
 DIAGRAM_WIDTH = 41
+MEASURE_TITLES: Mapping[str, str] = {
+    "sensitivity": "sensitivity (TPR)",
+    "specificity": "specificity (TNR)",
+    "accuracy": "accuracy",
+    "balanced_accuracy": "balanced accuracy",
+    "precision": "precision",
+    "f1": "F1",
+    "kappa": "Cohen's kappa",
+}
 
 
-# ---- Calibration ----
-
-
-def calibration_view(calibration: Calibration, members: MemberComparison | None = None) -> View:
+def calibration_view(
+    calibration: Calibration, front_end: FrontEnd = PYTHON, members: MemberComparison | None = None
+) -> View:
     """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram.
 
     members: a composite judge compared with its members.
     """
-    from evalstone.results.calibration import measure  # noqa: PLC0415 - only a calibration needs its statistics
+    from evalstone.results.measures import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
@@ -62,7 +70,7 @@ def calibration_view(calibration: Calibration, members: MemberComparison | None 
         name=f"Calibration on {calibration.dataset}",
         lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
         notice=_labels(calibration),
-        warnings=(*calibration_warnings(calibration), *_reasoning_notes(calibration.keeps_reasoning)),
+        warnings=(*calibration_warnings(calibration), *reasoning_warnings(calibration.keeps_reasoning, front_end)),
         sections=tuple(sections),
         facts=(
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
@@ -73,9 +81,9 @@ def calibration_view(calibration: Calibration, members: MemberComparison | None 
     )
 
 
-def _reasoning_notes(kept: bool | None) -> list[str]:
+def reasoning_warnings(kept: bool | None, front_end: FrontEnd) -> list[str]:
     """Whether the reasoning in front of outputs was scored. kept: None if there was none."""
-    return [] if kept is None else [reasoning_note("Outputs begin", scored=kept)]
+    return [] if kept is None else [sentence_of(reasoning_note(None, kept=kept), front_end)]
 
 
 def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -114,7 +122,7 @@ def _result(calibration: Calibration) -> str:
 
 def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
     """The reliability diagram of a calibration's scores."""
-    from evalstone.results.calibration import measure  # noqa: PLC0415 - as above
+    from evalstone.results.measures import measure  # noqa: PLC0415 - as above
 
     raw = (measures or measure(calibration)).raw
     return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
@@ -199,9 +207,9 @@ def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table
 def _ranking(measures: CalibrationMeasures) -> Iterator[str]:
     if measures.at_fitted is not None:
         yield "At the learned threshold: what to expect on new samples, corrected for learning it on these."
-    yield f"AUROC {_with_limits(measures.auroc)}."
+    yield f"AUROC {with_limits(measures.auroc)}."
     if (rate := measures.no_information_rate) is not None:
-        yield f"No-information rate {_with_limits(rate)}: the accuracy of always giving the more frequent label."
+        yield f"No-information rate {with_limits(rate)}: the accuracy of always giving the more frequent label."
 
 
 def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) -> Table:
@@ -216,7 +224,7 @@ def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) 
     return table("The judge's scores compared with people's", columns, rows)
 
 
-def _with_limits(interval: Interval | None) -> str:
+def with_limits(interval: Interval | None) -> str:
     if interval is None or interval.low is None:
         return number(interval and interval.mean)
     return f"{interval.mean:.3f} (95% CI {limits(interval.low, interval.high)})"
@@ -340,134 +348,36 @@ def _position(share: float) -> int:
     return round(share * (DIAGRAM_WIDTH - 1))
 
 
-# ---- Audit ----
-
-INJECTION_COUNTED = "an instruction to the judge, which it seems to treat as part of the text"
-_SOURCES = {
-    "config": "as configured",
-    "calibration": "from the calibration",
-    "unusable_calibration": "default; the calibration is not used, since it is not shown to be better than chance",
-    "default": "default",
-}
-_AUDIT_NOTE = (
-    "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: tests for a shift, "
-    "and for more flips than when the judge is asked again (the smaller p, Holm-adjusted). Affected: p at most 0.05."
-)
+def slice_findings(slices: Sequence[SliceAgreement]) -> Iterator[str]:
+    """The slices on which the judge is significantly less accurate, as sentences."""
+    for one in slices:
+        if one.worse and one.finding is not None:
+            yield (
+                f"{one.field}={one.key}: the judge is less accurate than on the other samples, "
+                f"{number(one.accuracy.mean)} instead of {number(one.finding.rest)} (n = {one.accuracy.n}, "
+                f"p {p_value(one.finding.adjusted_p)})."
+            )
 
 
-def audit_view(audit: Audit) -> View:
-    """The effects of perturbations on a judge: one table per scorer."""
-    titles = scorer_titles(audit.scorers)
-    samples = count(audit.samples, "sample")
-    if audit.samples != audit.dataset_size:
-        samples = f"{audit.samples:,} of {count(audit.dataset_size, 'sample')}"
-    warnings = [f"The audit ended early: {ended(audit.stop_reason)}"] if audit.stop_reason else []
-    if audit.failed:
-        warnings.append(f"{count(audit.failed, 'result')} failed.")
-    unused = [f"Not applicable to any sample: {listed(audit.not_applicable)}."] if audit.not_applicable else []
-    return View(
-        name=f"Audit on {audit.dataset_name}",
-        lead=f"{samples} · judge {audit.judge}",
-        notice=audit.judge_note,
-        warnings=(*warnings, *_reasoning_notes(audit.keeps_reasoning)),
-        sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
-        details=(Section("", notes=(_AUDIT_NOTE, *unused)),),
-        facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
-        footer=FOOTER,
-    )
-
-
-def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
-    effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
-    columns = (
-        words("perturbation"),
-        Column("n", informative=False),
-        Column("flips"),
-        Column("95% CI"),
-        Column("to yes"),
-        Column("to no"),
-        Column("changed"),
-        Column("shift"),
-        Column("95% CI"),
-        Column("p"),
-        words("affected"),
-    )
-    unperturbed = (
-        f"Unperturbed: mean {_with_limits(scorer.mean)} over {count(scorer.scored, 'sample')}, "
-        f"{percent(scorer.pass_rate.mean)} ({_shares(scorer.pass_rate)}) yes from {scorer.threshold:.4g} "
-        f"({_SOURCES[scorer.threshold_source]})."
-    )
-    effects_table = table(f"Effect of each perturbation on {title}", columns, [_effect_row(e, scorer) for e in effects])
-    return Section(title, (*_findings(audit, effects, scorer), *_noise(scorer), unperturbed), (effects_table,))
-
-
-def _noise(scorer: AuditedScorer) -> Iterator[str]:
-    """The judge's noise when asked again, and whether more samples or more repeats would help."""
-    if (noise := scorer.noise) is None or noise.share is None:
-        return
-    once, twice = noise.asked_once, noise.asked_twice
-    yield (
-        f"Asked again: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
-        f"judge's noise. Standard error of the mean: {once.mean:.3f} ({limits(once.low, once.high)}) if each sample is "
-        f"asked once, {twice.mean:.3f} ({limits(twice.low, twice.high)}) if twice. Twice as many samples divide it by "
-        "1.41."
-    )
-
-
-def _shares(interval: Interval | None) -> str:
-    return "-" if interval is None else percents(interval.low, interval.high)
-
-
-def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
-    effects = affected(effect, scorer)
-    tone: Tone = "bad" if effects and effects != effect.affected else "unsure" if effects else ""
-    flips, shift = effect.flips, effect.shift
-    p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
-    return (
-        Cell(effect.perturbation.name),
-        Cell(f"{effect.n:,}"),
-        Cell(percent(effect.flipped / effect.n) if effect.n else "-"),
-        Cell(_shares(flips)),
-        Cell(str(effect.raised)),
-        Cell(str(effect.lowered)),
-        Cell(str(effect.changed)),
-        Cell(signed(shift.mean) if shift else "-"),
-        Cell(limits(shift.low, shift.high, sign=True) if shift else "-"),
-        Cell(p_value(min(p_values)) if p_values else ""),
-        Cell(effects, tone),
-    )
-
-
-def _findings(audit: Audit, effects: Sequence[Effect], scorer: AuditedScorer) -> Iterator[str]:
-    reasons: dict[str, list[str]] = {}
-    follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
-    for effect in effects:
-        if effect.affected:
-            as_text = effect.perturbation.direction and effect.perturbation.name not in follows
-            reason = INJECTION_COUNTED if as_text else effect.perturbation.why
-            reasons.setdefault(reason, []).append(effect.perturbation.name)
-    if follows:
-        yield "The judge follows instructions in the text that it judges."
-    yield from (f"Affected by {why} ({listed(names)})." for why, names in reasons.items())
-    tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
-    from evalstone.results.audit import ALPHA  # noqa: PLC0415 - only an audit needs its results
-
-    # The smallest p-value of n changes is McNemar's mid-p, 1 / 2^n, times the tests.
-    needed = math.ceil(math.log2(max(1, tests) / ALPHA))
-    tested = [effect for effect in effects if effect.perturbation.family != "repetition"]
-    few = [effect.perturbation.name for effect in tested if effect.n < needed]
-    if tested and len(few) == len(tested):
-        yield f"Too few samples to find any effect (at least {needed} changed samples are needed)."
-    elif tested:
-        if not reasons:
-            yield "No perturbation affected it by more than chance."
-        if few:
-            yield f"Too few samples to find an effect of {listed(few)} (at least {needed} changed samples are needed)."
-    if lost := sum(effect.lost for effect in effects):
-        yield f"{count(lost, 'score')} lost to a perturbation: skipped or failed once perturbed."
-    if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):
-        verdict = "yes" if scorer.pass_rate.mean else "no"
-        if any(effect.flipped for effect in effects):
-            yield f"All verdicts on unchanged samples are {verdict}."
-        else:
-            yield f"All verdicts are {verdict}: the judge is indistinguishable from one that always says {verdict}."
+def members_text(comparison: MemberComparison) -> Iterator[str]:
+    """What a composite judge's members are worth together, as sentences."""
+    votes, best = comparison.votes, comparison.members[0]
+    samples = count(comparison.n, "labeled sample")
+    if votes is not None:
+        yield (
+            f"The {len(comparison.members)} votes are worth about {number(votes.votes.mean, 1)} independent ones "
+            f"(95% CI {limits(votes.votes.low, votes.votes.high, 1)}): the correlation of the members' errors is "
+            f"{number(votes.correlation.mean, 2)} (95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; "
+            f"{samples})."
+        )
+    match comparison.verdict:
+        case "better":
+            yield "Together, they are more accurate than each member alone."
+        case "worse":
+            worse = [one.judge for one in comparison.members if (one.difference.high or 0.0) < 0]
+            yield f"Together, they are less accurate than {listed(worse)} alone: use a single judge."
+        case "inconclusive":
+            yield (
+                f"Together, they are not shown to be more accurate than the best member alone, {best.judge} "
+                f"({signed(best.difference.mean)}; {samples})."
+            )

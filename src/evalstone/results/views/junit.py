@@ -10,8 +10,8 @@ from xml.etree.ElementTree import Element, SubElement
 
 from evalstone._core.display import p_value, safe, visible
 from evalstone.results.gate import Gate
-from evalstone.results.gate_text import check_cells, check_name, miss_cells, required, verdict_text
 from evalstone.results.run import Run
+from evalstone.results.views.gate import check_cells, check_name, miss_cells, required, verdict_text
 from evalstone.stats.gates import Decision
 from evalstone.types import Failed, Record, Score, Skipped
 

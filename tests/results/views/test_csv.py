@@ -8,7 +8,7 @@ import io
 import pytest
 
 from evalstone import Sample, evaluate
-from evalstone.report.csv import csv_rows, inert, run_csv
+from evalstone.results.views.csv import csv_rows, inert, run_csv
 from tests._core.test_display import WRITTEN
 from tests.runs import Given, run_of
 

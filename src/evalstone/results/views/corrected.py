@@ -6,18 +6,19 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, digits_for, limits, number, signed
+from evalstone._core.front_ends import FrontEnd
+from evalstone.report.notes import sentences_of
 from evalstone.report.view import Cell, Column, Section, Table, interval_cells, table, words
-from evalstone.results.comparison_text import more_labels
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
+from evalstone.results.views.comparison import more_labels
 from evalstone.stats.intervals import Interval
 
 if TYPE_CHECKING:
     pass
 
 
-def corrected_section(result: PPIResult | RoganGladenResult) -> Section:
+def corrected_section(result: PPIResult | RoganGladenResult, front_end: FrontEnd) -> Section:
     """A corrected mean or pass rate, next to the judge's."""
-    cautions = (*result.notes, result.result.caution)
     if isinstance(result, RoganGladenResult):
         title = f"Pass rate at {result.threshold:g}, corrected by the calibration: {result.title}"
         rows, scale = list(_rate_rows(result)), 1.0
@@ -36,7 +37,9 @@ def corrected_section(result: PPIResult | RoganGladenResult) -> Section:
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]
-    notes = [f"{result.title}: {text}." for text in (*_judge_error(result), *cautions) if text]
+    notes = [f"{result.title}: {text}." for text in _judge_error(result)]
+    notes += sentences_of(result.notes, front_end)
+    notes += [f"{result.title}: {result.result.caution}."] if result.result.caution else []
     tables = [table(title, columns, cells)]
     if isinstance(result, PPIResult) and result.slices:
         tables.append(_corrected_slices(result))

@@ -1,4 +1,4 @@
-"""The trials of a run as text: how often samples pass in one of k trials, and in all of them."""
+"""The trials of a run as a section of its view: how often samples pass in one of k trials, and in all of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, digits_for, limits, listed, number
+from evalstone.report.view import Column, Section, table, words
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -15,6 +16,14 @@ FLAKIEST = 5
 """The number of flakiest samples to name."""
 TRIAL_WORDS = ("scorer", "95% CI", "95% CI of pass^k")
 """The columns of `trial_table` that are left-aligned."""
+
+
+def trials_section(run: Run) -> Iterator[Section]:
+    if results := trial_results(run):
+        header, *rows = trial_table(results)
+        columns = [words(title) if title in TRIAL_WORDS else Column(title) for title in header]
+        scores = table("Trials of each scorer", columns, rows)
+        yield Section("Trials", tuple(trial_lead(results)), (scores,), notes=tuple(trial_notes(run, results)))
 
 
 def trial_results(run: Run) -> list[Reliability]:

@@ -1,0 +1,108 @@
+"""Settings in messages, as users write them: `--missing ignore` on the command line, `missing="ignore"` in Python.
+
+Errors and notes hold `Setting`s. Whoever shows them knows the front end, and fills in its words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import EllipsisType
+from typing import TypeAlias
+
+Value: TypeAlias = str | float | bool | Mapping[str, str | float] | EllipsisType | None
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A setting that a message names, with its value unless that is None.
+
+    An ellipsis stands for a value of the user's: `labels=…`, or `--labels`.
+    """
+
+    name: str
+    value: Value = None
+
+
+@dataclass(frozen=True)
+class Hint:
+    """A part of a message that is dropped where the front end lacks one of its settings."""
+
+    parts: tuple[str | Setting, ...]
+
+    @classmethod
+    def of(cls, *parts: str | Setting) -> Hint:
+        """A hint from its parts."""
+        return cls(parts)
+
+
+Part: TypeAlias = str | Setting | Hint
+Message: TypeAlias = Part | tuple[Part, ...]
+"""A text, or one that names settings."""
+
+
+@dataclass(frozen=True)
+class FrontEnd:
+    """How users of a front end write settings."""
+
+    names: Mapping[str, str] = field(default_factory=dict[str, str])
+    """The names that differ from the Python names; "" for settings that the front end doesn't have."""
+    options: bool = False
+    """Whether settings are command-line options."""
+
+    def term(self, name: str, value: Value = None) -> str:
+        """A setting as the user writes it (see `Setting`); "" if the user can't set it."""
+        name = self.names.get(name, name)
+        if not name:
+            return ""
+        if not self.options:
+            return name if value is None else f"{name}={_literal(value)}"
+        name = f"--{name.replace('_', '-')}"
+        if value is None or value is True or isinstance(value, EllipsisType):
+            return name
+        if isinstance(value, Mapping):
+            return " ".join(f"{name} {key}={_plain(item)}" for key, item in value.items())
+        return f"{name} {_plain(value)}"
+
+    def written(self, parts: Iterable[Part]) -> str:
+        """The parts of a message as text."""
+        return "".join(map(self._part, parts))
+
+    def _part(self, part: Part) -> str:
+        if isinstance(part, str):
+            return part
+        if isinstance(part, Setting):
+            return self.term(part.name, part.value)
+        lacking = any(isinstance(each, Setting) and not self.term(each.name) for each in part.parts)
+        return "" if lacking else self.written(part.parts)
+
+
+PYTHON = FrontEnd()
+COMMAND_LINE = FrontEnd({"minimum": "min", "maximum": "max", "mapping": "map", "dataset": "data"}, options=True)
+_NOT_OF_MARKS = (
+    "look",
+    "baseline",
+    "max_regression",
+    "max_difference",
+    "labels",
+    "baseline_labels",
+    "allow_mismatch",
+)
+MARK = FrontEnd({"minimum": "fail_under", "maximum": "fail_over"} | dict.fromkeys(_NOT_OF_MARKS, ""))
+"""`@pytest.mark.evalstone(…)`."""
+
+
+def _plain(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
+
+
+def _literal(value: Value) -> str:
+    """A value as a Python literal."""
+    if isinstance(value, EllipsisType):
+        return "…"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_literal(key)}: {_literal(item)}' for key, item in value.items())}}}"
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False)
+    return f"{value}" if isinstance(value, bool) or value is None else f"{value:g}"

@@ -1,0 +1,296 @@
+"""Notes as sentences: the one table from the kind of a note to what it says.
+
+Each row is a clause without its capital and period. A note names settings as users of the front end write them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TypeAlias
+
+from evalstone._core.display import (
+    by_text,
+    count,
+    digits_for,
+    effective_count,
+    ended,
+    excerpt,
+    joined,
+    listed,
+    number,
+    percent,
+    safe,
+    sentence,
+)
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
+from evalstone._core.redaction import MARK
+from evalstone.types.notes import Note
+
+Row: TypeAlias = Callable[[Note, FrontEnd], str]
+
+LONG = 1000
+LONGEST_JUDGE = 200
+WITHOUT_IDS: Mapping[str, str] = {
+    "no_ids": "these samples have no IDs",
+    "traces": "these samples are from traces, each with an ID of its own",
+}
+"""Why samples are not paired by their IDs."""
+
+
+def clause_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
+    """What a note says, without its scorer and runs, and without a capital and a period."""
+    return NOTES[note.kind](note, front_end)
+
+
+def sentence_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
+    """A note as a sentence, after the runs or the scorer that it is about. A scorer's name is not capitalized."""
+    text = clause_of(note, front_end)
+    if note.scorer:
+        return ended(f"{note.scorer}: {text}")
+    return sentence(f"{joined(note['runs'])}: {text}" if note["runs"] else text)
+
+
+def sentences_of(notes: Iterable[Note], front_end: FrontEnd = PYTHON) -> list[str]:
+    """Notes as sentences, each text once."""
+    return list(dict.fromkeys(sentence_of(note, front_end) for note in notes))
+
+
+def by_scorer(
+    notes: Iterable[Note], scorers: int, front_end: FrontEnd = PYTHON, every: str = "all scorers"
+) -> list[str]:
+    """The distinct clauses of notes on scorers, each after the titles of its scorers; of all scorers, `every`."""
+    return by_text(((note.scorer, clause_of(note, front_end)) for note in notes), scorers, every)
+
+
+def _without_score(note: Note) -> str:
+    of = " of the baseline" if note["of"] == "baseline" else ""
+    return f"{count(note['without_score'], note['noun'])}{of} without a score"
+
+
+_WORST = "as the worst in tests for a pass and as the best in tests for a fail"
+
+
+def _missing_count(note: Note, front_end: FrontEnd) -> str:
+    which, option = ("those for which it is undefined", "failed") if note["undefined"] else ("them", "ignore")
+    verb = "counts" if note["counted"] == 1 else "count"
+    leaves = f"leaves {f'out {which}' if note['undefined'] else f'{which} out'}"
+    return f"{_without_score(note)} {verb} {_WORST}; {front_end.term('missing', option)} {leaves}"
+
+
+def _missing_partly(note: Note, front_end: FrontEnd) -> str:
+    verb = "counts" if note["counted"] == 1 else "count"
+    counted = f"{note['counted']:,} {verb} {_WORST}, and " if note["counted"] else ""
+    left_out = f"{note['undefined']:,} for which it is undefined left out"
+    return f"of {_without_score(note)}, {counted}{left_out}; {front_end.term('missing', 'worst')} counts them as well"
+
+
+def _judged(note: Note, front_end: FrontEnd, what: str, they: str) -> str:
+    settings = " and ".join(filter(None, (front_end.term(name, ...) for name in note["settings"] or ())))
+    return what + (f"; {settings} {they}" if settings else "")
+
+
+def _judged_means(note: Note, front_end: FrontEnd) -> str:
+    what = "test" if note["tested"] else "comparison"
+    one = len(note["scorers"]) == 1
+    text = f"the {what} is of the judge's mean" if one else f"the {what}s are of the judge's means"
+    return f"{listed(note['scorers'])}: " + _judged(
+        note, front_end, f"{text}, not of what people would say", "corrects that"
+    )
+
+
+def _judged_difference(note: Note, front_end: FrontEnd) -> str:
+    text = "the difference from the baseline is the judge's, not what people would say"
+    return f"{listed(note['scorers'])}: " + _judged(note, front_end, text, "correct it")
+
+
+def _other_samples(note: Note, _: FrontEnd) -> str:
+    places = zip(("the first run", "the second"), note["only"], note["examples"], strict=True)
+    sides = [
+        f"{only} only in {place}" + (f" (such as {excerpt(example)})" if example else "")
+        for place, only, example in places
+    ]
+    without_ids = ", by what was asked, because they have no IDs" if note["by_question"] else ""
+    return f"the samples differ: {', '.join(sides)}{without_ids}"
+
+
+def _other_expectations(note: Note, _: FrontEnd) -> str:
+    *kinds, last = "expected trajectory", "reference of a turn", *(f"metadata.{name}" for name in note["fields"])
+    return f"{note['different']} of {count(note['samples'], 'sample')} with a different {', '.join(kinds)} or {last}"
+
+
+def _slices_too_small(note: Note, _: FrontEnd) -> str:
+    fewer = f"{count(note['slices'], 'slice')} of {note['field']} with fewer than {note['least']} samples or groups"
+    return f"{fewer} {'is' if note['slices'] == 1 else 'are'} left out, being too small to be tested"
+
+
+def _paired_in_order(note: Note, _: FrontEnd) -> str:
+    return (
+        f"{count(note['samples'], 'sample')} asked the same as another one and are paired by their order, which must "
+        "be the same in both runs"
+    )
+
+
+def _outputs(note: Note) -> str:
+    outputs = note["outputs"]
+    if outputs is None:
+        return "outputs begin"
+    return "an output begins" if outputs == 1 else f"{outputs:,} outputs begin"
+
+
+def short_judge(judge: str) -> str:
+    """A judge's identity. A very long one is shortened in the middle."""
+    if len(judge) <= LONGEST_JUDGE:
+        return judge
+    return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
+
+
+def _scores_missing(note: Note, _: FrontEnd) -> str:
+    low, high = (number(bound, digits_for(note["scale"])) for bound in note["bounds"])
+    has, them = ("has", "it") if note["missing"] == 1 else ("have", "them")
+    return (
+        f"{note['missing']:,} of {count(note['of'], note['noun'])} {has} no score; with {them}, the mean would be "
+        f"between {low} and {high}"
+    )
+
+
+NOTES: Mapping[str, Row] = {
+    # ---- Two runs ----
+    "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
+    "scorer_differs": lambda note, _: f"{note['name']} differs ({', '.join(note['signatures'])})",
+    "reasoning_differs": lambda _, __: "only one of them scores the reasoning in front of outputs (keep_reasoning)",
+    "versions_differ": lambda note, _: (
+        f"the dataset versions differ ({', '.join(note['versions'])}) and the texts are not available"
+    ),
+    "cases_differ": lambda note, _: (
+        f"{note['different']} of {count(note['samples'], 'sample')} with a different input, reference or instructions"
+    ),
+    "expectations_differ": _other_expectations,
+    "samples_differ": _other_samples,
+    "answers_differ": lambda note, _: (
+        f"{note['different']} of {count(note['samples'], 'sample')} with a different output, context or conversation"
+    ),
+    "same_run": lambda _, __: "they are the same run",
+    "several_trials": lambda note, _: (
+        f"they have {joined([str(each) for each in dict.fromkeys(note['trials'])])} trials of each sample; a sample's "
+        "score is the mean of its trials"
+    ),
+    "other_run_stopped": lambda note, _: f"the {note['run']} run stopped early ({note['reason']})",
+    "scorers_of_one_run": lambda note, _: f"only in one of the runs: {', '.join(note['scorers'])}",
+    "stopped_by_gate": lambda note, _: (
+        f"its gate stopped the {note['run']} run: the difference is biased away from the threshold; its test and "
+        "limits bet on the scores in the order in which they were drawn, which is valid at any stopping time"
+        if note["paired"]
+        else f"its gate stopped the {note['run']} run: its mean is biased away from the threshold, and intervals "
+        "under-cover"
+    ),
+    "could_be_paired": lambda note, front_end: (
+        f"{count(note['samples'], 'sample')} in both runs: a paired comparison, without "
+        f"{front_end.term('unpaired', True)}, usually has more power"
+    ),
+    "paired_by_question": lambda note, _: f"{WITHOUT_IDS[note['because']]}, so samples are paired by what was asked",
+    "paired_in_order": _paired_in_order,
+    "slices_too_small": _slices_too_small,
+    "not_ranked": lambda _, __: "the runs are not ranked, because a gate stopped one of them",
+    # ---- A run ----
+    "run_ended_early": lambda note, _: (
+        f"the run ended early: {ended(safe(note['reason'], LONG))} The numbers cover only the samples that were scored"
+    ),
+    "results_failed": lambda note, _: (
+        f"{count(note['results'], 'result')} failed. No mean includes them; the reasons are below"
+    ),
+    "of_target": lambda note, _: safe(note["text"], LONG),
+    "setting_refused": lambda note, _: (
+        f"the endpoint refused the setting {note['setting']}; {count(note['answers'], 'answer was', 'answers were')} "
+        "given without it"
+    ),
+    "escalates_nearly_all": lambda note, _: (
+        f"{short_judge(note['judge'])} escalated {percent(note['share'])} of {count(note['questions'], 'question')}, "
+        "so its first judge saves next to nothing; lower the threshold, or fit it (fit_cascade)"
+    ),
+    "reasoning_left_out": lambda note, front_end: (
+        f"{_outputs(note)} with a model's reasoning, such as <think>…</think>; it is not scored"
+        + front_end.written([Hint.of(" (", Setting("keep_reasoning", True), " scores it)")])
+    ),
+    "reasoning_kept": lambda note, _: (
+        f"{_outputs(note)} with a model's reasoning, such as <think>…</think>; it is scored as a part of the answer"
+    ),
+    "items_dropped": lambda note, _: (
+        f"the judges listed {count(note['times'], 'item')} not found in the judged text, even after a correction. "
+        "The scores leave out what records.jsonl names as dropped"
+    ),
+    "citations_doubtful": lambda note, _: (
+        f"in {count(note['times'], 'result')}, the judge cites a passage that has no word in common with a claim, "
+        "although another passage has: see `citations` in the judge calls of the records. No verdict was changed"
+    ),
+    "secrets_repeated": lambda note, _: (
+        f"the endpoint sent back a secret in {count(note['times'], 'response')}; it is shown and stored as {MARK}"
+    ),
+    "scores_missing": _scores_missing,
+    "caution": lambda note, _: note["text"],
+    "clustered": lambda note, _: (
+        f"{'clustered samples' if note['trials'] == 1 else 'trials of a sample are not independent'}: cluster-robust "
+        f"interval ({count(note['clusters'], 'cluster')})"
+    ),
+    "weighted": lambda note, _: (
+        f"weighted mean: {count(note['samples'], 'sample')} of unequal weight say about as much as "
+        f"{effective_count(note['effective'])} of equal weight"
+    ),
+    # ---- Human labels ----
+    "labels_unscored": lambda note, _: f"left out: {count(note['labels'], 'labeled sample')} without a score",
+    "labels_in_run": lambda note, front_end: (
+        f"this run contains {count(note['labels'], 'labeled sample')}: {front_end.term('labels', ...)} needs fewer "
+        "assumptions"
+    ),
+    "clusters_ignored": lambda _, __: "the samples are clustered, which these intervals don't account for",
+    # ---- Live scores ----
+    "judged_by_another": lambda note, _: (
+        f"{note['name']} was judged by {joined(note['before'])} in the baseline, and is by {joined(note['now'])} now"
+    ),
+    "reasoning_mixed": lambda note, _: (
+        f"only some of the scores of {note['name']} are of outputs with the reasoning in front (keep_reasoning)"
+    ),
+    "times_taken_as_alike": lambda _, front_end: (
+        "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole days "
+        f"or weeks ({front_end.term('cycle')})"
+    ),
+    # ---- Gates ----
+    "baseline_broken_off": lambda note, _: (
+        f"the baseline was broken off ({note['reason']}), so that it shows no difference"
+    ),
+    "run_broken_off": lambda note, _: (
+        f"the run was broken off ({note['reason']}), so which samples have a score depends on what happened; resume "
+        "it, and check it again"
+    ),
+    "run_stopped_by_gate": lambda _, __: (
+        "the run was stopped by its own gate, so the tests bet on the scores in the order in which they were drawn, "
+        "which is valid at any stopping time"
+    ),
+    "run_stopped": lambda note, _: (
+        f"the run stopped early ({note['reason']}); samples that it didn't reach are not tested"
+    ),
+    "unused_labels": lambda note, _: (
+        f"the labels of {listed(note['scorers'])} are not used: no check of "
+        f"{'it' if len(note['scorers']) == 1 else 'them'} was set"
+    ),
+    "unused_baseline": lambda note, front_end: (
+        f"the baseline is not used: no maximum regression or difference ({front_end.term('max_regression')} or "
+        f"{front_end.term('max_difference')}) was set"
+    ),
+    "missing_left_out": lambda note, front_end: (
+        f"{_without_score(note)} left out, as if the others stood for them; {front_end.term('missing', 'worst')} "
+        "counts them"
+    ),
+    "missing_partly_counted": _missing_partly,
+    "missing_counted": _missing_count,
+    "undefined_left_out": lambda note, _: (
+        f"what is required leaves out {count(note['samples'], 'sample')} for which the score is undefined"
+    ),
+    "unpaired_left_out": lambda note, _: (
+        f"the {note['check']} leaves out {count(note['samples'], 'sample')} that only one of the runs has"
+    ),
+    "largest_change": lambda note, _: (
+        f"the difference is tested as if no sample's score can change by more than {note['change']:g}"
+    ),
+    "judged_means": _judged_means,
+    "judged_difference": _judged_difference,
+}

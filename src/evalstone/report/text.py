@@ -1,0 +1,22 @@
+"""A view as plain text, as `print` shows it: what a terminal shows, without colors and however wide."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from evalstone._core.display import visible
+from evalstone.report.terminal import show
+from evalstone.report.view import View
+
+UNLIMITED = 100_000
+"""The width in characters."""
+
+
+def text(view: View) -> str:
+    """The view as lines of text, without trailing spaces."""
+    file = io.StringIO()
+    console = Console(file=file, width=UNLIMITED, color_system=None, highlight=False, markup=False, emoji=False)
+    show(view, console)
+    return visible("\n".join(line.rstrip() for line in file.getvalue().split("\n")).rstrip("\n"))

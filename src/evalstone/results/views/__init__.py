@@ -1,0 +1,1 @@
+"""What each result shows, as a `View`, and its data as CSV and JUnit files."""

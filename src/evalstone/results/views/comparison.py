@@ -1,0 +1,400 @@
+"""Comparisons of runs as views: the differences, what they rest on, and the samples that changed most."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstone._core.display import by_text, count, digits_for, limits, listed, number, p_value, signed, tests_used
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import clause_of, sentence_of
+from evalstone.report.view import (
+    FOOTER,
+    Block,
+    Cell,
+    Column,
+    DifferenceChart,
+    Examples,
+    Fact,
+    Outcome,
+    SampleView,
+    Section,
+    Table,
+    Tone,
+    View,
+    direction,
+    table,
+    words,
+)
+from evalstone.results.human_labels import judged_only
+from evalstone.results.run_notes import sample_notes
+from evalstone.results.views.samples import score_text, scored_answer
+from evalstone.types import Record, Sample, Score
+
+if TYPE_CHECKING:
+    from evalstone.results.compare import Change, Comparison, ComparisonVerdict, ScorerComparison
+    from evalstone.results.human_labels import CorrectedDifference
+    from evalstone.results.of_scorer import OfScorer
+    from evalstone.results.run import Run
+    from evalstone.stats.comparison import Comparison as PairedComparison
+    from evalstone.stats.ppi import PPIEstimate
+    from evalstone.stats.unpaired import UnpairedComparison
+
+VERDICTS: Mapping[ComparisonVerdict, str] = {
+    "better": "▲ better",
+    "worse": "▼ worse",
+    "equivalent": "= equivalent",
+    "inconclusive": "no significant difference",
+}
+
+
+TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "equivalent": "good", "inconclusive": "dim"}
+
+
+def comparison_view(comparison: Comparison, front_end: FrontEnd = PYTHON, *, most: int = 3) -> View:
+    """Runs compared with the first one. most: how many of the most changed samples to show for each scorer."""
+    reach = _reach(comparison.scorers)
+    sections: list[Section] = []
+    details: list[Section] = []
+    for name in [*comparison.runs][1:]:
+        lines = [line for line in comparison.scorers if line.b == name]
+        people = [line for line in comparison.corrected if line.b == name]
+        tables = (_table(lines, name, reach), *([_people_table(people, name)] if people else []))
+        sections.append(Section(f"{name} vs. A", tables=tables))
+        if sliced := [line for line in comparison.slices if line.b == name]:
+            details.append(_sliced(sliced, name, reach, slices_text(comparison)))
+    sections[-1] = replace(sections[-1], notes=tuple(comparison_notes(comparison, front_end)))
+    names = comparison.names
+    return View(
+        name="Comparison",
+        lead=listed(f"{name}: {names.get(name) or run.id}" for name, run in comparison.runs.items()),
+        warnings=tuple(sentence_of(note, front_end) for note in comparison.notes if note.severity == "warning"),
+        sections=tuple(sections),
+        examples=tuple(_changes(comparison, most)),
+        details=tuple(details),
+        facts=tuple(
+            run_fact(letter, run, names.get(letter, ""), run.dataset_name) for letter, run in comparison.runs.items()
+        ),
+        footer=FOOTER,
+    )
+
+
+def run_fact(title: str, run: Run, *names: str) -> Fact:
+    named = [name for name in names if name not in ("", run.id)]
+    text = " · ".join([*named, run.samples_and_judge, f"run {run.id}"])
+    return Fact(title, text, f"{title}: {text}")
+
+
+def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
+    level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
+    columns = (
+        words("scorer"),
+        words("slice"),
+        Column("n", informative=False),
+        Column("A"),
+        Column(name),
+        Column("difference"),
+        words(level),
+        Column("p"),
+        Column("win/tie/loss"),
+        words("verdict"),
+        words("direction", under=True),
+    )
+    slices = " by slice" if any(line.field for line in lines) else ""
+    return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
+
+
+def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
+    """The differences according to human labels, next to those of the judge's scores."""
+    columns = [
+        Column(title) if title in ("judge only", "corrected", "p") else words(title) for title in people_header(lines)
+    ]
+    rows: list[Sequence[Cell]] = []
+    for line in lines:
+        title, raw, corrected, *others, verdict = map(Cell, people_cells(line))
+        corrected, verdict = replace(corrected, tone="strong"), replace(verdict, tone=TONES[line.verdict])
+        rows.append((title, raw, corrected, *others, verdict))
+    return table(f"{name} compared with A, corrected by human labels", columns, rows)
+
+
+def people_header(lines: Sequence[CorrectedDifference]) -> tuple[str, ...]:
+    """The columns of `people_cells`."""
+    return "scorer", "judge only", "corrected", f"{100 * lines[0].confidence:g}% CI", "p", "labeled", "verdict"
+
+
+def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
+    """The difference according to human labels, next to that of the judge's scores."""
+    result, digits = line.result, digits_for(line.info.scale)
+    raw, estimate = result.raw, result.estimate
+    return (
+        line.title,
+        "-" if raw is None else signed(raw.mean, digits),
+        "-" if estimate is None else signed(estimate.mean, digits),
+        "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True),
+        "-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value),
+        f"{result.labeled:,} of {result.n:,}",
+        VERDICTS[line.verdict] if estimate is not None else "too few labels",
+    )
+
+
+def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
+    result, verdict, tone = line.result, VERDICTS[line.verdict], TONES[line.verdict]
+    return (
+        Cell(line.title),
+        Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
+        Cell(sizes(result)),
+        *difference_cells(line, result, "difference", verdict, tone, reach),
+        Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
+        Cell(wins(line)),
+        Cell(verdict, tone),
+        Cell(direction(line.info.lower_is_better), "dim"),
+    )
+
+
+def difference_cells(
+    one: OfScorer, result: PairedComparison | UnpairedComparison, noun: str, verdict: str, tone: Tone, reach: float
+) -> Iterator[Cell]:
+    """Both means, their difference and its interval, with a chart."""
+    a, b, change, limits_text = difference(one, result)
+    label, interval = f"{one.title}: {noun} {change}, interval {limits_text}, {verdict}", result.difference
+    chart = DifferenceChart(label, interval.mean, interval.low, interval.high, reach, tone)
+    yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(limits_text, chart=chart))
+
+
+def ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
+    difference = result.difference
+    yield from (abs(end) for end in (difference.mean, difference.low, difference.high) if end is not None)
+
+
+def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
+    """The end of the axis for each scale. All tables of a comparison share it, so that their charts are comparable."""
+    farthest: dict[float, float] = {}
+    for line in lines:
+        farthest[line.info.scale] = max(farthest.get(line.info.scale, 0.0), *ends(line.result))
+    return {scale: rounded_up(end) if end else scale for scale, end in farthest.items()}
+
+
+def rounded_up(value: float) -> float:
+    """The next of 1, 2 or 5 times a power of ten, with a margin for the marker."""
+    power = 10.0 ** math.floor(math.log10(value * 1.02))
+    return next(step * power for step in (1, 2, 5, 10) if step * power >= value * 1.02)
+
+
+def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float], note: str) -> Section:
+    lead = [
+        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.mean)} "
+        f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
+        for line in lines
+        if line.verdict != "inconclusive"
+    ]
+    lead = lead or ["No significant difference in any slice."]
+    legend = "The axes are those of the comparison above; intervals that exceed them are cut off."
+    tables = (_table(lines, name, reach),)
+    return Section(f"{name} vs. A by slice", tuple(lead), tables, notes=(note,), legend=(legend,), folded=True)
+
+
+def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
+    """The samples that changed most, with the answers and reasons of both runs."""
+    shown: dict[str, set[str]] = {}
+    for line in comparison.scorers:
+        for change in line.changes[:most]:
+            shown.setdefault(line.a, set()).add(change.sample)
+            shown.setdefault(line.b, set()).add(change.sample_b)
+    texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
+    records: dict[str, dict[tuple[str, str], list[Record]]] = {}
+    for name, run in comparison.runs.items():
+        names = shown.get(name, set())
+        keeps = bool(run.keeps_reasoning)
+        texts[name] = {
+            (s.id, s.trial): replace(s, output=s.output and scored_answer(s, keeps_reasoning=keeps).answer)
+            for s in run.dataset or ()
+            if s.id in names
+        }
+        records[name] = {}
+        for record in run.records:
+            if record.sample in names:
+                records[name].setdefault((record.sample, record.scorer), []).append(record)
+    for line in comparison.scorers:
+        if line.changes[:most]:
+            changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
+            yield Examples(f"Most changed: {line.title}, {line.a} to {line.b}", changes)
+
+
+def _change(
+    line: ScorerComparison,
+    change: Change,
+    texts: Mapping[str, Mapping[tuple[str, int | None], Sample]],
+    records: Mapping[str, Mapping[tuple[str, str], Sequence[Record]]],
+) -> SampleView:
+    """A changed sample. Of several trials, it shows the one that illustrates the change best: for the run with the
+    lower mean, the one with the lowest score."""
+    question = ""
+    gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
+    both: list[Block] = []
+    sides = (
+        (line.a, line.info, change.sample, change.a, change.b),
+        (line.b, line.info_b, change.sample_b, change.b, change.a),
+    )
+    for name, info, id, value, other in sides:
+        scored = [r for r in records[name].get((id, info.signature), ()) if isinstance(r.outcome, Score)]
+        pick = min if value < other else max
+        record = pick(scored, key=lambda record: record.value or 0.0, default=None)
+        sample = texts[name].get((id, None if record is None else record.trial))
+        answer = sample.output if sample is not None and sample.output is not None else "The text is not available."
+        question = question or (sample.input if sample is not None and sample.input else "")
+        score = score_text(value, line.info.scale)
+        title = f"{name} · {score}"
+        if record is not None and record.trial is not None and record.value is not None:
+            shown = score_text(record.value, line.info.scale)
+            title = f"{name} in trial {record.trial} · {shown}; mean of the trials {score}"
+        reason = "" if record is None else getattr(record.outcome, "reason", "")
+        both.append(Block("passage", title, answer, why=reason))
+    values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
+    panel = (Block("part", "Question", question),) if question else ()
+    tone: Tone = "good" if gain > 0 else "bad"
+    outcomes = (Outcome(line.title, change.b, values, tone, ""),)
+    return SampleView(change.sample, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
+
+
+def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[str]:
+    """How p-values are computed, what else differs between the runs, and what is missing or small."""
+    paired = [(line, result) for line in comparison.scorers if (result := _paired(line.result)) is not None]
+    changed = [line for line, result in paired if result.ties < result.n]
+    tests: dict[str, dict[str, None]] = {}
+    for line in changed or comparison.scorers:
+        tests.setdefault(line.result.test.name, {})[line.title] = None
+    p = f"{tests_used(tests)}; {comparison.correction_text}"
+    if paired or not comparison.scorers:
+        yield f"Differences are paired by sample: each run minus A. p: {p}."
+    else:
+        yield f"Runs are compared as independent, not by sample: each run's mean minus A's. p: {p}."
+    yield from (sentence_of(note, front_end) for note in comparison.notes if note.severity != "warning")
+    if comparison.corrected:
+        yield (
+            "Corrected: the difference of people's scores (prediction-powered inference). Labeled: samples whose "
+            "outputs differ and have a label in both runs. They must be a random selection; equal outputs need none."
+        )
+        yield from (
+            f"{_titled(comparison, line)}, corrected: {text}."
+            for line in comparison.corrected
+            for text in _about_labels(line.result, line.info.scale)
+        )
+    judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
+    labeled = {(line.title, line.b) for line in comparison.corrected}
+    if judged and not all((line.title, line.b) in labeled for line in judged):
+        weighted = any(line.result.difference.effective is not None for line in judged)
+        correct = f"; {front_end.term('labels', ...)} corrects them" if paired and not weighted else ""
+        yield f"This compares the judge's means, not what people would say{correct}."
+    yield from ranks_text(comparison)
+    if any(result.difference.effective is not None for _, result in paired):
+        yield "Means are weighted; wins, ties and losses are counts."
+    about = (
+        (_titled(comparison, line), text) for line in comparison.scorers for text in about_samples(line, front_end)
+    )
+    yield from by_text(about, len(comparison.scorers), "All comparisons", "; ")
+
+
+def slices_text(comparison: Comparison) -> str:
+    """How the p-values and intervals of slices are to be read."""
+    return (
+        f"Slices: p is {comparison.slice_correction_text}. Each interval is that of its slice alone: of many slices, "
+        "some intervals miss the true difference."
+    )
+
+
+def _titled(comparison: Comparison, line: ScorerComparison | CorrectedDifference) -> str:
+    """The scorer, and the runs if there are more than two."""
+    return line.title if len(comparison.runs) == 2 else f"{line.title}, {line.a} and {line.b}"
+
+
+def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
+    """Whether labels are missing, and how much more labels would help."""
+    if result.estimate is None:
+        yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
+    else:
+        yield from filter(None, (result.caution, more_labels(result, scale)))
+
+
+def more_labels(result: PPIEstimate, scale: float) -> str:
+    """How much twice as many labels would narrow the interval; "" if it is unknown, or all samples are labeled."""
+    if result.doubled is None or result.estimate is None:
+        return ""
+    low, high, digits = result.estimate.low or 0.0, result.estimate.high or 0.0, digits_for(scale)
+    now, then = number((high - low) / 2, digits), number(result.doubled, digits)
+    return f"about {count(result.labeled, 'more label')} would narrow ± {now} to ± {then}"
+
+
+def sizes(result: PairedComparison | UnpairedComparison) -> str:
+    """The number of pairs; for unpaired runs, the number of samples of each."""
+    from evalstone.stats.unpaired import UnpairedComparison  # noqa: PLC0415 - numpy
+
+    return f"{result.n:,}, {result.n_b:,}" if isinstance(result, UnpairedComparison) else f"{result.n:,}"
+
+
+def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) -> tuple[str, str, str, str]:
+    """Both means, their difference and its interval."""
+    digits, interval = digits_for(line.info.scale), result.difference
+    means = number(result.mean_a, digits), number(result.mean_b, digits)
+    return *means, signed(interval.mean, digits), limits(interval.low, interval.high, digits, sign=True)
+
+
+def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
+    """Sentences on the samples of a comparison: those that are left out, clusters, weights, and cautions."""
+    yield from (f"{clause_of(note)}." for note in sample_notes(line.result.difference))
+    if line.unpaired:
+        yield left_out(line.unpaired, "sample")
+    if line.result.missing:
+        where = listed(f"{number:,} in {name}" for name, number in zip((line.a, line.b), line.without, strict=True))
+        open_changes = f"the missing scores of {count(line.result.missing, 'sample')} are ({where})"
+        leaving = f"{front_end.term('missing', 'ignore')} leaves them out, as if they were missing at random"
+        yield f"p and the interval hold whatever {open_changes}; {leaving}."
+    paired = _paired(line.result)
+    if paired is not None:
+        yield from _about_declared(line, paired)
+    if line.result.caution and line.verdict != "equivalent":
+        yield f"{line.result.caution}."
+    elif line.detectable is not None:
+        found = f"{line.detectable:.2g} or more"
+        yield f"a true difference of {found} would have been found with a probability of 80%."
+
+
+def _about_declared(line: ScorerComparison, result: PairedComparison) -> Iterator[str]:
+    """The declared largest change, and the test of equivalence within the margin."""
+    if result.max_change is not None:
+        yield f"p and the interval hold if no sample's score can change by more than {result.max_change:g}."
+    if line.adjusted_equivalence is not None and result.margin is not None:
+        equivalent = line.verdict == "equivalent"
+        within = f"the means {'differ by less than' if equivalent else 'may differ by'} {result.margin:g}"
+        shown = f"equivalent: {within}" if equivalent else f"not shown to be equivalent: {within} or more"
+        p = p_value(line.adjusted_equivalence)
+        tests = f"p {p if p.startswith('<') else f'= {p}'}, two one-sided tests"
+        yield f"{shown} ({tests})."
+
+
+def ranks_text(comparison: Comparison) -> Iterator[str]:
+    """With three runs or more, the ranks of each that the differences between all of them leave possible."""
+    for title, result in comparison.all_runs.items():
+        ranks = (
+            f"{name} {best}" if best == worst else f"{name} {best} to {worst}"
+            for name, (best, worst) in result.ranks.items()
+        )
+        yield f"{title}, possible ranks by all pairs of runs ({count(result.n, 'sample')}): {listed(ranks)}."
+
+
+def left_out(unpaired: int, noun: str) -> str:
+    """How many samples were scored in one run only."""
+    return f"{count(unpaired, noun)} with a score in only one run {'is' if unpaired == 1 else 'are'} left out."
+
+
+def wins(line: ScorerComparison) -> str:
+    """Wins/ties/losses: the number of samples in which the other run is better, equal and worse."""
+    result = _paired(line.result)
+    return "-" if result is None else f"{result.wins}/{result.ties}/{result.losses}"
+
+
+def _paired(result: PairedComparison | UnpairedComparison) -> PairedComparison | None:
+    from evalstone.stats.comparison import Comparison  # noqa: PLC0415 - numpy
+
+    return result if isinstance(result, Comparison) else None

@@ -1,0 +1,47 @@
+"""What a result says besides its numbers, as data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any, Literal, TypeAlias
+
+Severity: TypeAlias = Literal["fact", "caution", "warning"]
+"""A fact is as it should be, such as other outputs. A caution asks to read a number with care. A warning says why the
+result is doubtful."""
+NoteValue: TypeAlias = str | float | bool | tuple[str | float, ...] | None
+
+
+@dataclass(frozen=True)
+class Note:
+    """What a result says besides its numbers: a kind, and the numbers and names that belong to it.
+
+    `evalstone.report.notes` has the sentence of each kind.
+    """
+
+    kind: str
+    severity: Severity = "fact"
+    scorer: str = ""
+    """The title of the scorer that it is about; "" for the whole result."""
+    values: tuple[tuple[str, NoteValue], ...] = ()
+    """Its numbers and names, by name."""
+
+    def __getitem__(self, name: str) -> Any:
+        """A value by name; None if the note doesn't have it."""
+        return dict(self.values).get(name)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The note as plain data: `kind`, `severity`, `scorer` unless it is about the whole result, and its values."""
+        scorer = {"scorer": self.scorer} if self.scorer else {}
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in self.values}
+        return {"kind": self.kind, "severity": self.severity, **scorer, **values}
+
+
+def about(notes: Iterable[Note], *runs: str) -> list[Note]:
+    """The notes on these runs of several."""
+    return [replace(each, values=(("runs", runs), *each.values)) for each in notes]
+
+
+def note(kind: str, severity: Severity = "fact", /, scorer: str = "", **values: NoteValue) -> Note:
+    """A note with these values."""
+    return Note(kind, severity, scorer, tuple(values.items()))

@@ -1,0 +1,41 @@
+"""Settings in texts: each front end names what its reader can change."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+
+from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON, FrontEnd, Hint, Setting, Value
+from evalstone.errors import ConfigError, DataError
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "names"),
+    [
+        ("missing", None, ("missing", "--missing", "missing")),
+        ("missing", "worst", ('missing="worst"', "--missing worst", 'missing="worst"')),
+        ("minimum", {"a": 0.5, "b": 1}, ('minimum={"a": 0.5, "b": 1}', "--min a=0.5 --min b=1",
+                                         'fail_under={"a": 0.5, "b": 1}')),
+        ("look", 2, ("look=2", "--look 2", "")),
+        ("labels", ..., ("labels=…", "--labels", "")),
+        ("allow_mismatch", True, ("allow_mismatch=True", "--allow-mismatch", "")),
+    ],
+)  # fmt: skip
+def test_each_front_end_has_its_own_name(setting: str, value: Value, names: tuple[str, ...]) -> None:
+    kinds: tuple[FrontEnd, ...] = (PYTHON, COMMAND_LINE, MARK)
+    assert [kind.term(setting, value) for kind in kinds] == list(names)
+
+
+def test_an_error_names_settings_as_each_front_end_writes_them() -> None:
+    inner = ConfigError(Setting("missing", "ignore"), " is wrong", Hint.of("; use ", Setting("labels", ...)))
+    error = DataError("a.csv: ", inner.advised("read on")).located("row 1: ")
+    assert str(error) == 'row 1: a.csv: missing="ignore" is wrong; use labels=…; read on'
+    assert error.text(COMMAND_LINE) == "row 1: a.csv: --missing ignore is wrong; use --labels; read on"
+    assert error.text(MARK) == 'row 1: a.csv: missing="ignore" is wrong; read on'
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.text(MARK)) == (str(error), error.text(MARK))
+
+
+def test_an_error_quotes_any_exception() -> None:
+    assert str(ConfigError("it broke: ", ValueError("odd"))) == "it broke: odd"
