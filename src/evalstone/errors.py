@@ -48,7 +48,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
-from evalstone._core.front_ends import PYTHON, FrontEnd, Message, Part
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Setting
 from evalstone._core.redaction import masked, redacted
 
 
@@ -105,7 +105,7 @@ def _parts_of(parts: Iterable[Message | Exception]) -> Iterator[Part]:
         elif isinstance(part, tuple):
             yield from part
         else:
-            yield str(part) if isinstance(part, Exception) else part
+            yield part if isinstance(part, str | Setting | Hint) else str(part)
 
 
 class ConfigError(EvalstoneError):
