@@ -44,15 +44,22 @@ def clause_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
 
 def sentence_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
     """A note as a sentence, after the runs or the scorer that it is about. A scorer's name is not capitalized."""
-    text = clause_of(note, front_end)
-    if note.scorer:
-        return ended(f"{note.scorer}: {text}")
-    return sentence(f"{joined(note['runs'])}: {text}" if note["runs"] else text)
+    return sentences_of([note], front_end)[0]
 
 
 def sentences_of(notes: Iterable[Note], front_end: FrontEnd = PYTHON) -> list[str]:
-    """Notes as sentences, each text once."""
-    return list(dict.fromkeys(sentence_of(note, front_end) for note in notes))
+    """Notes as sentences. What is said of several scorers is said once, after all of them."""
+    scorers_of: dict[tuple[str, str], dict[str, None]] = {}
+    for note in notes:
+        said = joined(note["runs"] or ()), clause_of(note, front_end)
+        scorers_of.setdefault(said, {})[note.scorer] = None
+    sentences: list[str] = []
+    for (runs, text), scorers in scorers_of.items():
+        if any(scorers):
+            sentences.append(ended(f"{', '.join(scorers)}: {text}"))
+        else:
+            sentences.append(sentence(f"{runs}: {text}" if runs else text))
+    return sentences
 
 
 def by_scorer(
@@ -85,22 +92,8 @@ def _missing_partly(note: Note, front_end: FrontEnd) -> str:
 
 
 def _judged(note: Note, front_end: FrontEnd, what: str, they: str) -> str:
-    settings = " and ".join(filter(None, (front_end.term(name, ...) for name in note["settings"] or ())))
+    settings = " and ".join(filter(None, (front_end.term(name, ...) for name in note["settings"])))
     return what + (f"; {settings} {they}" if settings else "")
-
-
-def _judged_means(note: Note, front_end: FrontEnd) -> str:
-    what = "test" if note["tested"] else "comparison"
-    one = len(note["scorers"]) == 1
-    text = f"the {what} is of the judge's mean" if one else f"the {what}s are of the judge's means"
-    return f"{listed(note['scorers'])}: " + _judged(
-        note, front_end, f"{text}, not of what people would say", "corrects that"
-    )
-
-
-def _judged_difference(note: Note, front_end: FrontEnd) -> str:
-    text = "the difference from the baseline is the judge's, not what people would say"
-    return f"{listed(note['scorers'])}: " + _judged(note, front_end, text, "correct it")
 
 
 def _other_samples(note: Note, _: FrontEnd) -> str:
@@ -291,6 +284,16 @@ NOTES: Mapping[str, Row] = {
     "largest_change": lambda note, _: (
         f"the difference is tested as if no sample's score can change by more than {note['change']:g}"
     ),
-    "judged_means": _judged_means,
-    "judged_difference": _judged_difference,
+    "judged_mean": lambda note, front_end: _judged(
+        note,
+        front_end,
+        f"the {'test' if note['tested'] else 'comparison'} is of the judge's mean, not of what people would say",
+        "corrects that",
+    ),
+    "judged_difference": lambda note, front_end: _judged(
+        note,
+        front_end,
+        "the difference from the baseline is the judge's, not what people would say",
+        "correct it",
+    ),
 }

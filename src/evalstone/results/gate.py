@@ -437,16 +437,15 @@ def _uncorrected(
     """Notes on checks of the judge's scores that labels could correct."""
     judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
     weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
-    means = [name for name, info in judged.items() if info.signature not in ours]
-    if plain := [
-        name for name in means if any(name in of for of in (criteria.minimum, criteria.maximum, criteria.pass_rate))
-    ]:
-        settings = () if weighted else ("labels",)
-        yield note("judged_means", "caution", scorers=tuple(plain), tested=is_test, settings=settings)
-    pairs = [name for name in criteria.of_baseline if name in judged]
-    if plain := [name for name in pairs if not {judged[name].signature} <= ours.keys() & theirs.keys()]:
-        settings = () if weighted else ("labels", "baseline_labels")
-        yield note("judged_difference", "caution", scorers=tuple(plain), settings=settings)
+    of_scores = {*criteria.minimum, *criteria.maximum, *criteria.pass_rate}
+    for name, info in judged.items():
+        if name in of_scores and info.signature not in ours:
+            settings = () if weighted else ("labels",)
+            yield note("judged_mean", "caution", name, tested=is_test, settings=settings)
+    for name in criteria.of_baseline:
+        if name in judged and not {judged[name].signature} <= ours.keys() & theirs.keys():
+            settings = () if weighted else ("labels", "baseline_labels")
+            yield note("judged_difference", "caution", name, settings=settings)
 
 
 def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Note]:
