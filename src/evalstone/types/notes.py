@@ -30,6 +30,13 @@ class Note:
         """A value by name; None if the note doesn't have it."""
         return dict(self.values).get(name)
 
+    def __contains__(self, name: object) -> bool:
+        """Whether the note has a value of this name."""
+        return any(name == each for each, _ in self.values)
+
+    __iter__ = None
+    """A note is no sequence, although it has values by name."""
+
     def to_dict(self) -> dict[str, Any]:
         """The note as plain data: `kind`, `severity`, `scorer` unless it is about the whole result, and its values."""
         scorer = {"scorer": self.scorer} if self.scorer else {}
