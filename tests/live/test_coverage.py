@@ -95,7 +95,7 @@ def test_the_hour_in_which_a_time_lies_counts_whole(tmp_path: Path) -> None:
     assert found.total.seen == 40
     assert found.since == datetime.fromtimestamp(NOON * HOUR, UTC)
     assert found.to_dict()["since"] == "2027-01-15T12:00:00+00:00"
-    assert str(found).startswith("shop since 2027-01-15 12:00 UTC\n")
+    assert str(found).startswith("shop · since 2027-01-15 12:00 UTC\n")
 
 
 @pytest.mark.parametrize(
@@ -143,8 +143,8 @@ def test_nothing_eligible_has_no_coverage(tmp_path: Path) -> None:
 
 
 def test_the_table_says_how_many_were_dropped_and_why(tmp_path: Path) -> None:
-    _, rows = coverage_rows(coverage(ledger=write(tmp_path / "l.db", [counts()])))
-    table = {label.strip(): number for label, number in rows}
+    (shown,) = coverage(ledger=write(tmp_path / "l.db", [counts()])).view().sections[0].tables
+    table = {label.text.strip(): number.text for label, number in shown.rows}
     assert (table["dropped: queue full"], table["dropped: budget spent"]) == ("4", "2")
 
 

@@ -8,7 +8,7 @@ from evalstone import Message, Run, Sample, Score, ToolCall, compare, evaluate
 from evalstone.report.view import View
 from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.run import run_view
-from evalstone.types import JudgeCall, Record
+from evalstone.types import JudgeCall, Record, note
 from tests.runs import Claimed, Given
 
 HOSTILE = (

@@ -9,6 +9,7 @@ import pytest
 from evalstone import ConfigError
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.human_labels import corrected_share
+from evalstone.types import note
 from tests.runs import Given, run_of
 
 # Of 40 that people call yes the judge finds 36; of 40 that they call no it calls 10 yes.
@@ -61,7 +62,7 @@ def test_a_share_counts_scores_that_miss_the_threshold_by_rounding_only() -> Non
 def test_labelled_samples_of_the_run_itself_are_told() -> None:
     inside = replace(calibration(), pairs=(*calibration().pairs, LabeledScore("s1", 1.0, (1.0,))))
     told = corrected_share(run_of(["1.0", "0.0"]), "given", inside).notes
-    assert told == ("this run contains 1 labeled sample: labels=… needs fewer assumptions",)
+    assert told == (note("labels_in_run", "fact", "given", labels=1),)
 
 
 def test_a_calibration_of_another_judge_is_refused() -> None:

@@ -40,13 +40,14 @@ def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said
 
 def test_drift_prints_as_a_table() -> None:
     run = run_of(ANSWERS)
-    before, now, blank, header, row, *notes = str(judge_drift(run, moved(run, 0.1))).splitlines()
-    assert (before, now, blank) == (f"before: {run.title}", f"now: {moved(run, 0.1).title}", "")
-    assert header.split() == ["scorer", "n", "before", "now", "change", "95%", "CI", "p", "changed", "drift"]
+    result = judge_drift(run, moved(run, 0.1))
+    title, header, row, *lines = str(result).splitlines()
+    assert title == "Judge drift · in memory"
+    assert header.split()[:8] == ["scorer", "n", "before", "now", "change", "95%", "CI", "p"]
     assert row.split()[:5] == ["given", "60", "0.500", "0.420", "-0.080"]
-    assert notes[1:] == list(drift_view(judge_drift(run, moved(run, 0.1))).sections[0].notes)
-    assert "Inconclusive: too few anchors to tell." in notes[1]
     assert row.endswith("drifted")
+    assert set(drift_view(result).sections[0].notes) <= set(lines)
+    assert all(one.id in lines[-1] for one in (result.before, result.now))
 
 
 def test_other_answers_are_no_anchors() -> None:

@@ -30,7 +30,7 @@ from evalstone.results.views.junit import gate_junit
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, alpha_at_look, decide
 from evalstone.stats.labeling import score_strata
 from evalstone.stats.ppi import corrected_mean
-from evalstone.types import Drawn, JudgeCall, RunKind
+from evalstone.types import Drawn, JudgeCall, Note, RunKind, note
 from tests.results.test_compare import Offset
 from tests.runs import Given, Harm, run_of
 
@@ -79,7 +79,7 @@ def test_no_worse_is_measured_pair_by_pair_against_the_baseline() -> None:
     held = gate(now, GateCriteria(max_regression={"given": 0.05}), baseline=before)
     assert (held.verdict, held.decisions[0].estimate) == ("pass", pytest.approx(-0.01))
     assert gate(now, GateCriteria(max_regression={"given": 0.001}), baseline=before).verdict == "fail"
-    assert held.notes == ("baseline and run: 800 of 800 samples with a different output, context or conversation",)
+    assert held.notes == (note("answers_differ", runs=("baseline", "run"), different=800, samples=800),)
 
 
 def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_run_is_no_worse() -> None:
@@ -102,8 +102,7 @@ def test_a_pass_rate_counts_the_samples_that_reach_the_score() -> None:
 
 def test_outcomes_without_a_score_are_told_with_what_they_could_change() -> None:
     held = gate(run_of([*MIXED, "skip", "fail"]), GateCriteria(minimum={"given": 0.5}))
-    told = "given: 2 samples without a score count as the worst in tests for a pass and as the best in tests for a fail"
-    assert held.notes == (f'{told}; missing="failed" leaves out those for which it is undefined',)
+    assert held.notes == (missing_scores("missing_counted", without_score=2, counted=2, undefined=1),)
     assert (held.decisions[0].n, held.decisions[0].missing) == (40, 2)
 
 
@@ -120,7 +119,7 @@ def test_a_requirement_alone_names_a_scorer() -> None:
 
 def test_a_run_that_ended_early_is_told() -> None:
     held = gate(replace(run_of(MIXED), stop_reason="budget", ending=BUDGET), GateCriteria(minimum={"given": 0.5}))
-    assert held.notes == ("the run stopped early (budget); samples that it didn't reach are not tested",)
+    assert held.notes == (note("run_stopped", "warning", reason="budget"),)
 
 
 @pytest.mark.parametrize(
@@ -165,8 +164,7 @@ def test_runs_of_calibrations_and_audits_are_no_evaluations(kind: RunKind) -> No
 
 def test_a_baseline_that_nothing_is_held_against_is_told() -> None:
     held = gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5}), baseline=run_of(MIXED))
-    checks = "max_regression or max_difference"
-    assert held.notes == (f"the baseline is not used: no maximum regression or difference ({checks}) was set",)
+    assert held.notes == (note("unused_baseline", "caution"),)
 
 
 @pytest.mark.parametrize(
@@ -262,14 +260,17 @@ def test_scores_that_are_missing_count_as_asked(missing: Missing, values: list[f
     assert (found.n, found.missing) == (2, {"worst": 2, "failed": 1, "ignore": 0}[missing])
 
 
+def missing_scores(kind: str, *, of: str = "run", **numbers: int) -> Note:
+    return note(kind, "caution", "given", of=of, noun="sample", **numbers)
+
+
 def test_the_notes_say_how_many_scores_are_missing_and_what_changes_that() -> None:
     run, criteria = run_of([*MIXED, "skip", "fail", "fail"]), GateCriteria(minimum={"given": 0.5})
     assert gate(run, criteria, missing="failed").notes == (
-        "given: of 3 samples without a score, 2 count as the worst in tests for a pass and as the best in tests for a "
-        'fail, and 1 for which it is undefined left out; missing="worst" counts them as well',
+        missing_scores("missing_partly_counted", without_score=3, counted=2, undefined=1),
     )
     assert gate(run, criteria, missing="ignore").notes == (
-        'given: 3 samples without a score left out, as if the others stood for them; missing="worst" counts them',
+        missing_scores("missing_left_out", without_score=3, counted=0, undefined=1),
     )
     with pytest.raises(ConfigError, match=r"missing must be worst, failed or ignore, not 'no'$"):
         gate(run, criteria, missing="no")  # type: ignore[arg-type]
@@ -331,7 +332,7 @@ def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
         next_alpha=0.005,
     )
     assert held.decisions[0].n == 30
-    assert [note for note in held.notes if "bet on the scores" in note]
+    assert "run_stopped_by_gate" in [each.kind for each in held.notes]
     assert held.decisions[0].more_samples is None
     assert "inconclusive" not in {d.verdict for d in gate(run, GateCriteria(minimum={"given": 0.5})).decisions}
 
@@ -384,24 +385,22 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
     criteria = GateCriteria(minimum={"faithfulness": 0.5}, max_regression={"faithfulness": 0.1})
     labels = {"faithfulness": {f"s{n}": 1.0 for n in range(5)}}
-    mean = "faithfulness: the test is of the judge's mean, not of what people would say; labels=… corrects that"
-    regression = (
-        "faithfulness: the difference from the baseline is the judge's, not what people would say; labels=… and "
-        "baseline_labels=… correct it"
-    )
+    mean = note("judged_mean", "caution", "faithfulness", tested=True, settings=("labels",))
+    regression = note("judged_difference", "caution", "faithfulness", settings=("labels", "baseline_labels"))
     notes = gate(run, criteria, baseline=run).notes
     assert mean in notes
     assert regression in notes
-    assert mean.replace("test", "comparison") in gate(run, criteria, baseline=run, alpha=None).notes
+    untested = note("judged_mean", "caution", "faithfulness", tested=False, settings=("labels",))
+    assert untested in gate(run, criteria, baseline=run, alpha=None).notes
     notes = gate(run, criteria, baseline=run, labels=labels).notes
     assert mean not in notes
     assert regression in notes
     assert regression not in gate(run, criteria, baseline=run, labels=labels, baseline_labels=labels).notes
     weights = [{**one, "weight": 1.0 + place} for place, one in enumerate(samples)]
     heavy = evaluate(weights, "faithfulness", judge="lexical", ledger=None)
-    assert not any("labels=" in note for note in gate(heavy, criteria, baseline=heavy).notes)
-    assert any("the test is of the judge's mean" in note for note in gate(heavy, criteria, baseline=heavy).notes)
-    assert not any("judge's mean" in note for note in gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes)
+    notes = gate(heavy, criteria, baseline=heavy).notes
+    assert [each["settings"] for each in notes if each.kind.startswith("judged")] == [(), ()]
+    assert gate(run_of(MIXED), GateCriteria(minimum={"given": 0.5})).notes == ()
 
 
 def test_a_declared_largest_change_decides_a_regression_with_fewer_samples() -> None:
@@ -416,15 +415,16 @@ def test_a_declared_largest_change_decides_a_regression_with_fewer_samples() -> 
         assert (found.verdict, decision.estimate) == ("pass", pytest.approx(0.02))
         assert decision.low is not None
         assert decision.low > (whole.decisions[0].low or 0.0) + 0.02
-        assert "can change by more than 0.1" in found.notes[-1]
+        assert found.notes[-1] == note("largest_change", "fact", "given", change=0.1)
 
 
 def test_a_gate_says_that_scores_of_its_baseline_are_missing() -> None:
     before, now = run_of(["fail"] * 3 + ["1"] * 9), run_of(["1"] * 12)
     found = gate(now, GateCriteria(max_regression={"given": 0.1}), baseline=before)
     assert found.decisions[0].missing == 3
-    assert any(note.startswith("given: 3 samples of the baseline without a score count as") for note in found.notes)
-    assert not any("without a score" in note for note in gate(before, GateCriteria(minimum={"given": 0.1})).notes[1:])
+    expected = missing_scores("missing_counted", of="baseline", without_score=3, counted=3, undefined=0)
+    assert expected in found.notes
+    assert len(gate(before, GateCriteria(minimum={"given": 0.1})).notes) == 1
 
 
 def test_a_gate_passes_if_a_run_is_equivalent_to_its_baseline_within_a_margin() -> None:
@@ -474,8 +474,9 @@ def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() 
     run = run_of(MIXED, [Given(), Harm()])
     criteria = GateCriteria(maximum={"harm": 0.5})
     found = gate(run, criteria, labels={"given": {"s1": 1.0}})
-    assert "the labels of given are not used: no check of it was set" in found.notes
-    assert not any("not used" in note for note in gate(run, criteria).notes)
+    unused = note("unused_labels", "caution", scorers=("given",))
+    assert unused in found.notes
+    assert unused not in gate(run, criteria).notes
 
 
 def test_a_gate_of_clustered_samples_says_so() -> None:
@@ -527,9 +528,9 @@ def test_a_run_that_was_broken_off_decides_no_check(ending: Ending, alpha: float
     broken = replace(complete, ending=ending, stop_reason="it rained")
     held = gate(broken, ALL_CHECKS, alpha=alpha)
     assert [decision.verdict for decision in held.decisions] == ["inconclusive"] * 3
-    assert str(held).startswith("? inconclusive")
+    assert str(held).endswith("Gate: ? inconclusive")
     assert str(held).count("? inconclusive; the run was broken off") == 3
-    assert "the run was broken off (it rained), so which samples have a score" in held.notes[0]
+    assert held.notes[0] == note("run_broken_off", "warning", reason="it rained")
     junit = "".join(gate_junit(held, inconclusive_fails=False))
     assert junit.count("<skipped") == 3
     missed = gate(broken, GateCriteria(minimum={"given": 0.98}), alpha=alpha)
@@ -545,7 +546,7 @@ def test_a_baseline_that_was_broken_off_shows_no_regression() -> None:
         "at_least": "pass",
         "max_regression": "inconclusive",
     }
-    assert "the baseline was broken off (interrupted), so that it shows no difference" in held.notes
+    assert note("baseline_broken_off", "warning", reason="interrupted") in held.notes
     assert "? inconclusive; the baseline was broken off" in str(held)
 
 
@@ -560,5 +561,5 @@ def test_a_baseline_that_was_broken_off_shows_no_regression() -> None:
 def test_a_gate_that_passes_says_what_the_run_lacks(answers: list[str], ending: Ending, shortfall: str) -> None:
     held = gate(replace(run_of(answers), ending=ending), GateCriteria(minimum={"given": 0.5}))
     assert held.verdict == "pass"
-    assert str(held).startswith(f"✓ pass{shortfall} · ")
+    assert str(held).endswith(f"Gate: ✓ pass{shortfall}")
     assert next(iter(lines(gate_view(held)))) == f"### evalstone gate: ✓ pass{shortfall}"

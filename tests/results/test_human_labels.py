@@ -11,6 +11,7 @@ from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.human_labels import corrected, labeled_pairs, load_labels, select_for_labeling
 from evalstone.results.views.run import run_view
 from evalstone.stats.labeling import score_strata
+from evalstone.types import note
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = [str(number % 5 / 4) for number in range(40)]
@@ -47,7 +48,7 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
 
 def test_labeled_samples_without_a_score_are_left_out_and_told() -> None:
     found = corrected(run_of(["0.5"] * 8 + ["skip"]), "given", {"s1": 0.5, "s2": 0.4, "s3": 0.6, "s9": 1.0})
-    assert found.notes == ("left out: 1 labeled sample without a score",)
+    assert found.notes == (note("labels_unscored", "caution", "given", labels=1),)
     with pytest.raises(ConfigError, match="no labeled sample has a score of given"):
         corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0})
 

@@ -31,12 +31,12 @@ from evalstone.results.pairing import pair_samples
 from evalstone.results.views.comparison import comparison_view
 from evalstone.stats.comparison import Comparison
 from evalstone.targets import FunctionTarget
-from evalstone.types import is_own_id
+from evalstone.types import about, is_own_id, note
 from tests import traced as traces
 from tests.runs import Given
 
 WORSE, BETTER = [float(n >= 8) for n in range(24)], [float(n >= 2) for n in range(24)]
-BY_WHAT_WAS_ASKED = "these samples have no IDs, so samples are paired by what was asked"
+BY_WHAT_WAS_ASKED = note("paired_by_question", "warning", because="no_ids")
 
 
 def rows(answers: Sequence[object], **more: Callable[[int], Any]) -> list[dict[str, Any]]:
@@ -76,8 +76,10 @@ def test_without_ids_two_runs_differ_by_as_much_as_with_ids() -> None:
     assert difference(*without) == difference(*with_ids) == (24, 0.25)
     assert difference(*without, allow_mismatch=True) == (24, 0.25)
     compared = compare(*without)
-    assert compared.warnings == (f"A and B: {BY_WHAT_WAS_ASKED}",)
-    assert compared.notes == ("A and B: 6 of 24 samples with a different output, context or conversation",)
+    assert compared.notes == (
+        *about([BY_WHAT_WAS_ASKED], "A", "B"),
+        note("answers_differ", runs=("A", "B"), different=6, samples=24),
+    )
 
 
 def test_the_order_of_the_rows_does_not_matter() -> None:
@@ -121,10 +123,10 @@ def test_contexts_instructions_states_and_metadata_do_not_decide_which_samples_a
 
 
 def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
-    note = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).warnings[0]
-    assert note.startswith("A and B: 24 samples in both runs: a paired comparison")
+    noted = compare(judged(rows(WORSE)), judged(rows(BETTER)), unpaired=True).notes
+    assert noted == (note("could_be_paired", "caution", runs=("A", "B"), samples=24),)
     again = [*rows(BETTER), *rows(BETTER)[:1]]
-    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).warnings == ()
+    assert compare(judged(rows(WORSE)), judged(again), unpaired=True).notes == ()
 
 
 def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:
@@ -252,7 +254,7 @@ def test_samples_that_asked_the_same_are_paired_by_their_order_with_a_note() -> 
     assert pairs_of(a, b) == {"0": "1", "1": "0.5"}
     assert pair_samples(a, b).notes == (
         BY_WHAT_WAS_ASKED,
-        "2 samples asked the same as another one and are paired by their order, which must be the same in both runs",
+        note("paired_in_order", "warning", samples=2),
     )
 
 
@@ -360,9 +362,7 @@ def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_
 
     a, b = traced(1, WORSE), traced(100, BETTER)
     assert difference(a, b) == (24, 0.25)
-    assert pair_samples(a, b).notes == (
-        "these samples are from traces, each with an ID of its own, so samples are paired by what was asked",
-    )
+    assert pair_samples(a, b).notes == (note("paired_by_question", "warning", because="traces"),)
     grown = traced(1, [*WORSE, 1.0])
     assert pair_samples(a, grown).notes == ()
     assert difference(a, grown, allow_mismatch=True) == (24, 0.0)

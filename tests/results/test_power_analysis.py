@@ -112,7 +112,7 @@ def test_a_difference_that_missing_scores_can_hide_needs_no_number_of_samples() 
     assert (plan.needed, plan.needed_low, plan.needed_high) == (None, None, None)
     assert plan.detectable is not None
     assert plan.detectable > 0.1
-    assert " ".join(str(found).splitlines()[3].split()).startswith("given no number is enough - 36 ")
+    assert "given no number is enough - 36 " in " ".join(str(found).split())
     enough = sample_size(after, plan.detectable, baseline=before)["given"].plan
     assert enough.needed == pytest.approx(40, abs=1)
     assert "40 samples" in enough.caution

@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import ConfigError, Limits, ModelJudge, Panel, Run, Score, Scorer, ScriptedJudge, evaluate
 from evalstone.errors import WriteError
+from evalstone.report.notes import sentences_of
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.views.run import run_view
 from evalstone.types import Record, Skipped
@@ -79,33 +80,29 @@ def test_scorers_with_equal_parameters_are_told_apart_by_their_signatures() -> N
 
 def test_printing_shows_the_judge_and_the_summary() -> None:
     run = run_of(["1.0", "0.5"])
-    title, _, header, row, _, last = str(run).split("\n")
-    assert title == f"{run.dataset_name}: 2 samples · no judge needed"
+    title, header, row, *_, last = str(run).split("\n")
+    assert title == f"{run.dataset_name} · 2 samples · no judge needed"
     assert header.split("  ")[0] == "scorer"
     assert row.split()[:2] == ["given", "0.750"]
     assert row.endswith("higher is better")
     assert last == f"cost $0.00 · {run.seconds:.1f} s"
     judged = replace(run, judge="lexical@7", samples=1)
-    assert str(judged).startswith(f"{run.dataset_name}: 1 sample · judge lexical@7\n")
+    assert str(judged).startswith(f"{run.dataset_name} · 1 sample · judge lexical@7\n")
 
 
 def test_printing_shows_why_results_are_missing_and_what_the_run_cost() -> None:
     run = run_of(["fail", "skip", "skip", "0.5"], [Given(), Harm()])
     stopped = replace(run, stop_reason="the budget of $1 is spent", seconds=2.0)
     lines = str(stopped).split("\n")
-    assert lines[4].endswith("lower is better")
-    assert lines[6:] == [
-        "The run ended early: the budget of $1 is spent",
-        "given: 3 of 4 samples have no score; with them, the mean would be between 0.125 and 0.875",
-        "given: a single sample",
-        "given: 2 × nothing to say",
-        "given: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
-        "harm: 3 of 4 samples have no score; with them, the mean would be between 0.125 and 0.875",
-        "harm: a single sample",
-        "harm: 2 × nothing to say",
-        "harm: 1 × ValueError: could not convert string to float: 'fail' (runs.py, line 22)",
-        "cost $0.00 · 2.0 s",
+    assert set(sentences_of(stopped.notes[:2])) <= set(lines)
+    known = {"missing": 3, "of": 4, "noun": "sample", "bounds": (0.125, 0.875), "scale": 1.0}
+    found = [each for each in stopped.notes if each.kind == "scores_missing"]
+    assert [(each.scorer, dict(each.values)) for each in found] == [("given", known), ("harm", known)]
+    missing = [line.split() for line in lines if line.split()[:1] in (["given"], ["harm"])][2:]
+    assert [(cells[0], cells[1], cells[-1]) for cells in missing] == [
+        (name, times, sample) for name in ("given", "harm") for times, sample in (("2", "s3"), ("1", "s1"))
     ]
+    assert lines[-1] == "cost $0.00 · 2.0 s"
 
 
 def test_printing_counts_the_judge_calls() -> None:
@@ -131,8 +128,8 @@ def test_a_notebook_shows_an_escaped_table() -> None:
     page = run._repr_html_()  # pyright: ignore[reportPrivateUsage] - the name that notebooks call
     assert "<img" not in page
     assert "<b>" not in page
-    assert "&lt;img src=x onerror=alert(1)&gt;: 2 samples · judge &lt;b&gt;&amp;" in page
-    assert "<td>given</td><td>0.750</td>" in page
+    assert "&lt;img src=x onerror=alert(1)&gt;</strong> · 2 samples · judge &lt;b&gt;&amp;" in page
+    assert "<td>given</td>\n<td>0.750</td>" in page
     assert f"<p>cost $0.00 · {run.seconds:.1f} s</p>" in page
     assert page.count("<tr>") == page.count("</tr>") == 2
 

@@ -17,7 +17,7 @@ from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.run import run_view
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
-from evalstone.types import Outcome, StoredTarget
+from evalstone.types import Outcome, StoredTarget, note
 
 INFO = ScorerInfo("check", "check@1", 1.0, False)
 
@@ -298,11 +298,11 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     pair = comparison["check"]
     assert pair.result.difference.mean == pytest.approx(0.75)
     assert (pair.result.difference.n, pair.result.difference.groups) == (20, None)
-    assert any("have 2 trials of each sample" in note for note in comparison.notes)
+    assert note("several_trials", runs=("A", "B"), trials=(2, 2)) in comparison.notes
     once = run_of({f"s{n}": [1, 1, 1] for n in range(20)}, id="c")
     comparison = compare(a, once)
     assert comparison["check"].result.difference.mean == pytest.approx(0.75)
-    assert any("2 and 3 trials of each sample" in note for note in comparison.notes)
+    assert note("several_trials", runs=("A", "B"), trials=(2, 3)) in comparison.notes
     with pytest.raises(ConfigError, match="labels are for single answers"):
         compare(a, b, labels={"A": {"check": {"s1": 1.0}}})
 

@@ -12,6 +12,7 @@ from evalstone.report.html import page
 from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.csv import comparison_csv
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
+from evalstone.types import note
 from tests.runs import Given, Harm, run_of, samples_of
 
 
@@ -50,8 +51,7 @@ def test_the_error_names_the_option() -> None:
 
 def test_common_samples_are_noted() -> None:
     result = compare(run_of(LOW), run_of(HIGH), unpaired=True)
-    note = "A and B: 30 samples in both runs: a paired comparison, without unpaired=True, usually has more power"
-    assert note in result.warnings
+    assert note("could_be_paired", "caution", runs=("A", "B"), samples=30) in result.notes
 
 
 def test_missing_scores_count_as_any_score_unless_they_are_ignored() -> None:
@@ -93,7 +93,7 @@ def test_groups_and_slices_are_those_of_each_run() -> None:
     assert (x.n, x.n_b, x.groups) == (15, 15, 10 + 11)
     assert len(result.slices) == 4
     few = compare(run, other(HIGH[:12], metadata=some[:12]), unpaired=True, slice_by="kind")
-    assert any("too small to be tested" in note for note in few.notes)
+    assert "slices_too_small" in [each.kind for each in few.notes]
 
 
 def test_reports_have_what_independent_runs_have() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from evalstone import GateCriteria, compare, gate
 from evalstone.results.compare import MAX_CHANGES, ScorerComparison
+from evalstone.types import note
 from tests.runs import Given, Harm, run_of
 
 
@@ -69,4 +70,4 @@ def test_max_regression_counts_losses_of_scorers_where_lower_is_better() -> None
 def test_samples_without_a_pair_are_noted_with_max_regression() -> None:
     before, now = run_of(["0.5"] * 10), run_of(["0.5"] * 9)
     notes = gate(now, GateCriteria(max_regression={"given": 0.1}), baseline=before, allow_mismatch=True).notes
-    assert "given: the regression leaves out 1 sample that only one of the runs has" in notes
+    assert note("unpaired_left_out", "caution", "given", check="regression", samples=1) in notes

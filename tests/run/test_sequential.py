@@ -19,6 +19,7 @@ from evalstone.run.plan import Plan
 from evalstone.run.sequential import RunGate
 from evalstone.scorers import Scorer
 from evalstone.stats.betting import sequence_bounds
+from evalstone.types import note
 from tests.runs import Given, Harm, samples_of
 
 SCORES = [str(round(0.6 + number % 5 / 10, 1)) for number in range(500)]  # mean 0.8
@@ -141,8 +142,8 @@ def test_what_comes_after_a_sample_without_a_record_is_in_no_confidence_sequence
 
 def test_a_comparison_says_that_the_mean_of_a_stopped_run_is_biased() -> None:
     run = stopped_run()
-    warnings = compare(run, replace(run, drawn=None)).warnings
-    assert any("its gate stopped the first run" in warning for warning in warnings)
+    notes = compare(run, replace(run, drawn=None)).notes
+    assert note("stopped_by_gate", "warning", runs=("A", "B"), run="first", paired=True) in notes
 
 
 def test_samples_in_groups_are_refused() -> None:

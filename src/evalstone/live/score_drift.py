@@ -244,7 +244,7 @@ def drift(
             watching.watch(info, titles[info.signature], units[info.signature], since, alpha / len(chosen))
             for info in chosen
         ]
-    notes = [*mismatches]
+    notes = [*before.notes, *mismatches]
     if cycle is None and any(one.verdict == "drifted" for one in result):
         notes.append(note("times_taken_as_alike", "caution"))
     return LiveDrift(before.label, name, since, alpha, cycle, tuple(notes), tuple(result))
@@ -439,6 +439,7 @@ class _RunBaseline:
     def __init__(self, run: Run, watching: _Watching) -> None:
         refuse_weights(((each.sample, each.weight) for each in run.records), "a watch")
         self.label, self.infos = run.id, list(run.scorers)
+        self.notes: list[Note] = []
         self._run, self._watching = run, watching
 
     def mismatches(self, info: ScorerInfo, since: datetime | None) -> Iterator[Note]:
@@ -464,7 +465,7 @@ class _PeriodBaseline:
         self.label, self.infos, self.notes = f"{start.isoformat()}..{end.isoformat()}", watching.infos(), list[str]()
         cycle = None if watching.cycle is None else timedelta(seconds=watching.cycle)
         if cycle is not None and (end - start) % cycle:
-            self.notes.append(f"the baseline covers {end - start}, which is no whole number of cycles of {cycle}")
+            self.notes.append(note("cycles_not_whole", "caution", covers=str(end - start), cycle=str(cycle)))
         self.place = f" of {watching.stream}"
         self._start, self._end, self._watching, self._waiting = start, end, watching, 0
 

@@ -43,12 +43,17 @@ def coverage_view(found: Coverage, _: FrontEnd = PYTHON) -> View:
     header, rows = _coverage_rows(found)
     columns = (words(""), *map(Column, header))
     missed = found.total.unaccounted
+    cells = tuple((Cell(label.strip(), level=_level(label)), *map(Cell, numbers)) for label, *numbers in rows)
     section = Section(
         "",
-        tables=(Table("Coverage of live scores", columns, tuple(tuple(map(Cell, row)) for row in rows)),),
+        tables=(Table("Coverage of live scores", columns, cells),),
         warnings=(f"{missed:,} unaccounted: {UNACCOUNTED}.",) if missed else (),
     )
     return View(name=found.stream, lead=f"since {_time(found.since)}" if found.since else "", sections=(section,))
+
+
+def _level(label: str) -> int:
+    return (len(label) - len(label.lstrip())) // 2
 
 
 def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:

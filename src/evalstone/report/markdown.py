@@ -96,7 +96,8 @@ def _table(table: Table) -> Iterator[str]:
 
 
 def _cell(cell: Cell) -> str:
-    return literal(cell.text, 240).replace("|", "\\|") if cell.quoted else prose(cell.text)
+    text = literal(cell.text, 240).replace("|", "\\|") if cell.quoted else prose(cell.text)
+    return f"{'&emsp;' * cell.level}{text}"
 
 
 def _row(cells: Sequence[str]) -> str:

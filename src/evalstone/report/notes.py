@@ -197,8 +197,9 @@ NOTES: Mapping[str, Row] = {
         "given without it"
     ),
     "escalates_nearly_all": lambda note, _: (
-        f"{short_judge(note['judge'])} escalated {percent(note['share'])} of {count(note['questions'], 'question')}, "
-        "so its first judge saves next to nothing; lower the threshold, or fit it (fit_cascade)"
+        f"the judge {short_judge(note['judge'])} escalated {percent(note['share'])} of "
+        f"{count(note['questions'], 'question')}, so its first judge saves next to nothing; lower "
+        "the threshold, or fit it (fit_cascade)"
     ),
     "reasoning_left_out": lambda note, front_end: (
         f"{_outputs(note)} with a model's reasoning, such as <think>…</think>; it is not scored"
@@ -241,6 +242,9 @@ NOTES: Mapping[str, Row] = {
     ),
     "reasoning_mixed": lambda note, _: (
         f"only some of the scores of {note['name']} are of outputs with the reasoning in front (keep_reasoning)"
+    ),
+    "cycles_not_whole": lambda note, _: (
+        f"the baseline covers {note['covers']}, which is no whole number of cycles of {note['cycle']}"
     ),
     "times_taken_as_alike": lambda _, front_end: (
         "the alarm takes scores to be alike at all times: if they vary with the hour or the weekday, watch whole days "

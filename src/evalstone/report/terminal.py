@@ -15,13 +15,14 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from evalstone._core.display import safe
-from evalstone.report.view import SampleView, Section, Table, Tone, View
+from evalstone.report.view import Cell, SampleView, Section, Table, Tone, View
 
 STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}
 LONG = 1000
 MOST_FINDINGS = 4
 LONGEST_UNBROKEN = 30
 GAP = 2
+INDENT = "  "
 
 
 def show(view: View, console: Console) -> None:
@@ -135,8 +136,12 @@ def _grid(table: Table) -> Grid:
         column = table.columns[index]
         grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
     for row in table.rows:
-        grid.add_row(*(Text(safe(row[index].text), style=STYLES[row[index].tone]) for index in indexes))
+        grid.add_row(*(_cell(row[index]) for index in indexes))
     return grid
+
+
+def _cell(cell: Cell) -> Text:
+    return Text(f"{INDENT * cell.level}{safe(cell.text)}", style=STYLES[cell.tone])
 
 
 def _sample(sample: SampleView, console: Console) -> None:

@@ -84,6 +84,7 @@ class Cell:
         chart: A chart above the text, in HTML.
         under: A second line, in HTML.
         quoted: Whether it is a user's text, which Markdown shows as code.
+        level: How far it is indented: a row that is a part of one above it.
     """
 
     text: str
@@ -91,6 +92,7 @@ class Cell:
     chart: Chart | None = None
     under: str = ""
     quoted: bool = False
+    level: int = 0
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def check_alpha(name: Message, alpha: float) -> None:
     """Raise ConfigError for an error rate that is not a number in (0, 0.5)."""
     check_number(name, alpha)
     if not 0 < alpha < 0.5:
-        raise ConfigError(f"{name} must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(name, f" must be above 0 and below 0.5, such as 0.05, not {alpha}")
 
 
 def alpha_at_look(alpha: float, look: int) -> float:

@@ -289,7 +289,7 @@ def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_a
 def test_a_panel_is_shown_beside_its_members() -> None:
     alone = [judged("a", {0, 1, 2, 3}), judged("b", {2, 3, 4, 5}), judged("c", {2, 3, 6, 7})]
     comparison = compare_with_members(judged("panel(a, b, c, vote=majority)", {2, 3}), alone)
-    shown = on_screen(calibration_view(judged("panel(a, b, c, vote=majority)", {2, 3}), comparison))
+    shown = on_screen(calibration_view(judged("panel(a, b, c, vote=majority)", {2, 3}), members=comparison))
     assert "The 3 votes are worth about" in shown
     assert "not shown to be more accurate than the best member alone, a (+0.017; 120 labeled samples)" in shown
     assert "The intervals of the differences are corrected for the number of members." in shown

@@ -325,7 +325,7 @@ def test_a_cascade_that_escalates_nearly_everything_is_warned_about(samples: int
     said = [text for text in view.warnings if "saves next to nothing" in text]
     assert len(said) == bool(warned)
     for text in said:
-        assert text.startswith(f"cascade(cheap, dear, threshold=0.9) escalated {warned}, so its first judge")
+        assert text.startswith(f"The judge cascade(cheap, dear, threshold=0.9) escalated {warned}, so its first judge")
         assert all(text in report for report in reports(view))
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, ended, limits, listed, money, p_value, percent, percents, signed
+from evalstone._core.display import count, digits_for, ended, limits, listed, money, p_value, percent, percents, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Tone, View, table, words
 from evalstone.results.summary import scorer_titles
@@ -95,7 +95,7 @@ def _shares(interval: Interval | None) -> str:
 def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
     effects = affected(effect, scorer)
     tone: Tone = "bad" if effects and effects != effect.affected else "unsure" if effects else ""
-    flips, shift = effect.flips, effect.shift
+    flips, shift, digits = effect.flips, effect.shift, digits_for(scorer.scale)
     p_values = [p for p in (effect.shift_p, effect.flips_p) if p is not None]
     return (
         Cell(effect.perturbation.name),
@@ -105,8 +105,8 @@ def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
         Cell(str(effect.raised)),
         Cell(str(effect.lowered)),
         Cell(str(effect.changed)),
-        Cell(signed(shift.mean) if shift else "-"),
-        Cell(limits(shift.low, shift.high, sign=True) if shift else "-"),
+        Cell(signed(shift.mean, digits) if shift else "-"),
+        Cell(limits(shift.low, shift.high, digits, sign=True) if shift else "-"),
         Cell(p_value(min(p_values)) if p_values else ""),
         Cell(effects, tone),
     )
