@@ -918,7 +918,7 @@ def test_the_reasoning_of_one_sample_is_scored_if_asked(
     command = ("score", "--scorer", "contains(expected=Berlin)", *options)
     shown = evalstone(*command, "--output", "<think>Berlin?</think>Paris").stdout
     assert f"{value} of 1" in shown
-    assert f"The output begins with a model's reasoning, such as <think>…</think>; it {told}." in shown
+    assert f"An output begins with a model's reasoning, such as <think>…</think>; it {told}." in shown
     assert "reasoning" not in evalstone(*command, "--output", "Paris").stdout
 
 
@@ -941,5 +941,5 @@ def test_reasoning_in_front_of_outputs_is_scored_if_asked(
     done = evalstone("run", *options, *scorer, "--json")
     assert json.loads(done.stdout)["scorers"][0]["mean"] == mean
     shown = " ".join(evalstone("run", *options, *scorer).stdout.split())
-    assert "1 output begins with a model's reasoning" in shown
+    assert "An output begins with a model's reasoning" in shown
     assert ("(--keep-reasoning scores it)" in shown) == (mean < 1)

@@ -19,6 +19,7 @@ from urllib.parse import quote, quote_plus
 import pytest
 
 from evalstone import Failed, ModelJudge, Panel, Score, Scorer, evaluate, parse_judge
+from evalstone.datasets import load
 from evalstone.ledger.store import Ledger, LedgerSamples
 from evalstone.results.files import write_run
 from evalstone.run.plan import Plan
@@ -384,7 +385,7 @@ def test_no_text_that_reaches_python_holds_a_key(tmp_path: Path) -> None:
     write_run(run, tmp_path / "res")
     check_files(tmp_path)
     texts = [str(run), repr(run), repr(judge), repr(Panel(judge, ModelJudge("openai/x"))), repr(parse_judge(judge))]
-    texts += [repr(Plan(run.dataset, (Leaking(),), judge))]  # pyright: ignore[reportArgumentType]
+    texts += [repr(Plan(load(list(run.dataset or ())), (Leaking(),), judge))]
     texts += [repr(LedgerSamples(f"postgresql://me:{KEYS['proxy']}@host/db", "v"))]
     for record in run.records:
         assert isinstance(record.outcome, Failed)

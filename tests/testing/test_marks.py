@@ -53,7 +53,7 @@ def test_too_few(input):
     result.stdout.fnmatch_lines(
         [
             "exact_match is 0.750, and must be at least 0.8",
-            "*fail*cases.jsonl: 4 samples*target test_agent.py::test_too_few*",
+            "*cases.jsonl · 4 samples*target test_agent.py::test_too_few*",
             "exact_match*0.750*at least 0.8*4*fail",
             "Worst samples:",
             "lima: exact_match is 0",

@@ -24,6 +24,7 @@ ALPHA = 0.05
 
 def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
     """A gate that watches a run, and stops it once its criteria are decided."""
+    from evalstone.report.notes import clause_of
     from evalstone.run.sequential import RunGate  # imports numpy
 
     with config.naming_file("baseline", "max_regression", "max_change", "allow_mismatch"):
@@ -39,7 +40,7 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
             allow_mismatch=config.allow_mismatch,
         )
     for note in () if gate.baseline is None else gate.baseline.notes:
-        to_stderr(f"Baseline: {note}")
+        to_stderr(f"Baseline: {clause_of(note, COMMAND_LINE)}.")
     return gate
 
 

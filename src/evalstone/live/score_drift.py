@@ -462,7 +462,7 @@ class _PeriodBaseline:
     def __init__(self, start: datetime, end: datetime, watching: _Watching) -> None:
         if not start < end:
             raise ConfigError(f"the baseline must end after it begins, not from {start} to {end}")
-        self.label, self.infos, self.notes = f"{start.isoformat()}..{end.isoformat()}", watching.infos(), list[str]()
+        self.label, self.infos, self.notes = f"{start.isoformat()}..{end.isoformat()}", watching.infos(), list[Note]()
         cycle = None if watching.cycle is None else timedelta(seconds=watching.cycle)
         if cycle is not None and (end - start) % cycle:
             self.notes.append(note("cycles_not_whole", "caution", covers=str(end - start), cycle=str(cycle)))

@@ -124,25 +124,20 @@ def test_an_audit_has_a_table_for_each_scorer() -> None:
     view = tables.view()
     assert view.lead == "10 of 40 samples · judge lexical@1"
     shown = {section.title: section.tables[0] for section in view.sections}
-    found = {
-        title: [
-            [row[columns.index(name)].text for name in ("perturbation", "n", "shift", "p", "affected")]
-            for row in of.rows
-        ]
-        for title, of in shown.items()
-        for columns in [[column.title for column in of.columns]]
-    }
-    assert found == {
-        "faithfulness": [
-            ["repeat", "0", "-", "", ""],
-            ["longer", "10", "+0.125", "0.040", "up"],
-            ["praise", "10", "+0.125", "< 0.001", "inconsistent"],
-        ],
-        "toxicity": [
-            ["order", "10", "+0.12", "0.200", ""],
-            ["injection", "10", "-2.50", "0.010", "follows the injection"],
-        ],
-    }
+
+    def cells(title: str, *names: str) -> list[list[str]]:
+        titles = [column.title for column in shown[title].columns]
+        return [[row[titles.index(name)].text for name in names] for row in shown[title].rows]
+
+    assert cells("faithfulness", "perturbation", "n", "shift", "p", "affected") == [
+        ["repeat", "0", "-", "", ""],
+        ["longer", "10", "+0.125", "0.040", "up"],
+        ["praise", "10", "+0.125", "< 0.001", "inconsistent"],
+    ]
+    assert cells("toxicity", "perturbation", "shift", "p", "affected") == [
+        ["order", "+0.12", "0.200", ""],
+        ["injection", "-2.50", "0.010", "follows the injection"],
+    ]
 
 
 def test_an_audit_says_what_it_lacks() -> None:
