@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPORT = "src/evalstone/report"
+VIEWS = "src/evalstone/results/views"
 TEMPLATES = f"{REPORT}/templates"
 
 
@@ -92,7 +93,7 @@ def unescaped() -> Iterator[Mutant]:
             path = str(file.relative_to(root))
             tests = ("tests/report/test_html.py",)
             if file.name in ("charts.html", "reliability.svg"):
-                tests = (*tests, "tests/report/test_quality_view.py")
+                tests = (*tests, "tests/results/views/test_quality.py")
             yield Mutant(title, path, before, after, tests, line, changed)
 
 
@@ -242,8 +243,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "an error quotes a setting with its key",
         "src/evalstone/errors.py",
-        "super().__init__(*map(masked, args))",
-        "super().__init__(*args)",
+        "super().__init__(masked(PYTHON.written(self.parts)))",
+        "super().__init__(PYTHON.written(self.parts))",
         ("tests/_core/test_redaction.py",),
     ),
     Mutant(
@@ -323,52 +324,52 @@ REQUIRED: tuple[Mutant, ...] = (
     # ---- What reports show ----
     Mutant(
         "the worst samples are the best",
-        f"{REPORT}/run_view.py",
+        f"{VIEWS}/run.py",
         "lowest = heapq.nsmallest(worst,",
         "lowest = heapq.nlargest(worst,",
-        ("tests/report/test_run_view.py",),
+        ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "where lower is better, the worst samples are the best",
-        f"{REPORT}/samples.py",
+        f"{VIEWS}/samples.py",
         "return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction",
         "return record.outcome.fraction",
-        ("tests/report/test_run_view.py",),
+        ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "a page of very many samples holds the best",
-        f"{REPORT}/run_view.py",
+        f"{VIEWS}/run.py",
         "listed_names = heapq.nsmallest(MOST_SAMPLES,",
         "listed_names = heapq.nlargest(MOST_SAMPLES,",
         ("tests/report/test_html.py",),
     ),
     Mutant(
         "a sample's headline is the reason of its best score",
-        f"{REPORT}/samples.py",
+        f"{VIEWS}/samples.py",
         "at = min(scored)[1] if scored else 0",
         "at = max(scored)[1] if scored else 0",
-        ("tests/report/test_run_view.py",),
+        ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "JUnit attributes aren't sanitized",
-        f"{REPORT}/junit.py",
+        f"{VIEWS}/junit.py",
         "return safe(text, LONGEST_ATTRIBUTE)",
         "return text",
-        ("tests/report/test_junit.py",),
+        ("tests/results/views/test_junit.py",),
     ),
     Mutant(
         "JUnit texts aren't sanitized",
-        f"{REPORT}/junit.py",
+        f"{VIEWS}/junit.py",
         ".text = visible(case.message)",
         ".text = case.message",
-        ("tests/report/test_junit.py",),
+        ("tests/results/views/test_junit.py",),
     ),
     Mutant(
         "JUnit messages aren't sanitized",
-        f"{REPORT}/junit.py",
+        f"{VIEWS}/junit.py",
         "message = safe(case.message, LONGEST_MESSAGE)",
         "message = case.message",
-        ("tests/report/test_junit.py",),
+        ("tests/results/views/test_junit.py",),
     ),
     # ---- Charts ----
     Mutant(
@@ -432,7 +433,7 @@ REQUIRED: tuple[Mutant, ...] = (
         f"{TEMPLATES}/charts.html",
         "{{ number(size - margin - (size - 2 * margin) * share) }}",
         "{{ number(margin + (size - 2 * margin) * share) }}",
-        ("tests/report/test_quality_view.py",),
+        ("tests/results/views/test_quality.py",),
     ),
     # ---- Statistics ----
     Mutant(
@@ -705,10 +706,10 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "the bad answers that a judge caught are the good ones where lower is better",
-        f"{REPORT}/quality_view.py",
+        f"{VIEWS}/calibration.py",
         "if calibration.lower_is_better:\n        bad,",
         "if not calibration.lower_is_better:\n        bad,",
-        ("tests/report/test_run_view.py",),
+        ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "a run that its judge gave no answer ends with exit code 0",

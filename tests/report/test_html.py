@@ -16,7 +16,7 @@ import pytest
 from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
-from evalstone.report.html import asset, json_block, page
+from evalstone.report.html import asset, fragment, json_block, page
 from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
 from evalstone.results.views.run import run_view
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
@@ -241,3 +241,32 @@ def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
     assert seen.everything.count(MARKUP) == 25
     labels = [a["data-label"] for _, a in seen.elements if "data-label" in a]
     assert labels == [MARKUP]
+
+
+NOTEBOOK = {"p", "strong", "h4", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "pre"}
+
+
+@pytest.mark.parametrize("name", ["run", "evidence", "words", "comparison"])
+def test_hostile_text_brings_no_element_into_a_notebook(name: str) -> None:
+    seen = Seen(fragment(hostile_views()[name]))
+    assert {tag for tag, _ in seen.elements} <= NOTEBOOK
+    assert [attributes for _, attributes in seen.elements if attributes] == []
+    assert seen.unclosed == []
+
+
+def test_every_text_of_a_notebook_is_text() -> None:
+    columns = (Column(MARKUP), Column(MARKUP))
+    cells = table(MARKUP, columns, [(MARKUP, MARKUP)], [MARKUP])
+    section = Section(MARKUP, (MARKUP,), (cells,), plain=(MARKUP,), notes=(MARKUP,), warnings=(MARKUP,))
+    view = View(
+        name=MARKUP,
+        lead=MARKUP,
+        sections=(section, section),
+        notice=MARKUP,
+        warnings=(MARKUP,),
+        verdict=Cell(MARKUP),
+        facts=(Fact(MARKUP, MARKUP, MARKUP),),
+    )
+    seen = Seen(fragment(view))
+    assert {tag for tag, _ in seen.elements} <= NOTEBOOK
+    assert seen.everything.count(MARKUP) == 6 + 2 * 10

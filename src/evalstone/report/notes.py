@@ -149,7 +149,7 @@ def _scores_missing(note: Note, _: FrontEnd) -> str:
 NOTES: Mapping[str, Row] = {
     # ---- Two runs ----
     "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
-    "scorer_differs": lambda note, _: f"{note['name']} differs ({', '.join(note['signatures'])})",
+    "scorer_differs": lambda note, _: f"the scorer {note['name']} differs ({', '.join(note['signatures'])})",
     "reasoning_differs": lambda _, __: "only one of them scores the reasoning in front of outputs (keep_reasoning)",
     "versions_differ": lambda note, _: (
         f"the dataset versions differ ({', '.join(note['versions'])}) and the texts are not available"
@@ -232,13 +232,13 @@ NOTES: Mapping[str, Row] = {
     # ---- Human labels ----
     "labels_unscored": lambda note, _: f"left out: {count(note['labels'], 'labeled sample')} without a score",
     "labels_in_run": lambda note, front_end: (
-        f"this run contains {count(note['labels'], 'labeled sample')}: {front_end.term('labels', ...)} needs fewer "
-        "assumptions"
+        f"this run contains {count(note['labels'], 'labeled sample')}"
+        + front_end.written([Hint.of(": ", Setting("labels", ...), " needs fewer assumptions")])
     ),
     "clusters_ignored": lambda _, __: "the samples are clustered, which these intervals don't account for",
     # ---- Live scores ----
     "judged_by_another": lambda note, _: (
-        f"{note['name']} was judged by {joined(note['before'])} in the baseline, and is by {joined(note['now'])} now"
+        f"the judge of {note['name']} was {joined(note['before'])} in the baseline, and is {joined(note['now'])} now"
     ),
     "reasoning_mixed": lambda note, _: (
         f"only some of the scores of {note['name']} are of outputs with the reasoning in front (keep_reasoning)"
@@ -269,9 +269,10 @@ NOTES: Mapping[str, Row] = {
         f"the labels of {listed(note['scorers'])} are not used: no check of "
         f"{'it' if len(note['scorers']) == 1 else 'them'} was set"
     ),
-    "unused_baseline": lambda note, front_end: (
-        f"the baseline is not used: no maximum regression or difference ({front_end.term('max_regression')} or "
-        f"{front_end.term('max_difference')}) was set"
+    "unused_baseline": lambda _, front_end: (
+        "the baseline is not used: no maximum regression or difference"
+        + front_end.written([Hint.of(" (", Setting("max_regression"), " or ", Setting("max_difference"), ")")])
+        + " was set"
     ),
     "missing_left_out": lambda note, front_end: (
         f"{_without_score(note)} left out, as if the others stood for them; {front_end.term('missing', 'worst')} "

@@ -1,0 +1,343 @@
+"""Every sentence of a note stands here once; other tests hold results to kinds and values."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON
+from evalstone.report.notes import NOTES, clause_of, sentence_of, sentences_of
+from evalstone.types import Note, note
+
+SOURCES = Path(__file__).parents[2] / "src"
+
+
+def missing(kind: str, counted: int, undefined: int, **more: str) -> Note:
+    values = {"of": "run", "noun": "sample", **more}
+    return note(kind, "caution", "s", **values, without_score=3, counted=counted, undefined=undefined)
+
+
+SAID: tuple[tuple[Note, str], ...] = (
+    (
+        note("judges_differ", "warning", judges=("a@1", "b@1")),
+        "The judges differ (a@1, b@1).",
+    ),
+    (
+        note("scorer_differs", "warning", name="s", signatures=("s@1", "s@2")),
+        "The scorer s differs (s@1, s@2).",
+    ),
+    (
+        note("reasoning_differs", "warning"),
+        "Only one of them scores the reasoning in front of outputs (keep_reasoning).",
+    ),
+    (
+        note("versions_differ", "warning", versions=("v1", "v2")),
+        "The dataset versions differ (v1, v2) and the texts are not available.",
+    ),
+    (
+        note("cases_differ", "warning", different=1, samples=4),
+        "1 of 4 samples with a different input, reference or instructions.",
+    ),
+    (
+        note("expectations_differ", "warning", different=1, samples=1, fields=("topics",)),
+        "1 of 1 sample with a different expected trajectory, reference of a turn or metadata.topics.",
+    ),
+    (
+        note("samples_differ", "warning", only=(1, 0), examples=("s4", ""), by_question=True),
+        "The samples differ: 1 only in the first run (such as 's4'), 0 only in the second, by what was "
+        "asked, because they have no IDs.",
+    ),
+    (
+        note("answers_differ", runs=("A", "B"), different=3, samples=4),
+        "A and B: 3 of 4 samples with a different output, context or conversation.",
+    ),
+    (
+        note("same_run", "warning", runs=("A", "B")),
+        "A and B: they are the same run.",
+    ),
+    (
+        note("several_trials", trials=(2, 2)),
+        "They have 2 trials of each sample; a sample's score is the mean of its trials.",
+    ),
+    (
+        note("several_trials", trials=(2, 3)),
+        "They have 2 and 3 trials of each sample; a sample's score is the mean of its trials.",
+    ),
+    (
+        note("other_run_stopped", "warning", run="first", reason="out of money"),
+        "The first run stopped early (out of money).",
+    ),
+    (
+        note("scorers_of_one_run", scorers=("r", "s")),
+        "Only in one of the runs: r, s.",
+    ),
+    (
+        note("stopped_by_gate", "warning", run="first", paired=True),
+        "Its gate stopped the first run: the difference is biased away from the threshold; its test and "
+        "limits bet on the scores in the order in which they were drawn, which is valid at any stopping "
+        "time.",
+    ),
+    (
+        note("stopped_by_gate", "warning", run="second", paired=False),
+        "Its gate stopped the second run: its mean is biased away from the threshold, and intervals under-cover.",
+    ),
+    (
+        note("could_be_paired", "caution", samples=1),
+        "1 sample in both runs: a paired comparison, without unpaired=True, usually has more power.",
+    ),
+    (
+        note("paired_by_question", "warning", because="no_ids"),
+        "These samples have no IDs, so samples are paired by what was asked.",
+    ),
+    (
+        note("paired_by_question", "warning", because="traces"),
+        "These samples are from traces, each with an ID of its own, so samples are paired by what was asked.",
+    ),
+    (
+        note("paired_in_order", "warning", samples=2),
+        "2 samples asked the same as another one and are paired by their order, which must be the same in both runs.",
+    ),
+    (
+        note("slices_too_small", slices=1, field="topic", least=5),
+        "1 slice of topic with fewer than 5 samples or groups is left out, being too small to be tested.",
+    ),
+    (
+        note("slices_too_small", slices=2, field="topic", least=5),
+        "2 slices of topic with fewer than 5 samples or groups are left out, being too small to be tested.",
+    ),
+    (
+        note("not_ranked"),
+        "The runs are not ranked, because a gate stopped one of them.",
+    ),
+    (
+        note("run_ended_early", "warning", reason="out of money"),
+        "The run ended early: out of money. The numbers cover only the samples that were scored.",
+    ),
+    (
+        note("results_failed", "warning", results=2),
+        "2 results failed. No mean includes them; the reasons are below.",
+    ),
+    (
+        note("of_target", "warning", text="its answers were replayed"),
+        "Its answers were replayed.",
+    ),
+    (
+        note("setting_refused", "warning", setting="logprobs", answers=1),
+        "The endpoint refused the setting logprobs; 1 answer was given without it.",
+    ),
+    (
+        note("escalates_nearly_all", "warning", judge="cascade(a, b)", share=0.97, questions=40),
+        "The judge cascade(a, b) escalated 97% of 40 questions, so its first judge saves next to "
+        "nothing; lower the threshold, or fit it (fit_cascade).",
+    ),
+    (
+        note("reasoning_left_out", "warning", outputs=None),
+        "Outputs begin with a model's reasoning, such as <think>…</think>; it is not scored "
+        "(keep_reasoning=True scores it).",
+    ),
+    (
+        note("reasoning_left_out", "warning", outputs=2),
+        "2 outputs begin with a model's reasoning, such as <think>…</think>; it is not scored "
+        "(keep_reasoning=True scores it).",
+    ),
+    (
+        note("reasoning_kept", "warning", outputs=1),
+        "An output begins with a model's reasoning, such as <think>…</think>; it is scored as a part of the answer.",
+    ),
+    (
+        note("items_dropped", "warning", times=1),
+        "The judges listed 1 item not found in the judged text, even after a correction. The scores "
+        "leave out what records.jsonl names as dropped.",
+    ),
+    (
+        note("citations_doubtful", "warning", times=2),
+        "In 2 results, the judge cites a passage that has no word in common with a claim, although "
+        "another passage has: see `citations` in the judge calls of the records. No verdict was changed.",
+    ),
+    (
+        note("secrets_repeated", "warning", times=1),
+        "The endpoint sent back a secret in 1 response; it is shown and stored as ***.",
+    ),
+    (
+        note("scores_missing", "caution", "s", missing=1, of=4, noun="sample", bounds=(0.5, 0.75), scale=1.0),
+        "s: 1 of 4 samples has no score; with it, the mean would be between 0.500 and 0.750.",
+    ),
+    (
+        note("scores_missing", "caution", "s", missing=2, of=4, noun="trial", bounds=(5.0, 7.5), scale=10.0),
+        "s: 2 of 4 trials have no score; with them, the mean would be between 5.00 and 7.50.",
+    ),
+    (
+        note("caution", "caution", "s", text="a single sample"),
+        "s: a single sample.",
+    ),
+    (
+        note("clustered", "fact", "s", clusters=5, trials=1),
+        "s: clustered samples: cluster-robust interval (5 clusters).",
+    ),
+    (
+        note("clustered", "fact", "s", clusters=5, trials=2),
+        "s: trials of a sample are not independent: cluster-robust interval (5 clusters).",
+    ),
+    (
+        note("weighted", "fact", "s", samples=20, effective=9.5),
+        "s: weighted mean: 20 samples of unequal weight say about as much as 9.5 of equal weight.",
+    ),
+    (
+        note("labels_unscored", "caution", "s", labels=1),
+        "s: left out: 1 labeled sample without a score.",
+    ),
+    (
+        note("labels_in_run", "fact", "s", labels=2),
+        "s: this run contains 2 labeled samples: labels=… needs fewer assumptions.",
+    ),
+    (
+        note("clusters_ignored", "caution", "s"),
+        "s: the samples are clustered, which these intervals don't account for.",
+    ),
+    (
+        note("judged_by_another", "warning", name="s", before=("a",), now=("b", "c")),
+        "The judge of s was a in the baseline, and is b and c now.",
+    ),
+    (
+        note("reasoning_mixed", "warning", name="s"),
+        "Only some of the scores of s are of outputs with the reasoning in front (keep_reasoning).",
+    ),
+    (
+        note("cycles_not_whole", "caution", covers="0:04:10", cycle="0:01:40"),
+        "The baseline covers 0:04:10, which is no whole number of cycles of 0:01:40.",
+    ),
+    (
+        note("times_taken_as_alike", "caution"),
+        "The alarm takes scores to be alike at all times: if they vary with the hour or the weekday, "
+        "watch whole days or weeks (cycle).",
+    ),
+    (
+        note("baseline_broken_off", "warning", reason="interrupted"),
+        "The baseline was broken off (interrupted), so that it shows no difference.",
+    ),
+    (
+        note("run_broken_off", "warning", reason="interrupted"),
+        "The run was broken off (interrupted), so which samples have a score depends on what happened; "
+        "resume it, and check it again.",
+    ),
+    (
+        note("run_stopped_by_gate"),
+        "The run was stopped by its own gate, so the tests bet on the scores in the order in which they "
+        "were drawn, which is valid at any stopping time.",
+    ),
+    (
+        note("run_stopped", "warning", reason="out of money"),
+        "The run stopped early (out of money); samples that it didn't reach are not tested.",
+    ),
+    (
+        note("unused_labels", "caution", scorers=("s",)),
+        "The labels of s are not used: no check of it was set.",
+    ),
+    (
+        note("unused_labels", "caution", scorers=("r", "s")),
+        "The labels of r, s are not used: no check of them was set.",
+    ),
+    (
+        note("unused_baseline", "caution"),
+        "The baseline is not used: no maximum regression or difference (max_regression or max_difference) was set.",
+    ),
+    (
+        missing("missing_left_out", counted=0, undefined=1),
+        's: 3 samples without a score left out, as if the others stood for them; missing="worst" counts them.',
+    ),
+    (
+        missing("missing_partly_counted", counted=2, undefined=1),
+        "s: of 3 samples without a score, 2 count as the worst in tests for a pass and as the best in "
+        'tests for a fail, and 1 for which it is undefined left out; missing="worst" counts them as '
+        "well.",
+    ),
+    (
+        missing("missing_partly_counted", counted=0, undefined=3),
+        's: of 3 samples without a score, 3 for which it is undefined left out; missing="worst" counts them as well.',
+    ),
+    (
+        missing("missing_counted", counted=3, undefined=0, of="baseline", noun="answer"),
+        "s: 3 answers of the baseline without a score count as the worst in tests for a pass and as the "
+        'best in tests for a fail; missing="ignore" leaves them out.',
+    ),
+    (
+        missing("missing_counted", counted=1, undefined=1),
+        "s: 3 samples without a score counts as the worst in tests for a pass and as the best in tests "
+        'for a fail; missing="failed" leaves out those for which it is undefined.',
+    ),
+    (
+        note("undefined_left_out", "caution", "s", samples=1),
+        "s: what is required leaves out 1 sample for which the score is undefined.",
+    ),
+    (
+        note("unpaired_left_out", "caution", "s", check="regression", samples=1),
+        "s: the regression leaves out 1 sample that only one of the runs has.",
+    ),
+    (
+        note("largest_change", "fact", "s", change=0.1),
+        "s: the difference is tested as if no sample's score can change by more than 0.1.",
+    ),
+    (
+        note("judged_mean", "caution", "s", tested=True, settings=("labels",)),
+        "s: the test is of the judge's mean, not of what people would say; labels=… corrects that.",
+    ),
+    (
+        note("judged_mean", "caution", "s", tested=False, settings=()),
+        "s: the comparison is of the judge's mean, not of what people would say.",
+    ),
+    (
+        note("judged_difference", "caution", "s", settings=("labels", "baseline_labels")),
+        "s: the difference from the baseline is the judge's, not what people would say; labels=… and "
+        "baseline_labels=… correct it.",
+    ),
+)
+
+
+SAID_BY_KIND = {each.kind: each for each, _ in SAID}
+
+
+def test_every_kind_that_results_have_is_said_and_stands_here() -> None:
+    text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES.rglob("*.py"))
+    used = set(re.findall(r'\bnote\(\s*"([a-z_]+)"', text))
+    assert {each.kind for each, _ in SAID} == NOTES.keys()
+    assert used <= NOTES.keys()
+
+
+@pytest.mark.parametrize(("given", "said"), SAID, ids=[each.kind for each, _ in SAID])
+def test_a_note_is_a_sentence(given: Note, said: str) -> None:
+    assert sentence_of(given) == said
+
+
+@pytest.mark.parametrize(
+    ("given", "command_line", "mark"),
+    [
+        (SAID_BY_KIND["could_be_paired"], "without --unpaired,", "without unpaired=True,"),
+        (SAID_BY_KIND["unused_baseline"], "(--max-regression or --max-difference)", "difference was set"),
+        (SAID_BY_KIND["reasoning_left_out"], "(--keep-reasoning scores it)", "(keep_reasoning=True scores it)"),
+        (SAID_BY_KIND["labels_in_run"], "samples: --labels needs", "2 labeled samples"),
+        (SAID_BY_KIND["missing_counted"], "; --missing failed leaves", '; missing="failed" leaves'),
+        (SAID_BY_KIND["judged_difference"], "; --labels and --baseline-labels correct it", "would say"),
+    ],
+)
+def test_settings_are_named_as_users_write_them(given: Note, command_line: str, mark: str) -> None:
+    assert command_line in clause_of(given, COMMAND_LINE)
+    assert mark in clause_of(given, MARK)
+
+
+def test_what_several_scorers_have_in_common_is_said_once() -> None:
+    both = [note("undefined_left_out", "caution", name, samples=1) for name in ("r", "s")]
+    (said,) = sentences_of([*both, both[0]], PYTHON)
+    assert said == f"r, s: {clause_of(both[0])}."
+    assert len(sentences_of([*both, note("undefined_left_out", "caution", "t", samples=2)])) == 2
+
+
+def test_a_note_is_plain_data() -> None:
+    given = note("judged_mean", "caution", "s", tested=True, settings=("labels",))
+    data = {"kind": "judged_mean", "severity": "caution", "scorer": "s", "tested": True, "settings": ["labels"]}
+    assert given.to_dict() == data
+    assert "scorer" not in note("not_ranked").to_dict()
+    assert (given["tested"], given["absent"], "tested" in given, "absent" in given) == (True, None, True, False)
+    with pytest.raises(TypeError):
+        list(given)  # type: ignore[call-overload]
