@@ -40,10 +40,13 @@ def test_an_example_runs(name: str, tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
-    rows = {row[0]: row[1:] for line in done.stdout.splitlines() if len(row := line.split()) > 6}
+    lines = [line.split() for line in done.stdout.splitlines()]
+    rows = {row[0]: row[1:] for row in lines if len(row) > 6}
+    of_one = [row[4:7] == ["3", "0", "0"] for scorer, row in rows.items() if scorer in MEANS[name]]
+    of_all = ["The", "same", "in", "every", "row:", "scored", "3,", "skipped", "0,", "failed", "0."] in lines
+    assert of_all or all(of_one), done.stdout
     for scorer, mean in MEANS[name].items():
         assert rows[scorer][0] == mean, done.stdout
-        assert rows[scorer][4:7] == ["3", "0", "0"], done.stdout  # scored, skipped, failed
     assert not list(tmp_path.iterdir())
 
 
