@@ -1,20 +1,23 @@
 """What the statistics promise, held against what they do: coverage of intervals, error rates of gates, by simulation.
 
-    python bench/coverage.py [--replications 4000] [--only means,clusters,…]
+    python bench/coverage.py [--replications 4000] [--only means,clusters,…] [--save]
 
-Each section draws data of known truth many times over (seeded) and prints one Markdown table: the share of intervals
-that hold the truth, in per cent, nominal 95; or the share of wrong decisions, nominal at most 5. docs/statistics.md
-quotes it. Simulation error at 4,000 replications: ± 0.7 on a coverage of 95 (two standard errors).
+Each section draws data of known truth many times over (seeded) and prints Markdown tables: the share of intervals that
+hold the truth, in per cent, nominal 95; or the share of wrong decisions, nominal at most 5. `--save` writes them to
+docs/evidence/, from which `make docs` makes docs/evidence.md. Simulation error at 4,000 replications: ± 0.7 on a
+coverage of 95 (two standard errors).
 """
 
 from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 import coverage_agree
 import coverage_compare
+import coverage_drift
 import coverage_enumerated
 import coverage_groups
 import coverage_labels
@@ -37,7 +40,7 @@ from populations import (
     rare_losses,
     skewed_losses,
 )
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, save, width
 
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import compare_pairs
@@ -47,9 +50,10 @@ from evalstone.stats.special import binomial_cdf
 from evalstone.stats.weighted_mean import WeightedMean
 
 SIZES = (8, 15, 30, 100, 300)
+EVIDENCE = Path(__file__).parents[1] / "docs/evidence"
 
 
-def means(replications: int) -> None:
+def means(replications: int) -> Iterator[Table]:
     """Independent samples: Student's interval, the default, and how much wider the default is (of 200 samples)."""
     rows: list[list[str]] = []
     for name, (draw, truth) in POPULATIONS.items():
@@ -62,7 +66,7 @@ def means(replications: int) -> None:
             row += [percent(student), f"**{percent(held)}**", wider(data[:200], 0.0)]
         rows.append(row)
     head = ["", *(text for n in SIZES for text in (f"{n}: Student", "default", "width"))]
-    table("Means of independent samples", head, rows)
+    yield Table("Means of independent samples", head, rows, replications)
 
 
 def wider(data: Sequence[Sequence[float]], low: float) -> str:
@@ -74,7 +78,7 @@ def wider(data: Sequence[Sequence[float]], low: float) -> str:
     return f"{float(width(ours)) / (sum(known) / len(data)):.2f}" if sum(known) else "-"
 
 
-def clusters(replications: int) -> None:
+def clusters(replications: int) -> Iterator[Table]:
     """Samples in groups: as if independent, and by groups; a gate's wrong passes at the true mean."""
     rows: list[list[str]] = []
     layouts = {
@@ -112,10 +116,10 @@ def clusters(replications: int) -> None:
                 ]
             )
     head = ["", "pass rate", "correlation", "groups ignored", "by groups", "width", "gate: wrong pass"]
-    table("Means of samples in groups", head, rows)
+    yield Table("Means of samples in groups", head, rows, replications // 2)
 
 
-def unequal_clusters(replications: int) -> None:
+def unequal_clusters(replications: int) -> Iterator[Table]:
     """100 groups of lognormal sizes that hang together closely (correlation 0.9)."""
     rows: list[list[str]] = []
     for spread in (0.5, 1.2, 2.0):
@@ -131,7 +135,7 @@ def unequal_clusters(replications: int) -> None:
                 passes.append(found.p_value(rate, 1) <= 0.05)
             rows.append([f"{spread:g}", f"{rate:g}", f"**{percent(held)}**", percent(passes)])
     head = ["deviation of the log size", "pass rate", "covers", "gate: wrong pass"]
-    table("100 groups of lognormal sizes, correlation 0.9", head, rows)
+    yield Table("Groups of very unequal size", head, rows, replications)
 
 
 def changes(draw: Callable[[np.random.Generator, int], tuple[Floats, Floats]]) -> Draw:
@@ -153,7 +157,7 @@ DIFFERENCES: dict[str, tuple[Draw, float]] = {
 }
 
 
-def differences(replications: int) -> None:
+def differences(replications: int) -> Iterator[Table]:
     """Paired differences: Student's interval, the default and its width, and how often the test rejects a mean of 0."""
     rows: list[list[str]] = []
     for name, (draw, truth) in DIFFERENCES.items():
@@ -168,10 +172,10 @@ def differences(replications: int) -> None:
             row.append(percent([c.p_value <= 0.05 for c in made]) if truth == 0 else "")
             rows.append(row)
     head = ["", "n", "Student", "default", "width", "mean test rejects"]
-    table("Paired differences", head, rows)
+    yield Table("Paired differences", head, rows, replications // 2)
 
 
-def mcnemars(replications: int) -> None:
+def mcnemars(replications: int) -> Iterator[Table]:
     """McNemar's test, exact and mid-p: rejections where nothing differs, and power."""
     rows: list[list[str]] = []
     for gained, lost in ((0.05, 0.05), (0.15, 0.15), (0.08, 0.03), (0.15, 0.05), (0.06, 0.01)):
@@ -182,10 +186,10 @@ def mcnemars(replications: int) -> None:
             exact = [min(1.0, 2 * binomial_cdf(int(min(up, down)), int(up + down), 0.5)) for up, down, _ in counts]
             shares = [percent([p <= 0.05 for p in each]) for each in (exact, found)]
             rows.append([f"{gained:.0%} gained, {lost:.0%} lost", str(n), shares[0], f"**{shares[1]}**"])
-    table("McNemar's test: how often it rejects", ["", "n", "exact", "mid-p"], rows)
+    yield Table("McNemar's test", ["", "n", "exact", "mid-p"], rows, replications)
 
 
-SECTIONS: tuple[Callable[[int], None], ...] = (
+SECTIONS: tuple[Callable[[int], Iterator[Table]], ...] = (
     means,
     clusters,
     unequal_clusters,
@@ -210,8 +214,7 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     coverage_plan.plan_power,
     coverage_plan.plan_range,
     coverage_plan.plan_more,
-    coverage_enumerated.enumerated,
-    coverage_enumerated.enumerated_missing,
+    *coverage_enumerated.SECTIONS,
     coverage_agree.kappas,
     coverage_agree.coefficients,
     coverage_agree.measures,
@@ -225,20 +228,29 @@ SECTIONS: tuple[Callable[[int], None], ...] = (
     *coverage_groups.SECTIONS,
     *coverage_compare.SECTIONS,
     *coverage_sequential.SECTIONS,
+    *coverage_drift.SECTIONS,
 )
 
 
 def main() -> None:
     """Run the sections that were asked for."""
+    named = {section.__name__: section for section in SECTIONS}
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--replications", type=int, default=4000)
-    parser.add_argument("--only", default=",".join(section.__name__ for section in SECTIONS))
-    given = parser.parse_args()
-    for section in SECTIONS:
-        if section.__name__ in given.only.split(","):
-            started = time.perf_counter()
-            section(given.replications)
-            print(f"\n({section.__name__}: {time.perf_counter() - started:.0f} s)", flush=True)
+    parser.add_argument("--only", default=",".join(named))
+    parser.add_argument("--save", nargs="?", type=Path, const=EVIDENCE, metavar="FOLDER")
+    options = parser.parse_args()
+    replications: int = options.replications
+    only: list[str] = options.only.split(",")
+    if unknown := sorted(set(only) - set(named)):
+        parser.error(f"--only: there is no section {', '.join(unknown)}; there are {', '.join(named)}")
+    for name in only:
+        started = time.perf_counter()
+        tables = list(named[name](replications))
+        print(*(f"\n{table.markdown()}" for table in tables), sep="\n")
+        print(f"\n({name}: {time.perf_counter() - started:.0f} s)", flush=True)
+        if options.save is not None:
+            save(tables, options.save, section=name, replications=replications)
 
 
 if __name__ == "__main__":

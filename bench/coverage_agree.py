@@ -1,18 +1,17 @@
 """Coverage of the intervals of agreement, of measures of verdicts, of learned thresholds and of variance components.
 
-Functions of the number of replications, for bench/coverage.py; each prints Markdown tables. Two standard errors of a
-coverage of 95 are 44 / √replications: ± 1.4 at 1,000.
+Sections of bench/coverage.py. Two standard errors of a coverage of 95 are 44 / √replications: ± 1.4 at 1,000.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
 
 import numpy as np
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import verdicts_at_fitted
@@ -36,7 +35,7 @@ def _kappa(cells: tuple[int, ...]) -> Interval | None:
     return cohen_kappa([cell // 2 for cell in cells], [cell % 2 for cell in cells])
 
 
-def kappas(replications: int) -> None:
+def kappas(replications: int) -> Iterator[Table]:
     """Cohen's kappa of two raters with equal margins; undefined where a sample has one category only."""
     rows: list[list[str]] = []
     for share in (0.5, 0.8, 0.95):
@@ -50,7 +49,7 @@ def kappas(replications: int) -> None:
                 row += _row([_kappa(tuple(one)) for one in tables], truth)
             rows.append(row)
     head = ["share of yes", "kappa", "30: coverage", "width", "100: coverage", "width"]
-    table("Cohen's kappa", head, rows)
+    yield Table("Cohen's kappa", head, rows, replications)
 
 
 def _rated(source: np.random.Generator, n: int, raters: int, noise: float) -> np.ndarray:
@@ -59,7 +58,7 @@ def _rated(source: np.random.Generator, n: int, raters: int, noise: float) -> np
     return np.clip(np.rint(quality + noise * source.normal(size=(n, raters))), 1, 5)
 
 
-def coefficients(replications: int) -> None:
+def coefficients(replications: int) -> Iterator[Table]:
     """Agreement on ratings from 1 to 5 of two raters and of three."""
     weighted: dict[str, tuple[int, Callable[[list[list[float]]], Interval | None]]] = {
         "weighted kappa, linear": (2, lambda r: cohen_kappa(*zip(*r, strict=True), weights="linear")),
@@ -79,10 +78,10 @@ def coefficients(replications: int) -> None:
                 row += _row([coefficient(one) for one in data], truth)
             rows.append(row)
     head = ["ratings from 1 to 5", "truth", "30: coverage", "width", "100: coverage", "width"]
-    table("Weighted kappa and agreement of several raters", head, rows)
+    yield Table("Weighted kappa and Krippendorff's alpha", head, rows, replications // 2)
 
 
-def measures(replications: int) -> None:
+def measures(replications: int) -> Iterator[Table]:
     """Measures of verdicts with a fixed threshold: F1, precision, balanced accuracy."""
     rows: list[list[str]] = []
     for share, sensitivity, specificity in ((0.5, 0.9, 0.8), (0.8, 0.97, 0.9), (0.2, 0.7, 0.95)):
@@ -106,12 +105,11 @@ def measures(replications: int) -> None:
             for n in (30, 100):
                 row += _row([one[name] for one in found[n]], truth)
             rows.append(row)
-    table(
-        "Measures of verdicts", ["", "share of yes", "truth", "30: coverage", "width", "100: coverage", "width"], rows
-    )
+    head = ["", "share of yes", "truth", "30: coverage", "width", "100: coverage", "width"]
+    yield Table("Accuracy measures of verdicts", head, rows, replications)
 
 
-def areas(replications: int) -> None:
+def areas(replications: int) -> Iterator[Table]:
     """AUROC of normal scores, and of a judge that misses some of the positives altogether."""
     rows: list[list[str]] = []
     for missed, area in ((0.0, 0.5), (0.0, 0.8), (0.0, 0.95), (0.0, 0.99), (0.15, 0.92), (0.3, 0.99)):
@@ -127,10 +125,11 @@ def areas(replications: int) -> None:
                     found.append(auroc(scores.tolist(), yes.tolist()))
                 row += _row(found, truth)
             rows.append(row)
-    table("AUROC", ["missed", "truth", "share of yes", "30: coverage", "width", "100: coverage", "width"], rows)
+    head = ["positives missed", "truth", "share of yes", "30: coverage", "width", "100: coverage", "width"]
+    yield Table("AUROC", head, rows, replications)
 
 
-def calibration_errors(replications: int) -> None:
+def calibration_errors(replications: int) -> Iterator[Table]:
     """Expected calibration error: perfect, overconfident and lenient probabilities."""
     laws: dict[str, Callable[[np.ndarray], np.ndarray]] = {
         "perfect": lambda p: p,
@@ -155,10 +154,10 @@ def calibration_errors(replications: int) -> None:
                 row += _row(found, sum(off))
             rows.append(row)
     head = ["probabilities", "scores", "truth", "30: coverage", "width", "100: coverage", "width"]
-    table("Expected calibration error", head, rows)
+    yield Table("Expected calibration error", head, rows, replications // 2)
 
 
-def thresholds(replications: int) -> None:
+def thresholds(replications: int) -> Iterator[Table]:
     """The learned threshold's measures on new cases; beside it the intervals of the cases that it was learned on."""
     rows: list[list[str]] = []
     for area in (0.7, 0.95):
@@ -166,7 +165,7 @@ def thresholds(replications: int) -> None:
         for share in (0.5, 0.8):
             for objective in ("balanced_accuracy", "accuracy"):
                 for n in (30, 100, 300):
-                    times = replications // (4 if n < 300 else 10)
+                    times = replications // (40 if n < 300 else 10)
                     rows.append([f"{area:g}", f"{share:g}", objective.replace("_", " "), str(n)])
                     rows[-1] += _learned(n, share, shift, objective, times)
     head = [
@@ -179,7 +178,8 @@ def thresholds(replications: int) -> None:
         "sensitivity",
         "specificity",
     ]
-    table("The learned threshold on new cases", [*head, "F1", "kappa", "width of accuracy"], rows)
+    counts = {"n = 30 and 100": replications // 40, "n = 300": replications // 10}
+    yield Table("Learned thresholds", [*head, "F1", "kappa", "width of accuracy"], rows, counts)
 
 
 def _learned(n: int, share: float, shift: float, objective: str, times: int) -> list[str]:
@@ -247,7 +247,7 @@ def _calibration(scores: Sequence[float], truths: Sequence[bool]) -> Calibration
     )
 
 
-def components(replications: int) -> None:
+def components(replications: int) -> Iterator[Table]:
     """Variance components of two or three scores a sample: normal ones, and rare bad samples with rare bad repeats."""
 
     def normal(source: np.random.Generator, n: int, repeats: int) -> np.ndarray:
@@ -271,4 +271,4 @@ def components(replications: int) -> None:
             row += _row([one.standard_error(n, repeats) for one in found], error)
             rows.append(row)
     head = ["scores", "samples x repeats", "between samples", "width", "noise", "width", "noise's share", "width"]
-    table("Variance components", [*head, "standard error of the mean", "width"], rows)
+    yield Table("Variance components", [*head, "standard error of the mean", "width"], rows, replications // 4)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import TypeAlias
 
 import numpy as np
 from coverage_plan import share
 from populations import Floats
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
 from evalstone.stats.comparison import Comparison, compare_many, compare_pairs, possible_differences
@@ -32,7 +32,7 @@ Compare: TypeAlias = Callable[[np.random.Generator, int, float, float], tuple[Co
 of bad and of good answers of the second system that lose their scores."""
 
 
-def equal_systems(title: str, seed: int, replications: int, compare: Compare) -> None:
+def equal_systems(title: str, seed: int, replications: int, compare: Compare) -> Table:
     """How often equal systems are called different if bad answers lose their scores more often."""
     rows: list[list[str]] = []
     for n, bad, good in ((200, 0.3, 0.01), (400, 0.3, 0.01), (400, 0.15, 0.01), (100, 0.05, 0.05)):
@@ -47,10 +47,10 @@ def equal_systems(title: str, seed: int, replications: int, compare: Compare) ->
             covers.append(found is not None and holds(found.difference, 0.0))
         rows.append([f"{n}", f"{bad:g}", f"{good:g}", percent(ignored), f"**{percent(rejected)}**", percent(covers)])
     head = ["samples", "bad ones missing", "good ones missing", "ignored: rejects", "default: rejects", "covers"]
-    table(title, head, rows)
+    return Table(title, head, rows, replications)
 
 
-def missing_pairs(replications: int) -> None:
+def missing_pairs(replications: int) -> Iterator[Table]:
     """Equal systems, of which the second one's bad answers lose their scores more often."""
 
     def compare(source: np.random.Generator, n: int, bad: float, good: float) -> tuple[Compared, Compared]:
@@ -62,10 +62,10 @@ def missing_pairs(replications: int) -> None:
         without = compare_pairs(x[both].tolist(), y[both].tolist())
         return without, compare_pairs(optional(x, known[0]), optional(y, known[1]))
 
-    equal_systems("Equal systems with missing scores", 3, replications, compare)
+    yield equal_systems("Equal systems with missing scores", 3, replications, compare)
 
 
-def missing_at_the_ends(replications: int) -> None:
+def missing_at_the_ends(replications: int) -> Iterator[Table]:
     """Differences with scores of the second system that are missing at random: the true mean if all are 0, or all 1.
 
     Limits at half the error rate each would cover either in more than 95%.
@@ -102,10 +102,10 @@ def missing_at_the_ends(replications: int) -> None:
                 covers = [f"**{percent(of_place)}**" for of_place in held]
                 rows.append([name, f"{n}", f"{missing:g}", *covers, f"{fmean(narrower):.2f}"])
     head = ["", "samples", "missing", "all 0: covers", "half 0: covers", "all 1: covers", "width by half the rate each"]
-    table("Missing scores that are all bad, or all good", head, rows)
+    yield Table("Differences at the ends of what missing scores leave possible", head, rows, replications // 4)
 
 
-def missing_of_different_samples(replications: int) -> None:
+def missing_of_different_samples(replications: int) -> Iterator[Table]:
     """Equal systems over different samples, of which the second one's bad answers lose their scores more often."""
 
     def compare(source: np.random.Generator, n: int, bad: float, good: float) -> tuple[Compared, Compared]:
@@ -114,10 +114,10 @@ def missing_of_different_samples(replications: int) -> None:
         without = compare_unpaired(a[known[0]].tolist(), b[known[1]].tolist())
         return without, compare_unpaired(optional(a, known[0]), optional(b, known[1]))
 
-    equal_systems("Equal systems over different samples with missing scores", 6, replications // 2, compare)
+    yield equal_systems("Unpaired comparisons with missing scores", 6, replications // 2, compare)
 
 
-def missing_trials(replications: int) -> None:
+def missing_trials(replications: int) -> Iterator[Table]:
     """pass^k of samples with five trials, of which the failed ones lose their scores more often."""
     rows: list[list[str]] = []
     for bad in (0.0, 0.1, 0.3):
@@ -139,10 +139,10 @@ def missing_trials(replications: int) -> None:
             covers = percent([holds(interval, truth) for interval in found])
             rows.append([f"{bad:g}", f"{k}", f"{truth:.3f}", percent(ignored), f"**{covers}**", width(found)])
     head = ["failures without a score", "k", "pass^k", "ignored: covers", "default: covers", "width"]
-    table("pass^k of 60 samples with five trials", head, rows)
+    yield Table("pass^k with missing trials", head, rows, replications // 2)
 
 
-def largest_changes(replications: int) -> None:
+def largest_changes(replications: int) -> Iterator[Table]:
     """Similarities that rise by some amount, with and without a declared largest change."""
     rows: list[list[str]] = []
     for n in (20, 60, 200):
@@ -159,10 +159,10 @@ def largest_changes(replications: int) -> None:
                 row.append(percent(rejected))
             rows.append(row)
     head = ["samples", "rise", "whole scale: rejects", "largest change 0.3", "largest change 0.2"]
-    table("Similarities that rise, deviation of the differences 0.042", head, rows)
+    yield Table("Power with a declared largest change", head, rows, replications // 2)
 
 
-def equivalence(replications: int) -> None:
+def equivalence(replications: int) -> Iterator[Table]:
     """How often two systems are called equivalent: at the margin (an error), and where they are equal."""
     rows: list[list[str]] = []
     for n, margin in ((100, 0.05), (300, 0.05), (1000, 0.02)):
@@ -180,10 +180,11 @@ def equivalence(replications: int) -> None:
                 called.append(p <= 0.05)
             row.append(percent(called))
         rows.append(row)
-    table("Equivalence of pass rates near 0.95", ["samples", "margin", "at the margin", "where equal"], rows)
+    head = ["samples", "margin", "at the margin", "where equal"]
+    yield Table("Equivalence of two runs", head, rows, replications // 2)
 
 
-def possible_ranks(replications: int) -> None:
+def possible_ranks(replications: int) -> Iterator[Table]:
     """How often all true ranks are in the possible ones: five systems, all equal, or two better than three."""
     rows: list[list[str]] = []
     for name, rates in {"all equal": (0.8,) * 5, "two better": (0.9, 0.9, 0.8, 0.8, 0.8)}.items():
@@ -201,10 +202,11 @@ def possible_ranks(replications: int) -> None:
                 held.append(all(low <= best[i] and worst[i] <= high for i, (low, high) in found.ranks.items()))
                 wide += [high - low for low, high in found.ranks.values()]
             rows.append([name, f"{n}", f"**{percent(held)}**", f"{fmean(wide):.1f}"])
-    table("Possible ranks of five systems", ["", "samples", "all hold", "ranks left open"], rows)
+    head = ["", "samples", "all hold", "ranks left open"]
+    yield Table("Possible ranks of five systems", head, rows, replications // 4)
 
 
-def plans_beyond(replications: int) -> None:
+def plans_beyond(replications: int) -> Iterator[Table]:
     """Plans from pilots of 80 in which fewer samples changed than the difference needs: the power they have."""
     rows: list[list[str]] = []
     for gained, lost in ((0.05, 0.0), (0.06, 0.01), (0.07, 0.02)):
@@ -235,10 +237,10 @@ def plans_beyond(replications: int) -> None:
             ]
         )
     head = ["gained", "lost", "all changes gains: power", "default: power", "plans with 80% power"]
-    table("Plans of a difference beyond the changes of the pilot", head, rows)
+    yield Table("Plans beyond the changes of the pilot", head, rows, max(20, replications // 40))
 
 
-def plans_with_missing(replications: int) -> None:
+def plans_with_missing(replications: int) -> Iterator[Table]:
     """Plans from a pilot of 4,000 whose second run lacks scores at random: their power, and that without these."""
     rows: list[list[str]] = []
 
@@ -277,7 +279,7 @@ def plans_with_missing(replications: int) -> None:
                 row += [f"{plan.needed:,}", share(sum(c is not None and c.p_value <= 0.05 for c in found), len(found))]
             rows.append(row)
     head = ["", "missing", "without them: planned", "power", "default: planned", "power"]
-    table("Plans with missing scores", head, rows)
+    yield Table("Plans with missing scores", head, rows, replications // 4)
 
 
 SECTIONS = (

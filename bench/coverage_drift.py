@@ -1,19 +1,16 @@
-"""How often a watched mean gives a false alarm, and how soon a change is found: the tables of docs/live-drift.md.
-
-    python bench/coverage_drift.py [--replications 400]
+"""How often a watched mean gives a false alarm, and how soon a change is found: sections of bench/coverage.py.
 
 Each watch has a baseline and a stream of units that are drawn anew, and is looked at after every unit. False alarms
 are most frequent with a tolerance of 0, where the stream has exactly the mean that is no fall yet.
-Takes about a minute on one core.
 """
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterator
 
 import numpy as np
 from populations import Draw, Floats, claims, kinds, marks, passes, rare_zero, smooth
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.mean_watch import watch_mean
 
@@ -44,10 +41,10 @@ DRAWS: dict[str, Draw] = {
     "share of 1 to 5 claims": claims,
     "90% at 1, 8% between 0.5 and 1, 2% at 0": rare_zero,
     "similarities near 0.9": smooth,
-    "marks of 1 to 5": marks,
+    "ratings from 1 to 5": marks,
     "90% at 0.75, of five grades": kinds([0, 0.25, 0.5, 0.75, 1], [0.01, 0.02, 0.05, 0.9, 0.02])[0],
-    "traces of 1 to 5 scores, a unit each": traces,
-    "their scores as if independent": scores_of_traces,
+    "traces of 1 to 5 scores, each trace a unit": traces,
+    "the same scores treated as independent": scores_of_traces,
 }
 
 
@@ -84,28 +81,30 @@ DAILY: dict[str, Draw] = {
 }
 
 
-def daily_cycles(replications: int) -> None:
+def daily_cycles(replications: int) -> Iterator[Table]:
     """Streams whose scores vary over a day in the same way in the baseline and in the stream."""
     length = DAYS * CYCLE
     days = [place // CYCLE for place in range(length)]
     rows: list[list[str]] = []
+    watches = max(1, replications // 10)
     for name, draw in DAILY.items():
         for size in (CYCLE, 7 * CYCLE):
             source = np.random.default_rng(33)
             alarms = [list[bool](), list[bool]()]
-            for _ in range(replications):
+            for _ in range(watches):
                 before, now = draw(source, size).tolist(), draw(source, length).tolist()
                 for cycles, found in zip((None, days), alarms, strict=True):
                     watch = watch_mean(before, now, tolerance=0.0, cycles=cycles)
                     found.append(watch is not None and watch.verdict == "drifted")
             rows.append([name, f"{size // CYCLE}", *(f"{percent(found)}%" for found in alarms)])
-    head = ["units", "days of the baseline", "every unit", "whole days"]
-    table(f"False alarms with {CYCLE:,} units a day, {DAYS} days, alpha 0.05, tolerance 0", head, rows)
+    head = ["units", "days in the baseline", "no cycle", "`--cycle 1d`"]
+    yield Table("False alarms with daily cycles", head, rows, watches)
 
 
-def false_alarms(replications: int) -> None:
+def false_alarms(replications: int) -> Iterator[Table]:
     """Watches of a stream that is like its baseline."""
     rows: list[list[str]] = []
+    watches = max(1, replications // 10)
     for name, draw in DRAWS.items():
         row = [name]
         for size in BASELINES:
@@ -114,25 +113,26 @@ def false_alarms(replications: int) -> None:
                 watch is not None and watch.verdict == "drifted"
                 for watch in (
                     watch_mean(draw(source, size).tolist(), draw(source, LENGTH).tolist(), tolerance=0.0)
-                    for _ in range(replications)
+                    for _ in range(watches)
                 )
             ]
             row.append(f"{percent(alarms)}%")
         rows.append(row)
     head = ["units", *(f"baseline of {size}" for size in BASELINES)]
-    table(f"False alarms within {LENGTH:,} units, alpha 0.05, tolerance 0", head, rows)
+    yield Table("False alarms of watched means", head, rows, watches)
 
 
-def delays(replications: int) -> None:
+def delays(replications: int) -> Iterator[Table]:
     """Streams whose units fall by so much from some unit on: each is moved down, or for pass rates fails more often."""
     rows: list[list[str]] = []
+    watches = max(1, replications // 40)
     for name in ("pass rate 0.85", "share of 1 to 5 claims", "similarities near 0.9"):
         for size in (300, 1_000):
             for start in (0, LATE):
                 row = [name, f"{size:,}", f"{start:,}"]
                 for drop in DROPS:
                     source, found, early = np.random.default_rng(32), list[int](), 0
-                    for _ in range(replications // 4):
+                    for _ in range(watches):
                         before = DRAWS[name](source, size)
                         now = DRAWS[name](source, start + LENGTH)
                         # A share of what each is worth is lost at random, which keeps values in [0, 1].
@@ -143,27 +143,12 @@ def delays(replications: int) -> None:
                         if watch.alarm is not None and watch.alarm >= start:
                             found.append(watch.alarm - start + 1)
                         early += watch.alarm is not None and watch.alarm < start
-                    every = replications // 4 - early
+                    every = watches - early
                     share = len(found) / every
                     row.append(f"{np.median(found):,.0f} ({100 * share:.0f}%)" if found else "- (0%)")
                 rows.append(row)
     head = ["units", "baseline", "change at unit", *(f"fall of {drop}" for drop in DROPS)]
-    table(
-        f"Units from the change to the alarm, median (share found within {LENGTH:,}); alpha 0.05, tolerance 0.02",
-        head,
-        rows,
-    )
+    yield Table("Delay until an alarm", head, rows, watches)
 
 
-def main() -> None:
-    """Print the tables."""
-    parser = argparse.ArgumentParser(description="Simulate watched means.")
-    parser.add_argument("--replications", type=int, default=400)
-    replications: int = parser.parse_args().replications
-    false_alarms(replications)
-    daily_cycles(replications)
-    delays(replications)
-
-
-if __name__ == "__main__":
-    main()
+SECTIONS = (false_alarms, daily_cycles, delays)

@@ -1,20 +1,22 @@
-"""The worst coverage and the worst error rate over all populations of a grid, computed instead of simulated.
+"""The worst coverage and error rate over all populations of a grid, computed: sections of bench/coverage.py.
 
-`bench/coverage.py` runs this section. Every sample of n values from a population with two or three values has a known
+Every sample of n values from a population with two or three values has a known
 probability, so coverage and error rates are sums. Samples with a probability below NEGLIGIBLE count as errors.
 """
 
 from __future__ import annotations
 
+import bisect
 import itertools
 import math
 from collections.abc import Iterator
 from functools import cache
 
-from tables import table
+from tables import Table
 
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.partly_known import PartlyKnown
+from evalstone.stats.unpaired import compare_unpaired
 
 TWO_VALUES = (range(8, 15), range(15, 30), range(30, 61), (100,), (200,), (300,))
 """Sample sizes of pass rates, by row of the table."""
@@ -108,7 +110,7 @@ def errors_at_the_ends(n: int, rate: float, missing: float) -> tuple[float, floa
     return errors[0], errors[1]
 
 
-def enumerated_missing(_: int) -> None:
+def enumerated_missing(_: int) -> Iterator[Table]:
     """The lowest coverage of a pass rate with missing scores, which are all failures or all passes."""
     rows: list[list[str]] = []
     for n in MISSING_SIZES:
@@ -120,10 +122,10 @@ def enumerated_missing(_: int) -> None:
         error, rate, missing = max(found)
         rows.append([f"{n}", f"{100 - 100 * error:.1f}", f"{rate:.3f}", f"{missing:.3f}"])
     head = ["n", "lowest coverage", "share of passes", "share of missing scores"]
-    table("Worst coverage of pass rates with missing scores, computed", head, rows)
+    yield Table("Worst cases with missing scores", head, rows, None)
 
 
-def enumerated(_: int) -> None:
+def enumerated(_: int) -> Iterator[Table]:
     """The lowest coverage of the default interval, and the highest rate of wrong passes at the threshold."""
     rows: list[list[str]] = []
     for sizes in TWO_VALUES:
@@ -137,4 +139,42 @@ def enumerated(_: int) -> None:
         where = ", ".join(f"{share:.2g} at {value:g}" for value, share in zip(*worst[2], strict=True))
         rows.append(["three values", f"{n}", f"{100 - 100 * worst[0]:.1f}", where, f"{100 * gate[1]:.2f}"])
     head = ["populations", "n", "lowest coverage", "at", "highest rate of wrong passes"]
-    table("Worst coverage and error rates, computed", head, rows)
+    yield Table("Worst cases of means", head, rows, None)
+
+
+UNPAIRED_SIZES = ((8, 8), (30, 30), (100, 50), (300, 300))
+RATES = (0.5, 0.8, 0.9, 0.97)
+
+
+def first_rejected(a: int, n_a: int, n_b: int) -> int:
+    """The lowest number of passes of n_b samples that is significantly above a of n_a; n_b + 1 if there is none."""
+
+    def rejected(b: int) -> bool:
+        found = compare_unpaired([1.0] * a + [0.0] * (n_a - a), [1.0] * b + [0.0] * (n_b - b))
+        return found is not None and found.difference.mean > 0 and found.p_value <= 0.05
+
+    return bisect.bisect_left(range(n_b + 1), True, key=rejected)
+
+
+def enumerated_unpaired(_: int) -> Iterator[Table]:
+    """The error rate of unpaired comparisons of pass/fail scores with equal rates, and the highest over all rates."""
+    rows: list[list[str]] = []
+    for n_a, n_b in UNPAIRED_SIZES:
+        above = [first_rejected(a, n_a, n_b) for a in range(n_a + 1)]
+        # A failure is a pass of the opposite score: b is significantly below a where its failures are above those of a.
+        below = [n_b - first_rejected(n_a - a, n_a, n_b) for a in range(n_a + 1)]
+
+        def error(
+            rate: float, n_a: int = n_a, n_b: int = n_b, above: list[int] = above, below: list[int] = below
+        ) -> float:
+            a, b = ([math.comb(n, c) * rate**c * (1 - rate) ** (n - c) for c in range(n + 1)] for n in (n_a, n_b))
+            tails = (math.fsum(b[up:]) + math.fsum(b[: down + 1]) for up, down in zip(above, below, strict=True))
+            return 100 * math.fsum(chance * tail for chance, tail in zip(a, tails, strict=True))
+
+        worst = max(error(place / 200) for place in range(1, 200))
+        rows.append([f"{n_a} and {n_b}", *(f"{error(rate):.1f}" for rate in RATES), f"{worst:.1f}"])
+    head = ["samples", "rate 0.5", *(f"{rate}" for rate in RATES[1:]), "worst"]
+    yield Table("Worst cases of unpaired comparisons", head, rows, None)
+
+
+SECTIONS = (enumerated, enumerated_missing, enumerated_unpaired)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 from populations import Floats
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import AtLeast, MaxRegression, decide
@@ -49,7 +49,7 @@ def draw(source: np.random.Generator, deviation: float, rate: Rate, n: int) -> t
     return (source.random(groups.size) < rate(sizes)[groups]).astype(np.float64), groups.tolist()
 
 
-def informative_groups(replications: int) -> None:
+def informative_groups(replications: int) -> Iterator[Table]:
     """The interval of the mean, and a gate at the true mean."""
     rows: list[list[str]] = []
     for name, (deviation, rate, counts) in POPULATIONS.items():
@@ -68,10 +68,10 @@ def informative_groups(replications: int) -> None:
             covers = percent([holds(interval, truth) for interval in found])
             rows.append([name, str(n), f"**{covers}**", width(found), percent(passes), percent(fails)])
     head = ["pass rate by size", "groups", "covers", "width", "gate: wrong pass", "gate: wrong fail"]
-    table("Groups whose size goes with the score", head, rows)
+    yield Table("Groups whose size goes with the scores", head, rows, replications // 2)
 
 
-def informative_changes(replications: int) -> None:
+def informative_changes(replications: int) -> Iterator[Table]:
     """Two systems over the same groups, the second one better or worse in large groups: interval, maximum regression.
 
     And two systems over different groups.
@@ -111,10 +111,10 @@ def informative_changes(replications: int) -> None:
                 unpaired.append(apart is not None and holds(apart.difference, truth))
             rows.append([name, str(n), f"**{percent(held)}**", percent(passes), f"**{percent(unpaired)}**"])
     head = ["change of the pass rate", "groups", "pairs: covers", "maximum regression: wrong pass", "unpaired: covers"]
-    table("Changes that go with the size of the group", head, rows)
+    yield Table("Differences of groups whose size goes with the scores", head, rows, replications // 2)
 
 
-def informative_labels(replications: int) -> None:
+def informative_labels(replications: int) -> Iterator[Table]:
     """A judge's scores corrected by human labels of all samples of some groups (`ppi_mean`)."""
     rows: list[list[str]] = []
     for name, (deviation, rate, _) in POPULATIONS.items():
@@ -132,7 +132,7 @@ def informative_labels(replications: int) -> None:
             covers = percent([holds(interval, truth) for interval in found])
             rows.append([name, str(n), str(labeled), f"**{covers}**", width(found)])
     head = ["pass rate by size", "groups", "labeled groups", "covers", "width"]
-    table("Corrected by labels of whole groups", head, rows)
+    yield Table("Labels of whole groups whose size goes with the scores", head, rows, replications // 8)
 
 
 SECTIONS = (informative_groups, informative_changes, informative_labels)

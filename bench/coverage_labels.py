@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from populations import Floats, clustered, judged_passes, labeled_runs
-from tables import holds, table, width
+from tables import Table, holds, width
 
 from evalstone.stats.classification import Confusion
 from evalstone.stats.intervals import Interval
@@ -60,16 +60,18 @@ def _marked(source: np.random.Generator, human: Floats, count: int) -> list[floa
     return [mark if place in chosen else None for place, mark in enumerate(human.tolist())]
 
 
-def few_labels(replications: int) -> None:
+def few_labels(replications: int) -> Iterator[Table]:
     """Few labels of 500 samples, chosen at random and by `select_for_labeling`."""
-    rows: list[list[str]] = []
-    for how in ("random", "select_for_labeling"):
+    titles = {"random": "Corrected means, labels at random", "select_for_labeling": "Corrected means, selected labels"}
+    for how, title in titles.items():
+        rows: list[list[str]] = []
+        draws = replications // (4 if how == "random" else 8)
         for count in (10, 20, 30, 100):
             for name, (draw, truth) in JUDGED.items():
                 source = np.random.default_rng(5)
                 made: list[PPIEstimate] = []
                 tests: list[CorrectedMean] = []
-                for turn in range(replications // (4 if how == "random" else 8)):
+                for turn in range(draws):
                     human, judged = draw(source, 500)
                     scores, strata = judged.tolist(), None
                     if how == "random":
@@ -87,7 +89,7 @@ def few_labels(replications: int) -> None:
                 rows.append(
                     [
                         name,
-                        f"{count} {how}",
+                        str(count),
                         f"**{_share([holds(one, truth) for one in both[0]])}**",
                         _share([holds(one, truth) for one in both[1]]),
                         width(both[0]),
@@ -96,11 +98,11 @@ def few_labels(replications: int) -> None:
                         _share([test.limit(0.05, -1) < truth for test in tests]),
                     ]
                 )
-    head = ["", "labels", "corrected", "labels alone", "width: corrected", "labels alone", "wrong pass", "wrong fail"]
-    table("Means corrected with few human labels, of 500 samples", head, rows)
+        head = ["", "labels", "corrected", "labels alone", "width: corrected", "labels alone"]
+        yield Table(title, [*head, "wrong pass", "wrong fail"], rows, draws)
 
 
-def labels_in_groups(replications: int) -> None:
+def labels_in_groups(replications: int) -> Iterator[Table]:
     """Samples that hang together: whole groups labeled, and single samples."""
     rows: list[list[str]] = []
     for groups, size, count, whole in ((100, 5, 10, True), (100, 5, 40, True), (250, 2, 60, True), (80, 5, 100, False)):
@@ -122,10 +124,10 @@ def labels_in_groups(replications: int) -> None:
         what = f"{count} groups" if whole else f"{count} samples"
         rows.append([f"{groups} groups of {size}", what, f"**{shares[0]}**", shares[1], width(made), width(alone)])
     head = ["samples", "labeled", "corrected", "labels alone", "width: corrected", "labels alone"]
-    table("Corrected means of samples in groups", head, rows)
+    yield Table("Corrected means of samples in groups", head, rows, replications // 8)
 
 
-def corrected_differences(replications: int) -> None:
+def corrected_differences(replications: int) -> Iterator[Table]:
     """Two runs over 400 samples whose outputs differ in all or in 3 of 10; both runs' labels of some of those."""
     rows: list[list[str]] = []
     cases = (
@@ -164,10 +166,10 @@ def corrected_differences(replications: int) -> None:
                 ]
             )
     head = ["", "labeled", "corrected", "width: corrected", "labels alone", "p <= 0.05"]
-    table("Differences of equal systems, corrected with human labels", head, rows)
+    yield Table("Corrected differences of equal systems", head, rows, replications // 8)
 
 
-def rates_by_labels(replications: int) -> None:
+def rates_by_labels(replications: int) -> Iterator[Table]:
     """Rogan and Gladen with 200 judged samples and few labels, by judges that are good, weak and nearly at chance."""
     rows: list[list[str]] = []
     judges = ((0.99, 0.95), (0.95, 0.7), (0.8, 0.6), (0.95, 0.35), (0.9, 0.25), (0.55, 0.55))
@@ -192,11 +194,7 @@ def rates_by_labels(replications: int) -> None:
         "truth",
         *(f"{text}" for one in labels for text in (f"{one}: misses", "shown", "width")),
     ]
-    table(
-        "Pass rates corrected for sensitivity and specificity, few labels: intervals that miss, of all draws",
-        head,
-        rows,
-    )
+    yield Table("Rogan-Gladen rates with few labels", head, rows, replications)
 
 
 SECTIONS = (few_labels, labels_in_groups, corrected_differences, rates_by_labels)

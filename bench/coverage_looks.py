@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from populations import POPULATIONS, Draw, passes
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.betting import Bettors, sequence_bounds
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
@@ -46,7 +46,7 @@ def drawn_until_decided(values: Sequence[float], threshold: float) -> tuple[int,
     return len(values), False
 
 
-def stopped(replications: int) -> None:
+def stopped(replications: int) -> Iterator[Table]:
     """What a run that its gate stopped says of the true mean, and a gate at it."""
     rows: list[list[str]] = []
     for name, (draw, truth, threshold) in STOPPED.items():
@@ -79,10 +79,10 @@ def stopped(replications: int) -> None:
         ended = percent([True] * len(fixed) + [False] * (len(watched) - len(fixed)))
         rows.append([name, ended, *map(error, (fixed, sequences, watched, passed_fixed, passed))])
     head = ["", "stopped", "fixed-n interval", "confidence sequence", "all watched runs", "fixed-n gate", "gate"]
-    table(f"Runs of up to {MOST} samples that their gate stopped: intervals cover, gates pass wrongly", head, rows)
+    yield Table("Intervals and gates of stopped runs", head, rows, replications // 4)
 
 
-def advice(replications: int) -> None:
+def advice(replications: int) -> Iterator[Table]:
     """Gate, add as many samples as the gate says, gate again, the truth at the threshold: wrong decisions."""
     rows: list[list[str]] = []
     for name in ("pass rate 0.8", "pass rate 0.9", "share of 1 to 5 claims", "90% at 1, 2% at 0"):
@@ -97,7 +97,7 @@ def advice(replications: int) -> None:
                 row += [error([verdict == kind and look <= last for verdict, look in ended]) for last in (1, 2, LOOKS)]
             rows.append(row)
     head = ["", "first n", *(f"wrong {kind}, {looks}" for kind in ("pass", "fail") for looks in ("1 look", "2", "6"))]
-    table("Following the advice of an inconclusive gate, the truth at the threshold", head, rows)
+    yield Table("Repeated looks at a gate", head, rows, replications // 4)
 
 
 def looked_at(draw: Draw, truth: float, source: np.random.Generator, first: int) -> tuple[str, int]:
@@ -112,7 +112,7 @@ def looked_at(draw: Draw, truth: float, source: np.random.Generator, first: int)
     return "inconclusive", LOOKS
 
 
-def missing(replications: int) -> None:
+def missing(replications: int) -> Iterator[Table]:
     """Bad samples fail more often: wrong passes with the truth at the threshold, and how often a good system passes."""
     rows: list[list[str]] = []
     for lost_bad, lost_good in ((0.3, 0.02), (0.1, 0.02), (0.05, 0.05)):
@@ -131,4 +131,4 @@ def missing(replications: int) -> None:
                 row += [error(found["ignore"]), error(found["worst"])]
             rows.append(row)
     head = ["missing", "n", "wrong pass, ignored", "wrong pass, worst", "0.97 passes, ignored", "0.97 passes, worst"]
-    table("Missing not at random, pass rate against a threshold of 0.9", head, rows)
+    yield Table("Gates with missing scores", head, rows, replications // 2)

@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.intervals import Interval
@@ -41,7 +42,7 @@ PANELS: tuple[tuple[tuple[float, ...], float], ...] = (
 )
 
 
-def panel_votes(replications: int) -> None:
+def panel_votes(replications: int) -> Iterator[Table]:
     """The effective number of votes of panels whose members err on the same samples to some degree."""
     rows: list[list[str]] = []
     for rates, shared in PANELS:
@@ -58,10 +59,10 @@ def panel_votes(replications: int) -> None:
             row += [f"**{percent([holds(one, truth) for one in found])}**", width(found)]
         rows.append(row)
     head = ["members' error rates", "correlation", "votes", *(text for n in SIZES for text in (f"{n} labels", "width"))]
-    table("Effective number of votes", head, rows)
+    yield Table("Effective number of votes", head, rows, replications // 4)
 
 
-def panels_and_members(replications: int) -> None:
+def panels_and_members(replications: int) -> Iterator[Table]:
     """Panels that are as accurate as their best members, and panels that are better: how often they are called so."""
     rows: list[list[str]] = []
     for what, gain in (("as accurate as each of three members", 0.0), ("8 points more accurate", 0.08)):
@@ -85,7 +86,7 @@ def panels_and_members(replications: int) -> None:
             row += [percent(better), percent(worse)]
         rows.append(row)
     head = ["panel", *(text for n in SIZES for text in (f"{n} labels: better", "worse"))]
-    table("Panels compared with their members", head, rows)
+    yield Table("Panels compared with their members", head, rows, replications // 4)
 
 
 SECTIONS = (panel_votes, panels_and_members)

@@ -7,12 +7,12 @@ how often a gate decides after as many more samples as it asked for.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 
 import numpy as np
 from populations import Floats, passes
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import compare_pairs
@@ -89,7 +89,7 @@ def pass_fail_power(draws: int) -> list[list[str]]:
     return rows
 
 
-def plan_power(replications: int) -> None:
+def plan_power(replications: int) -> Iterator[Table]:
     """Power at the planned number of samples, in the harder direction, and false alarms there; target 80, at most 5."""
     rows = pass_fail_power(20 * replications)
     scores: dict[str, Drawn] = {
@@ -112,7 +112,8 @@ def plan_power(replications: int) -> None:
             student = students(pilot.deviation**2, difference)
             rows.append([name, f"{difference:g}", student, str(n), share(min(powers), turns), share(false, turns)])
     head = ["differences", "difference to show", "Student's plan", "planned", "power", "rejected where nothing differs"]
-    table("Power at the planned number of samples", head, rows)
+    counts = {"pass/fail": 20 * replications, "scores": turns}
+    yield Table("Power at the planned sample size", head, rows, counts)
 
 
 def students(variance: float, difference: float) -> str:
@@ -132,7 +133,7 @@ def shown(source: np.random.Generator, values: Floats, mean: float, n: int, turn
     return found
 
 
-def plan_range(replications: int) -> None:
+def plan_range(replications: int) -> Iterator[Table]:
     """How often the range of samples needed, from a pilot, holds the number needed by the truth; at least 80."""
     cases: dict[str, tuple[Drawn, bool, bool, float]] = {
         "pass/fail pairs, 8% gained, 3% lost": (changes(0.08, 0.03), True, True, 0.05),
@@ -165,10 +166,10 @@ def plan_range(replications: int) -> None:
         rows.append(row)
     head = ["pilot", "difference to show", "truly needed"]
     head += [text for n in (30, 100, 250) for text in (f"pilot of {n}: holds", "median range")]
-    table("The 80% range of samples needed", head, rows)
+    yield Table("80% ranges of sample sizes", head, rows, turns)
 
 
-def plan_more(replications: int) -> None:
+def plan_more(replications: int) -> Iterator[Table]:
     """Gates that were inconclusive, with as many more samples as they asked for: decided; target 80."""
     cases: dict[str, tuple[Drawn, int, float]] = {
         "pass rate 0.9, threshold 0.85": (passes(0.9), 100, 0.85),
@@ -195,7 +196,7 @@ def plan_more(replications: int) -> None:
         error = 200 * math.sqrt(0.16 / len(decided))
         rows.append([name, str(n), f"{np.median(asked):.0f}", *(f"{one} ± {error:.1f}" for one in columns)])
     head = ["", "samples", "more, median", "decided, the estimate being true", "decided, as things are"]
-    table("As many more samples as the gate asked for", head, rows)
+    yield Table("Additional samples for an inconclusive gate", head, rows, replications // 2)
 
 
 def verdict(values: Floats, threshold: float) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from coverage_looks import error
 from populations import Floats, judged_again, pairs
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import alpha_at_look
@@ -77,7 +77,7 @@ EQUAL: dict[str, tuple[DrawPairs, float, float | None, float | None]] = {
 the margin, should get a verdict, but for "better" and "worse" with a margin, which are then right."""
 
 
-def sequential_comparisons(replications: int) -> None:
+def sequential_comparisons(replications: int) -> Iterator[Table]:
     """Looked at after each of up to 1,000 samples: wrong verdicts ever, and coverage throughout."""
     rows: list[list[str]] = []
     for name, (draw, truth, margin, most) in EQUAL.items():
@@ -90,10 +90,10 @@ def sequential_comparisons(replications: int) -> None:
         wrong = [one.verdict not in ("inconclusive", right) for one in found]
         rows.append([name, f"{truth:g}", f"**{error(wrong)}**", f"**{error([one.covered for one in found])}**"])
     head = ["", "true difference", "wrong verdict, ever", "confidence sequence covers throughout"]
-    table(f"Sequential comparison, looked at after each of {MOST:,} samples", head, rows)
+    yield Table("Sequential comparisons", head, rows, replications // 8)
 
 
-def missing_in_sequence(replications: int) -> None:
+def missing_in_sequence(replications: int) -> Iterator[Table]:
     """Equal systems, of which the second one's bad answers lose their scores more often."""
     rows: list[list[str]] = []
     for bad, good in ((0.3, 0.01), (0.1, 0.02)):
@@ -109,10 +109,10 @@ def missing_in_sequence(replications: int) -> None:
                 wrong[ignored].append(found.verdict != "inconclusive")
         rows.append([f"{bad:g}", f"{good:g}", error(wrong[True]), f"**{error(wrong[False])}**"])
     head = ["bad ones missing", "good ones missing", "ignored: wrong verdict", "default: wrong verdict"]
-    table("Sequential comparison of equal systems with missing scores", head, rows)
+    yield Table("Sequential comparisons with missing scores", head, rows, replications // 8)
 
 
-def compared_after_stop(replications: int) -> None:
+def compared_after_stop(replications: int) -> Iterator[Table]:
     """Equal systems compared after a gate on a maximum regression has watched the run, and perhaps stopped it."""
     rows: list[list[str]] = []
     for name, draw in {"5% gained, 5% lost": passes(0.05, 0.05), "20% gained, 20% lost": passes(0.2, 0.2)}.items():
@@ -132,7 +132,7 @@ def compared_after_stop(replications: int) -> None:
             row = [name, f"{margin:g}", percent(stopped), error(rejected[True]), f"**{error(rejected[False])}**"]
             rows.append(row)
     head = ["", "maximum regression", "stopped", "fixed-n test: p <= 0.05", "default: p <= 0.05"]
-    table(f"Comparison of equal systems after a run of up to {MOST:,} samples with a gate", head, rows)
+    yield Table("Comparisons after a gate stopped the run", head, rows, replications // 8)
 
 
 def adds(gate: SequentialGate, value: float) -> bool:
@@ -152,7 +152,7 @@ SAVED: dict[str, tuple[Callable[[float], DrawPairs], float, float | None]] = {
 change."""
 
 
-def samples_saved(replications: int) -> None:
+def samples_saved(replications: int) -> Iterator[Table]:
     """How many samples a comparison takes that stops once it is decided, beside a fixed size planned for 80% power.
 
     It may take twice the fixed size.
@@ -187,7 +187,7 @@ def samples_saved(replications: int) -> None:
                 ]
             )
     head = ["", "planned for", "fixed size", "true difference", "better", "median samples", "mean", "saved on average"]
-    table("Sequential comparison of up to twice the fixed size", head, rows)
+    yield Table("Samples saved by stopping early", head, rows, replications // 8)
 
 
 SECTIONS = (sequential_comparisons, missing_in_sequence, compared_after_stop, samples_saved)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from populations import POPULATIONS, Floats
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.stats import holm
 from evalstone.stats.drift import Drift, adjust_drifts, drift
@@ -36,25 +36,26 @@ def findings(
     return worst_slices(x, {"field": slices}, groups=groups, correction="none")
 
 
-def slice_reports(replications: int) -> None:
+def slice_reports(replications: int) -> Iterator[Table]:
     """None of many slices is worse: how often a report says that one is, by scorer and over all scorers."""
     rows: list[list[str]] = []
+    counts = {scorers: max(20, replications // scorers) for scorers in (1, 8)}
     for scorers, slices, n in ((1, 10, 300), (8, 10, 600), (8, 50, 1000)):
         for name in NAMES[1:]:
             source, draw = np.random.default_rng(21), POPULATIONS[name][0]
             each: list[bool] = []
             every: list[bool] = []
-            for _ in range(max(20, replications // scorers)):
+            for _ in range(counts[scorers]):
                 keys = source.integers(0, slices, n).tolist()
                 p = [[f.p_value for f in findings(draw(source, n), keys)] for _ in range(scorers)]
                 each.append(any(min(holm(of_scorer)) <= 0.05 for of_scorer in p))
                 every.append(min(holm([one for of_scorer in p for one in of_scorer])) <= 0.05)
             rows.append([f"{scorers} x {slices}", str(n), name, share(each), f"**{share(every)}**"])
     head = ["scorers x slices", "samples", "", "Holm per scorer", "Holm over all"]
-    table("Slices, none of them worse: reports with a false finding", head, rows)
+    yield Table("Reports on slices that are no worse", head, rows, {"1 scorer": counts[1], "8 scorers": counts[8]})
 
 
-def clustered_slices(replications: int) -> None:
+def clustered_slices(replications: int) -> Iterator[Table]:
     """One slice of pass/fail samples in groups (ICC 1/3, pass rate 0.85), no worse: how often it is called worse."""
     rows: list[list[str]] = []
     for groups, size, part, whole in (
@@ -80,14 +81,11 @@ def clustered_slices(replications: int) -> None:
                 found.append(any(f.p_value <= 0.05 for f in every if f.key))
             kind = "whole groups" if whole else "a part of each group"
             rows.append([f"{groups} of {size}", f"{kind}, {part:.0%}", "yes" if own else "no", f"**{share(found)}**"])
-    table(
-        "A slice of grouped samples, no worse",
-        ["groups", "slice", "a rate of its own in each group", "p <= 0.05"],
-        rows,
-    )
+    head = ["groups", "slice", "separate rate in each group", "p <= 0.05"]
+    yield Table("Slices of grouped samples", head, rows, replications)
 
 
-def slice_differences(replications: int) -> None:
+def slice_differences(replications: int) -> Iterator[Table]:
     """The interval of slice - others, and how often it and the test disagree (p <= 0.025, 0 not above the interval)."""
     rows: list[list[str]] = []
     for name in NAMES:
@@ -105,10 +103,10 @@ def slice_differences(replications: int) -> None:
             row += [f"**{share([holds(f.difference, 0.0) for f in found])}**", percent(disagree)]
         rows.append(row)
     head = ["", *(text for k in ("10 of 300", "50 of 100", "30 of 300") for text in (f"{k}: covers", "test disagrees"))]
-    table("Difference of a slice to the others", head, rows)
+    yield Table("Differences between a slice and the others", head, rows, max(50, replications // 4))
 
 
-def unpaired(replications: int) -> None:
+def unpaired(replications: int) -> Iterator[Table]:
     """Two runs over different samples with equal means: coverage, width, and how often the test rejects."""
     rows: list[list[str]] = []
     for name in (*NAMES, "2% at 0, 8% at 0.9, rest at 1"):
@@ -125,7 +123,7 @@ def unpaired(replications: int) -> None:
         rows.append(row)
     sizes = ("30 and 30", "100 and 50", "300 and 300")
     head = ["", *(text for k in sizes for text in (f"{k}: covers", "width", "p <= 0.05"))]
-    table("Unpaired comparison, equal means", head, rows)
+    yield Table("Unpaired comparisons", head, rows, max(50, replications // 4))
     rows = []
     for groups in (8, 20):
         source, rejected = np.random.default_rng(25), list[bool]()
@@ -136,10 +134,10 @@ def unpaired(replications: int) -> None:
             one = compare_unpaired(a, b, groups=(labels.tolist(), labels.tolist()))
             rejected.append(one is not None and one.p_value <= 0.05)
         rows.append([f"{groups} groups of 5 in each run", f"**{share(rejected)}**"])
-    table("Unpaired comparison of grouped samples, equal means", ["", "p <= 0.05"], rows)
+    yield Table("Unpaired comparisons of grouped samples", ["", "p <= 0.05"], rows, max(50, replications // 4))
 
 
-def drifts(replications: int) -> None:
+def drifts(replications: int) -> Iterator[Table]:
     """The same judge: how often a report says that one of 8 scorers drifted; and what is found of a true drift."""
 
     def again(source: np.random.Generator, n: int) -> tuple[Floats, Floats]:
@@ -172,10 +170,11 @@ def drifts(replications: int) -> None:
             plain.append(any(one.p_value <= 0.05 for one in found))
             adjusted.append(any(one.verdict == "drifted" for one in adjust_drifts(found)))
         rows.append([name, share(plain), f"**{share(adjusted)}**"])
-    table("Drift of an unchanged judge", ["", "some unadjusted p <= 0.05", "some scorer drifted"], rows)
+    head = ["", "some unadjusted p <= 0.05", "some scorer drifted"]
+    yield Table("Drift of an unchanged judge", head, rows, max(50, replications // 8))
 
 
-def picked_slices(replications: int) -> None:
+def picked_slices(replications: int) -> Iterator[Table]:
     """The slice with the lowest mean: whether its interval holds its true mean, alone and together with the others."""
     rows: list[list[str]] = []
     for slices, n in ((5, 30), (20, 20), (50, 20)):
@@ -191,4 +190,5 @@ def picked_slices(replications: int) -> None:
                     parts = slice_by(values, keys, together=number)
                     held.append(holds(min(parts, key=lambda part: part.interval.mean).interval, truth))
             rows.append([f"{slices} of {n}", name, percent(alone), f"**{percent(together)}**"])
-    table("The slice with the lowest mean", ["slices", "", "its own interval covers", "default covers"], rows)
+    head = ["slices", "", "its own interval covers", "default covers"]
+    yield Table("The slice with the lowest mean", head, rows, replications // 4)

@@ -3,11 +3,11 @@ those of the variances of samples, trials and a judge that is repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from populations import Floats
-from tables import holds, percent, table, width
+from tables import Table, holds, percent, width
 
 from evalstone.results.trials import pass_all_k, pass_at_k, sizes
 from evalstone.stats.intervals import Interval, mean_interval
@@ -24,7 +24,7 @@ SIZES = (15, 30, 100)
 LARGE = 2_000_000
 
 
-def trials(replications: int) -> None:
+def trials(replications: int) -> Iterator[Table]:
     """For 4 trials: the share of 95 % intervals that hold the truth, for pass@k and pass^k and the pooled mean."""
     rows: list[list[str]] = []
     for name, draw in RATES.items():
@@ -45,7 +45,8 @@ def trials(replications: int) -> None:
                 interval = mean_interval(passes.ravel().astype(float).tolist(), low=0, high=1, groups=groups)
                 pooled.append(_within(interval, float(rates.mean())))
             rows.append([name, str(n), percent(pooled), *map(percent, held.values())])
-    table("Trials", ["samples", "n", "mean", "pass@2", "pass@4", "pass^2", "pass^4"], rows)
+    head = ["samples", "n", "mean", "pass@2", "pass@4", "pass^2", "pass^4"]
+    yield Table("pass@k and pass^k", head, rows, replications)
 
 
 def _holds(values: list[float], truth: float) -> bool:
@@ -90,7 +91,7 @@ def shapes(n: int, answers: int, judgments: int) -> tuple[tuple[int, ...], ...]:
     return (n, 1, 1), (n, answers, 1), (n, answers, judgments)
 
 
-def repeated_judges(replications: int) -> None:
+def repeated_judges(replications: int) -> Iterator[Table]:
     """Variances of samples, of trials and of the judge, where each answer is judged several times."""
     rows: list[list[str]] = []
     draws = {"normal": normal, "only the judge varies": steady, "verdicts": verdicts}
@@ -106,7 +107,7 @@ def repeated_judges(replications: int) -> None:
                 row += [percent([holds(one, truth) for one in intervals]), width(intervals)]
             rows.append(row)
     head = ["scores", "samples x trials x judgments", "samples", "width", "trials", "width", "judge", "width"]
-    table("Variance of a repeated judge", head, rows)
+    yield Table("Variance of a repeated judge", head, rows, replications // 4)
 
 
 SECTIONS = (trials, repeated_judges)

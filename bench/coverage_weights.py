@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
 from populations import Floats
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.weighted_mean import WeightedMean
 
@@ -57,7 +57,7 @@ POPULATIONS: dict[str, DrawWeighted] = {
 }
 
 
-def weighted_means(replications: int) -> None:
+def weighted_means(replications: int) -> Iterator[Table]:
     """The default, and wrong passes and fails of a gate."""
     rows: list[list[str]] = []
     for name, draw in POPULATIONS.items():
@@ -81,7 +81,7 @@ def weighted_means(replications: int) -> None:
             width = f"{sum(wide) / len(wide):.3f}"
             rows.append([name, str(n), f"**{percent(held)}**", width, percent(passes), percent(fails)])
     head = ["", "n", "default", "width", "gate: wrong pass", "gate: wrong fail"]
-    table("Means of weighted samples", head, rows)
+    yield Table("Means of weighted samples", head, rows, replications // 2)
 
 
 SECTIONS = (weighted_means,)

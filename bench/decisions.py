@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 from populations import POPULATIONS, Floats, judged_again, passes
-from tables import percent, table
+from tables import Table, percent
 
 from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.bounded_mean import BoundedMean
@@ -14,7 +14,7 @@ from evalstone.stats.gates import AtLeast, MaxDifference, MaxRegression, PassRat
 from evalstone.stats.sequential import Criterion, SequentialGate
 
 
-def gates(replications: int) -> None:
+def gates(replications: int) -> Iterator[Table]:
     """Wrong decisions when the truth stands exactly at the threshold, where they are likeliest; one criterion."""
     rows: list[list[str]] = []
     sizes = (8, 30, 100, 300)
@@ -26,10 +26,10 @@ def gates(replications: int) -> None:
             row += [percent([one.p_value(truth, side) <= 0.05 for one in found]) for side in (1, -1)]
         rows.append(row)
     head = ["", *(f"{n}: {kind}" for n in sizes for kind in ("wrong pass", "wrong fail"))]
-    table("Gate, one criterion, the truth at the threshold", head, rows)
+    yield Table("Gates at the threshold", head, rows, replications)
 
 
-def regressions(replications: int) -> None:
+def regressions(replications: int) -> Iterator[Table]:
     """Wrong decisions on a maximum regression of 0.02 where the truth is a regression of 0.02."""
     rows: list[list[str]] = []
     cases: dict[str, Callable[[np.random.Generator, int], Floats]] = {
@@ -46,10 +46,10 @@ def regressions(replications: int) -> None:
             row += [percent([one.p_value(-0.02, side) <= 0.05 for one in found]) for side in (1, -1)]
         rows.append(row)
     head = ["", *(f"{n}: {kind}" for n in (20, 50, 100, 300) for kind in ("wrong pass", "wrong fail"))]
-    table("Gate on the maximum regression, the truth at the margin", head, rows)
+    yield Table("Gates on a maximum regression", head, rows, replications // 2)
 
 
-def equivalences(replications: int) -> None:
+def equivalences(replications: int) -> Iterator[Table]:
     """Wrong decisions on a maximum difference of 0.05: passes where the difference is 0.05, fails where it is below."""
     rows: list[list[str]] = []
     cases: dict[str, tuple[float | None, Callable[[np.random.Generator, int, float], Floats]]] = {
@@ -85,10 +85,10 @@ def equivalences(replications: int) -> None:
         rows.append(row)
     kinds = ("wrong pass", "wrong fail", "equal ones pass")
     head = ["differences", *(f"{n}: {kind}" for n in (30, 100, 400) for kind in kinds)]
-    table("Gate on the maximum difference, the truth at the margin", head, rows)
+    yield Table("Gates on a maximum difference", head, rows, replications // 4)
 
 
-def families(replications: int) -> None:
+def families(replications: int) -> Iterator[Table]:
     """Four criteria at once, all at their thresholds: any wrong pass, any wrong fail."""
     rows: list[list[str]] = []
     for n in (30, 100, 300):
@@ -104,10 +104,10 @@ def families(replications: int) -> None:
             rate = PassRate("d", passes(0.9)(source, n).tolist(), 0.9)
             found.append({str(decision.verdict) for decision in decide([*three, rate])})
         rows.append([str(n), *(percent([kind in kinds for kinds in found]) for kind in ("pass", "fail"))])
-    table("Gate, four criteria at their thresholds", ["n", "any wrong pass", "any wrong fail"], rows)
+    yield Table("Four checks at once", ["n", "any wrong pass", "any wrong fail"], rows, replications // 4)
 
 
-def sequential(replications: int) -> None:
+def sequential(replications: int) -> Iterator[Table]:
     """Looked at after each of up to 1,000 samples: wrong decisions ever, and when a true one comes."""
     rows: list[list[str]] = []
     for name in ("pass rate 0.9", "share of 1 to 5 claims", "90% at 1, 2% at 0"):
@@ -122,7 +122,7 @@ def sequential(replications: int) -> None:
             median = f"{np.median([count for _, count in ended]):.0f}"
             rows.append([name, f"{truth - gap:.3f}", f"{truth:.3f}", *shares, median])
     head = ["", "threshold", "truth", "pass", "fail", "open after 1,000", "median samples"]
-    table("Sequential gate, looked at after every sample", head, rows)
+    yield Table("Sequential gates", head, rows, replications // 10)
 
 
 def stops(gate: SequentialGate, values: Sequence[float]) -> tuple[str, int]:
@@ -134,7 +134,7 @@ def stops(gate: SequentialGate, values: Sequence[float]) -> tuple[str, int]:
     return "inconclusive", len(values)
 
 
-def anytime(replications: int) -> None:
+def anytime(replications: int) -> Iterator[Table]:
     """Confidence sequences: the share that held the truth at every one of 1,000 samples."""
     rows: list[list[str]] = []
     for name in ("pass rate 0.9", "share of 1 to 5 claims", "similarities, beta(9, 1)"):
@@ -150,4 +150,4 @@ def anytime(replications: int) -> None:
             held.append(low <= truth <= high)
             wide.append(high - low)
         rows.append([name, percent(held), f"{np.mean(wide):.3f}"])
-    table("Confidence sequences over 1,000 samples", ["", "held throughout", "width at 1,000"], rows)
+    yield Table("Confidence sequences", ["", "covered throughout", "width at 1,000"], rows, replications // 10)

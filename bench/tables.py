@@ -1,8 +1,12 @@
-"""Shares and widths as text, and Markdown tables: how bench/coverage.py prints."""
+"""Shares and widths as text, and tables of them: what bench/coverage.py prints and saves."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
 
 from evalstone.stats.intervals import Interval
 
@@ -25,8 +29,29 @@ def percent(found: Sequence[bool]) -> str:
     return f"{100 * sum(found) / len(found):.1f}"
 
 
-def table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a Markdown table."""
-    print(f"\n{title}\n\n| {' | '.join(head)} |\n|{'---|' * len(head)}")
-    for row in rows:
-        print(f"| {' | '.join(row)} |", flush=True)
+@dataclass(frozen=True)
+class Table:
+    """A table of evidence."""
+
+    title: str
+    head: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    replications: int | Mapping[str, int] | None
+    """How many draws each figure comes from; if they differ, by the figures; None if the figures are computed."""
+
+    def markdown(self) -> str:
+        lines = [self.head, ["---"] * len(self.head), *self.rows]
+        return "\n".join([self.title, "", *(f"| {' | '.join(cells)} |" for cells in lines)])
+
+
+TEXTS = re.compile(r'\[\s+"(?:[^"\\]|\\.)*"(?:,\s+"(?:[^"\\]|\\.)*")*\s+\]')
+"""A list of texts in JSON with indents."""
+
+
+def save(tables: Iterable[Table], folder: Path, *, section: str, replications: int) -> None:
+    """Write the tables of a section as SECTION.json, each row on one line. replications: those that were asked for."""
+    found = {"section": section, "replications": replications, "tables": [asdict(table) for table in tables]}
+    text = json.dumps(found, ensure_ascii=False, indent=2)
+    folder.mkdir(parents=True, exist_ok=True)
+    rows_on_lines = TEXTS.sub(lambda texts: json.dumps(json.loads(texts[0]), ensure_ascii=False), text)
+    (folder / f"{section}.json").write_text(rows_on_lines + "\n", "utf-8")
