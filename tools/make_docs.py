@@ -1,5 +1,5 @@
-"""Generate the pages of scorers, of the command line, of other systems' names and of the lexical judge, the exports of
-scorers, and figures in pages that are written by hand.
+"""Generate the pages of scorers, of the command line, of other systems' names, of the lexical judge and of evidence,
+the exports of scorers, and figures in pages that are written by hand.
 
 `python tools/make_docs.py` writes them. With `--check`, nothing is written, and a difference is an error.
 """
@@ -18,6 +18,7 @@ from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any, TypeVar
 
+import evidence
 from cli_page import CLI_PAGE, cli_page
 from lexical_card import CARD, shipped_card
 
@@ -261,16 +262,22 @@ def with_figures() -> Mapping[Path, str]:
     """The pages that are written by hand, with their figures."""
     written = {path: path.read_text("utf-8") for path in sorted(DOCS.glob("*.md"))}
     return {
-        path: FIGURE.sub(lambda place: f"{place[1]}{FIGURES[place[2]]()}{place[3]}", text)
+        path: FIGURE.sub(lambda place: f"{place[1]}{figure(place[2])}{place[3]}", text)
         for path, text in written.items()
         if FIGURE.search(text)
     }
+
+
+def figure(name: str) -> str:
+    """A figure by its name."""
+    return FIGURES[name]() if name in FIGURES else evidence.figure(name)
 
 
 def pages() -> Mapping[Path, str]:
     """Every generated page, by its path."""
     texts = {DOCS / "scorers.md": catalog(), DOCS / "other-systems.md": other_systems()}
     texts[DOCS / "endings.md"] = endings()
+    texts[evidence.PAGE] = evidence.evidence_page()
     texts[DOCS / "prompt-tokens.md"] = prompt_tokens()
     texts.update({DOCS / "scorers" / f"{name}.md": page(name, kind) for name, kind in SCORERS.items()})
     return texts

@@ -9,7 +9,7 @@ is None where it is undefined: if no unit is rated twice, or if all ratings are 
 
 Confidence limits come from `ratio_limits` and assume independent units. E is linearized: to first order, it is the mean
 of one contribution per unit. Units that were not observed are represented by all pairs of categories, so the interval
-has a positive width even if all raters agree. docs/statistics.md has the simulated coverage.
+has a positive width even if all raters agree. docs/evidence.md has the simulated coverage.
 """
 
 from __future__ import annotations

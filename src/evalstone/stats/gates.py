@@ -7,7 +7,7 @@ any unmet criterion passes, and the probability that any met criterion fails. Ea
 The tests are those of `bounded_mean`, which are valid for small, skewed and nearly constant samples. A missing value
 (None) counts as the worst value in the test for a pass, and as the best value in the test for a fail, so the verdict
 holds whatever the missing values are (Manski 1990). If the number of values depends on the values, as in a run that its
-gate stopped early, the tests are those of `betting`, which are valid at any stopping time. docs/statistics.md has the
+gate stopped early, the tests are those of `betting`, which are valid at any stopping time. docs/evidence.md has the
 simulated error rates.
 """
 

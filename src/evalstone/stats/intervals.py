@@ -4,7 +4,7 @@ Scores are bounded and often skewed toward one end of their range. A t interval 
 the range. With a finite range, `mean_interval` uses `bounded_mean`, which keeps its coverage for small and skewed
 samples and has a positive width even if all values are equal. Without a finite range, it is a t interval,
 mean ± t · s / √n. With clustered samples, the variance is then the cluster-robust CR2 with its degrees of freedom (Bell
-and McCaffrey 2002, Survey Methodology 28(2)). docs/statistics.md has the simulated coverage.
+and McCaffrey 2002, Survey Methodology 28(2)). docs/evidence.md has the simulated coverage.
 
 Every run imports this module, so it doesn't import numpy or scipy: scipy.special alone takes 0.15 s to import.
 """
