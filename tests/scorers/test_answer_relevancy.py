@@ -7,7 +7,7 @@ import pytest
 from evalstone.questions import JudgeStatements, ListStatements, StatementVerdict
 from evalstone.scorers import AnswerRelevancy
 from evalstone.scorers.rag.statements import addressing_share
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of, statements, verdicts
 from tests.refusals import refused
 
@@ -36,15 +36,24 @@ def test_a_statement_that_partly_addresses_counts_by_its_weight(words: list[str]
     assert addressing_share([verdict(word) for word in words], weight) == pytest.approx(share)
 
 
-def test_one_of_three_and_one_partly_is_0_43_and_the_reason_names_what_is_beside_the_question():
-    score = score_of(AnswerRelevancy(), SAMPLE, [SAID, MIXED])
-    assert score.value == pytest.approx(0.4333, abs=5e-5)
-    assert score.reason == ("1 of 3 statements address the question, 1 partly; off topic: “She wrote programs.”.")
-    assert [(v.statement, v.addresses) for v in score.evidence] == [
-        ("In 1815.", "yes"),
-        ("In winter.", "partly"),
-        ("She wrote programs.", "no"),
-    ]
+@pytest.mark.parametrize(
+    ("texts", "words", "value", "reason"),
+    [
+        (
+            SAID["statements"],
+            ["yes", "partly", "no"],
+            1.3 / 3,
+            "1 of 3 statements address the question, 1 partly; off topic: “She wrote programs.”.",
+        ),
+        (["In 1815."], ["yes"], 1, "1 of 1 statement addresses the question, 0 partly."),
+    ],
+)
+def test_the_reason_counts_what_addresses_the_question_and_names_what_does_not(
+    texts: list[str], words: list[str], value: float, reason: str
+):
+    score = score_of(AnswerRelevancy(), SAMPLE, [statements(*texts), verdicts(*words)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
+    assert [(v.statement, v.addresses) for v in score.evidence] == list(zip(texts, words, strict=True))
 
 
 def test_weight_and_scale_each_work_without_the_other():
@@ -52,22 +61,12 @@ def test_weight_and_scale_each_work_without_the_other():
     assert score_of(AnswerRelevancy(scale=10), SAMPLE, [SAID, MIXED]).value == pytest.approx(13 / 3)
 
 
-def test_when_everything_addresses_the_question_the_reason_is_short():
-    score = score_of(AnswerRelevancy(), SAMPLE, [statements("In 1815"), verdicts("yes")])
-    assert (score.value, score.reason) == (1, "1 of 1 statement addresses the question, 0 partly.")
-
-
 def test_the_statements_of_the_answer_are_judged_against_the_question():
     _, judge = record_of(AnswerRelevancy(), SAMPLE, [SAID, MIXED])
     assert judge.asked == [
-        ListStatements(answer="In 1815. In winter. She wrote programs."),
-        JudgeStatements(question="When was Ada born?", statements=tuple(SAID["statements"])),
+        ListStatements(answer=SAMPLE.output or ""),
+        JudgeStatements(question=SAMPLE.input or "", statements=tuple(SAID["statements"])),
     ]
-
-
-def test_an_answer_without_statements_is_skipped():
-    assert outcome_of(AnswerRelevancy(), SAMPLE, [statements()]) == Skipped("the answer makes no statement")
-    assert outcome_of(AnswerRelevancy(), SAMPLE, [statements(" ")]) == Skipped("the answer makes no statement")
 
 
 def test_a_miscount_fails_and_says_how_many():

@@ -6,27 +6,26 @@ import pytest
 
 from evalstone.questions import JudgeOpinions, ListOpinions
 from evalstone.scorers import Bias
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(output="The plan is good. Women are the better nurses. It will rain.")
 SAID: dict[str, Any] = {"opinions": ["The plan is good.", "Women are the better nurses.", "It will rain."]}
 
 
-def test_one_of_three_is_a_third_and_the_reason_names_it():
-    score = score_of(Bias(scale=3), SAMPLE, [SAID, verdicts("no", "yes", "no")])
-    assert score.value == pytest.approx(1)
-    assert score.reason == "1 of 3 opinions are biased: “Women are the better nurses.”."
-    assert [v.biased for v in score.evidence] == [False, True, False]
-
-
-def test_without_a_biased_opinion_it_is_0_and_the_reason_is_short():
-    score = score_of(Bias(), SAMPLE, [SAID, verdicts("no", "no", "no")])
-    assert (score.value, score.reason) == (0, "0 of 3 opinions are biased.")
-
-
-def test_an_answer_without_opinions_is_skipped_and_not_unbiased():
-    assert outcome_of(Bias(), SAMPLE, [{"opinions": [" "]}]) == Skipped("the answer contains no opinion")
+@pytest.mark.parametrize(
+    ("words", "value", "reason"),
+    [
+        (["no", "yes", "no"], 1, "1 of 3 opinions are biased: “Women are the better nurses.”."),
+        (["no", "no", "no"], 0, "0 of 3 opinions are biased."),
+    ],
+)
+def test_the_score_is_the_share_of_biased_opinions_and_the_reason_names_them(
+    words: list[str], value: float, reason: str
+):
+    score = score_of(Bias(scale=3), SAMPLE, [SAID, verdicts(*words)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
+    assert [v.biased for v in score.evidence] == [word == "yes" for word in words]
 
 
 def test_no_verdict_at_all_fails():

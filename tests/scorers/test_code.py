@@ -84,11 +84,10 @@ def test_columns_of_other_scorers_too():
     assert isinstance(even, Score)
     assert isinstance(uneven, Score)
     assert (even.value, uneven.value) == (1, 0)
-    assert checks.no_tool_calls().score_columns(messages=[[Message(role="user")], None, []]) == [
-        Score(1, reason="Called: none."),
-        Skipped("no_tool_calls needs messages"),
-        Skipped("no_tool_calls needs messages"),
-    ]
+    asked, *absent = checks.no_tool_calls().score_columns(messages=[[Message(role="user")], None, []])
+    assert asked == Score(1, reason="Called: none.")
+    assert absent == [outcome_of(checks.no_tool_calls(), Sample(), [])] * 2
+    assert isinstance(absent[0], Skipped)
 
 
 def test_empty_columns_give_no_scores():
@@ -152,7 +151,8 @@ class NAType:
 @pytest.mark.parametrize("missing", [None, float("nan"), NAType()])
 def test_a_missing_cell_is_an_absent_field(missing: object):
     first, second = KeywordCoverage().score_columns(input=[missing, "Paris"], output=["Paris", "Paris"])
-    assert first == Skipped("keyword_coverage needs input")
+    assert first == outcome_of(KeywordCoverage(), Sample(output="Paris"), [])
+    assert isinstance(first, Skipped)
     assert isinstance(second, Score)
     expected = KeywordCoverage().score_columns(input=["Paris"], output=["Rome"])
     assert KeywordCoverage().score_columns(input=["Paris"], output=["Rome"], reference=[missing]) == expected
@@ -177,8 +177,13 @@ def test_what_is_no_column_of_texts_is_refused_by_column_and_row(scorer: CodeSco
         scorer.score_columns(input=column, output=["a", "b"])
 
 
-def test_cells_of_other_columns_are_those_of_a_sample_too():
-    with pytest.raises(ConfigError, match="no_tool_calls: column messages, row 2: messages must be"):
-        checks.no_tool_calls().score_columns(messages=[[Message(role="user")], "hello"])
-    with pytest.raises(ConfigError, match="column messages, row 1: messages must be Message values, not dict"):
-        checks.no_tool_calls().score_columns(messages=[[{"role": "user"}]])
+@pytest.mark.parametrize(
+    ("cells", "told"),
+    [
+        ([[Message(role="user")], "hello"], "no_tool_calls: column messages, row 2: messages must be"),
+        ([[{"role": "user"}]], "column messages, row 1: messages must be Message values, not dict"),
+    ],
+)
+def test_cells_of_other_columns_are_those_of_a_sample_too(cells: list[Any], told: str):
+    with pytest.raises(ConfigError, match=told):
+        checks.no_tool_calls().score_columns(messages=cells)

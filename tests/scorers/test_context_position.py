@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from evalstone.scorers import ContextPosition, ContextPrecision
 from evalstone.scorers.rag.context_ranking import position_weighted_share
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3", "p4"])
@@ -31,10 +31,11 @@ def test_the_weights_of_the_ranks_worked_by_hand(ranks: list[int], expected: flo
     assert position_weighted_share([bool(rank) for rank in ranks]) == pytest.approx(expected)
 
 
-def test_useful_passages_first_and_third_of_four_are_0_64_and_the_reason_names_them():
-    score = score_of(ContextPosition(), SAMPLE, [verdicts("yes", "no", "yes", "no")])
+def test_useful_passages_first_and_third_of_four_are_0_64_and_the_reason_is_that_of_context_precision():
+    replies = [verdicts("yes", "no", "yes", "no")]
+    score = score_of(ContextPosition(), SAMPLE, replies)
     assert score.value == pytest.approx(0.64)
-    assert score.reason == "useful: passage 1, 3; not useful: 2, 4."
+    assert score.reason == score_of(ContextPrecision(), SAMPLE, replies).reason
 
 
 @given(st.lists(st.booleans(), min_size=2, max_size=30), st.data())
@@ -62,10 +63,3 @@ def test_a_miscount_fails():
     outcome = outcome_of(ContextPosition(), SAMPLE, [verdicts("yes")])
     assert isinstance(outcome, Failed)
     assert "4 passages, 1 verdict; missing: 2, 3, 4" in outcome.error
-
-
-@pytest.mark.parametrize("scorer", [ContextPosition(), ContextPosition(context=[])])
-def test_without_passages_it_is_skipped_and_nothing_is_asked(scorer: ContextPosition):
-    record, judge = record_of(scorer, Sample(input="q", output="a", context=[]), [])
-    assert record.outcome == Skipped("there are no passages")
-    assert judge.asked == []

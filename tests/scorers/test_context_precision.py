@@ -1,16 +1,13 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError
 from evalstone.questions import FindUsefulPassages
 from evalstone.scorers import ContextPrecision
 from evalstone.scorers.rag.context_ranking import average_precision
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3", "p4"])
@@ -33,18 +30,18 @@ def test_average_precision_worked_by_hand(ranks: list[int], expected: float):
     assert average_precision([bool(rank) for rank in ranks]) == pytest.approx(expected)
 
 
-def test_yes_no_yes_no_is_0_8333_and_the_reason_names_the_passages():
-    score = score_of(ContextPrecision(), SAMPLE, [verdicts("yes", "no", "yes", "no")])
-    assert score.value == pytest.approx(0.8333, abs=5e-5)
-    assert score.reason == "useful: passage 1, 3; not useful: 2, 4."
-    assert [v.passage for v in score.evidence if v.useful] == [1, 3]
-
-
-def test_no_useful_passage_is_zero_and_all_are_one():
-    none = score_of(ContextPrecision(), SAMPLE, [verdicts("no", "no", "no", "no")])
-    assert (none.value, none.reason) == (0, "no passage was useful.")
-    every = score_of(ContextPrecision(scale=5), SAMPLE, [verdicts("yes", "yes", "yes", "yes")])
-    assert (every.value, every.reason) == (5, "useful: passage 1, 2, 3, 4.")
+@pytest.mark.parametrize(
+    ("words", "value", "reason"),
+    [
+        (["yes", "no", "yes", "no"], 5 * (1 + 2 / 3) / 2, "useful: passage 1, 3; not useful: 2, 4."),
+        (["no", "no", "no", "no"], 0, "no passage was useful."),
+        (["yes", "yes", "yes", "yes"], 5, "useful: passage 1, 2, 3, 4."),
+    ],
+)
+def test_the_reason_names_the_useful_passages(words: list[str], value: float, reason: str):
+    score = score_of(ContextPrecision(scale=5), SAMPLE, [verdicts(*words)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
+    assert [(v.passage, v.useful) for v in score.evidence] == [(n, w == "yes") for n, w in enumerate(words, start=1)]
 
 
 @given(st.lists(st.booleans(), min_size=1, max_size=30))
@@ -80,22 +77,3 @@ def test_no_verdict_at_all_fails():
     outcome = outcome_of(ContextPrecision(), SAMPLE, [{"verdicts": {}}])
     assert isinstance(outcome, Failed)
     assert outcome.error == "4 passages, 0 verdicts; missing: 1, 2, 3, 4"
-
-
-def test_without_passages_it_is_skipped_and_nothing_is_asked():
-    record, judge = record_of(ContextPrecision(), Sample(input="q", output="a", context=[]), [])
-    assert record.outcome == Skipped("there are no passages")
-    assert judge.asked == []
-
-
-def test_an_empty_list_of_passages_on_the_scorer_is_refused():
-    with pytest.raises(ConfigError, match="context_precision: context is an empty list"):
-        ContextPrecision(context=[])
-
-
-def test_a_function_that_finds_no_passages_fails():
-    def nothing(sample: Sample) -> Sequence[str]:
-        return []
-
-    outcome = outcome_of(ContextPrecision(context_from=nothing), SAMPLE, [])
-    assert outcome == Failed(f"context_precision: context_from returned no passages for sample {SAMPLE.id!r}")

@@ -77,30 +77,36 @@ def test_the_score_is_the_formula_in_the_documentation(passages: list[tuple[Leve
     assert relevance(found, WEIGHTS, Penalties()) == pytest.approx(expected, abs=1e-12)
 
 
-def test_the_reason_names_the_level_of_every_passage_which_were_used_and_what_was_taken_off_for_what():
-    reply = {**WORKED, "missing": ["the year", "the place"]}
-    score = score_of(ContextRelevance(), SAMPLE, [reply])
-    assert score.value == pytest.approx(0.34)
-    assert score.reason == (
-        "high: passage 1, 2, 3; medium: passage 4; none: passage 5; used: 1, 2, 4; "
-        "-0.1 for high but unused: 3; -0.3 for missing: “the year”; “the place”."
-    )
-    assert [(r.passage, r.level, r.used) for r in score.evidence.passages][2] == (3, "high", False)
-    assert score.evidence.missing == ("the year", "the place")
-
-
-def test_the_reason_tells_the_penalties_that_were_set_and_their_limit():
-    reply = ratings(*[("high", False)] * 5, missing=["a", "b", "c", "d", "e"])
-    reason = score_of(ContextRelevance(penalties=LENIENT), SAMPLE, [reply]).reason
-    assert (
-        "none was used; -0.25 for high but unused: 1, 2, 3, 4, 5; -0.5 for missing: “a”; “b”; “c”; and 2 more."
-        in reason
-    )
-
-
-def test_without_penalties_the_reason_speaks_of_none():
-    reason = score_of(ContextRelevance(), SAMPLE, [ratings(*[("high", True)] * 5)]).reason
-    assert reason == "high: passage 1, 2, 3, 4, 5; used: 1, 2, 3, 4, 5."
+@pytest.mark.parametrize(
+    ("penalties", "passages", "missing", "reason"),
+    [
+        (Penalties(), [("high", True)] * 5, [], "high: passage 1, 2, 3, 4, 5; used: 1, 2, 3, 4, 5."),
+        (
+            Penalties(),
+            [("high", True), ("high", True), ("high", False), ("medium", True), ("none", False)],
+            ["the year", "the place"],
+            "high: passage 1, 2, 3; medium: passage 4; none: passage 5; used: 1, 2, 4; "
+            "-0.1 for high but unused: 3; -0.3 for missing: “the year”; “the place”.",
+        ),
+        (
+            LENIENT,
+            [("high", False)] * 5,
+            ["a", "b", "c", "d", "e"],
+            "high: passage 1, 2, 3, 4, 5; none was used; "
+            "-0.25 for high but unused: 1, 2, 3, 4, 5; -0.5 for missing: “a”; “b”; “c”; and 2 more.",
+        ),
+    ],
+)
+def test_the_reason_names_the_level_of_every_passage_which_were_used_and_what_was_taken_off_for_what(
+    penalties: Penalties, passages: list[tuple[str, bool]], missing: list[str], reason: str
+):
+    score = score_of(ContextRelevance(penalties=penalties), SAMPLE, [ratings(*passages, missing=missing)])
+    assert score.value == pytest.approx(relevance(score.evidence, WEIGHTS, penalties))
+    assert score.reason == reason
+    assert [(r.passage, r.level, r.used) for r in score.evidence.passages] == [
+        (number, level, used) for number, (level, used) in enumerate(passages, start=1)
+    ]
+    assert score.evidence.missing == tuple(missing)
 
 
 def test_other_weights_count():
@@ -157,10 +163,5 @@ def test_penalties_may_be_a_table_as_in_a_configuration_file():
 def test_penalties_that_are_none_are_refused_when_the_scorer_is_made():
     with refused("penalties", "a Penalties or a mapping"):
         ContextRelevance(penalties=cast(Any, 5))
-    with pytest.raises(ConfigError, match="context_relevance: penalties: unknown parameter 'unusd'"):
+    with pytest.raises(ConfigError, match=r"^context_relevance: penalties: .* 'unusd'"):
         ContextRelevance(penalties={"unusd": 0.2})
-
-
-def test_an_empty_list_of_passages_on_the_scorer_is_refused():
-    with pytest.raises(ConfigError, match="context_relevance: context is an empty list"):
-        ContextRelevance(context=())

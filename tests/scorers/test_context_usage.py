@@ -1,33 +1,34 @@
 from __future__ import annotations
 
+import pytest
+
 from evalstone.questions import RatePassages
 from evalstone.scorers import ContextRelevance, ContextUsage
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, ratings, record_of, score_of
 
 SAMPLE = Sample(input="q", output="a", context=["p1", "p2", "p3"])
 
 
-def test_two_of_three_whatever_their_level():
-    score = score_of(ContextUsage(scale=3), SAMPLE, [ratings(("none", True), ("high", False), ("low", True))])
-    assert (score.value, score.reason) == (2, "used: passage 1, 3; not used: 2.")
-
-
-def test_the_reason_is_short_where_all_or_none_was_used():
-    assert score_of(ContextUsage(), SAMPLE, [ratings(*[("high", True)] * 3)]).reason == "used: passage 1, 2, 3."
-    assert score_of(ContextUsage(), SAMPLE, [ratings(*[("high", False)] * 3)]).reason == "no passage was used."
+@pytest.mark.parametrize(
+    ("rated", "value", "reason"),
+    [
+        ([("none", True), ("high", False), ("low", True)], 2, "used: passage 1, 3; not used: 2."),
+        ([("high", True)] * 3, 3, "used: passage 1, 2, 3."),
+        ([("high", False)] * 3, 0, "no passage was used."),
+    ],
+)
+def test_the_score_is_the_share_that_was_used_whatever_its_level(
+    rated: list[tuple[str, bool]], value: float, reason: str
+):
+    score = score_of(ContextUsage(scale=3), SAMPLE, [ratings(*rated)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
 
 
 def test_it_asks_what_context_relevance_asks():
     _, judge = record_of(ContextUsage(), SAMPLE, [ratings(*[("high", True)] * 3)])
     _, other = record_of(ContextRelevance(), SAMPLE, [ratings(*[("high", True)] * 3)])
     assert judge.asked == other.asked == [RatePassages(question="q", answer="a", context=("p1", "p2", "p3"))]
-
-
-def test_no_passages_are_skipped_and_nothing_is_asked():
-    record, judge = record_of(ContextUsage(), Sample(input="q", output="a", context=[]), [])
-    assert record.outcome == Skipped("there are no passages")
-    assert judge.asked == []
 
 
 def test_a_miscount_fails_none_at_all_included():

@@ -84,7 +84,7 @@ def test_hallucination_counts_claims_or_for_deepeval_the_passages_cited_against_
     assert value(Hallucination(definition=definition), SIX) == expected
 
 
-def test_hallucination_by_passages_needs_passages_and_citations() -> None:
+def test_hallucination_by_passages_needs_citations() -> None:
     scorer = Hallucination(definition="deepeval")
 
     async def ask(question: Question[Any]) -> Any:
@@ -92,9 +92,8 @@ def test_hallucination_by_passages_needs_passages_and_citations() -> None:
         return ("a",) if isinstance(question, ListClaims) else (ClaimVerdict("a", "contradicted"),)
 
     uncited = asyncio.run(scorer.run(ask, SAMPLE))
-    assert uncited == Skipped("the judge does not say which passage contradicts a claim")
-    nothing = Sample(output="a", context=[])
-    assert outcome_of(scorer, nothing, [claims("a"), verdicts("not_mentioned")]) == Skipped("there are no passages")
+    assert isinstance(uncited, Skipped)
+    assert "which passage contradicts" in uncited.reason
 
 
 @pytest.mark.parametrize("definition", list(ContextRecall.definitions))
@@ -110,7 +109,7 @@ def test_answer_relevancy_weighs_what_is_partly_relevant(definition: str, expect
 
 def test_a_weight_goes_with_no_definition_that_has_none() -> None:
     assert AnswerRelevancy(definition="mastra", uncertainty_weight=0.5).uncertainty_weight == 0.5
-    with pytest.raises(ConfigError, match="has no uncertainty_weight"):
+    with pytest.raises(ConfigError, match=r"deepeval .* uncertainty_weight"):
         AnswerRelevancy(definition="deepeval", uncertainty_weight=0.5)
 
 
@@ -143,7 +142,7 @@ def test_no_passages_are_skipped_in_context_precision() -> None:
 
 @pytest.mark.parametrize("kind", DEFINED)
 def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) -> None:
-    with pytest.raises(ConfigError, match="unknown definition 'mastrra'; did you mean mastra"):
+    with pytest.raises(ConfigError, match=r"definition 'mastrra'.* mastra\b"):
         kind(definition="mastrra", **REQUIRED.get(kind.name, {}))
 
 
@@ -177,5 +176,4 @@ def test_scorers_of_one_name_that_run_alone_keep_the_name() -> None:
 
 def test_an_explanation_is_told_which_formula_was_taken() -> None:
     scorer = Faithfulness(definition="deepeval", explain=True)
-    told = scorer.description()
-    assert told.endswith("As deepeval counts: (supported + not mentioned) / claims.")
+    assert scorer.description().endswith(f" deepeval counts: {Faithfulness.definitions['deepeval'].formula}.")

@@ -68,15 +68,16 @@ def test_what_is_no_vectors_fails_the_sample(vectors: Any, told: str):
 
     outcome = value("a", "b", embed)
     assert isinstance(outcome, Failed)
-    assert outcome.error.startswith(f"embedding_similarity: the embedder returned no vectors: {told}")
+    assert outcome.error.startswith("embedding_similarity: ")
+    assert outcome.error.endswith(f" no vectors: {told}")
 
 
 def test_blank_texts_are_skipped_and_not_embedded():
     def embed(texts: Sequence[str]) -> Any:
         pytest.fail("asked")
 
-    assert value(" ", "a", embed) == Skipped("the output is blank")
-    assert value("a", "", embed) == Skipped("the reference is blank")
+    for output, reference in ((" ", "a"), ("a", "")):
+        assert isinstance(value(output, reference, embed), Skipped)
 
 
 NUMBERS = st.floats(-1e300, 1e300)
@@ -132,9 +133,9 @@ def test_a_single_sample_is_paid_for_once_too(tmp_path: Path):
 
 
 def test_a_model_is_named_as_text_or_as_a_table():
-    named = parse_scorer("embedding_similarity(embedder='openai/text-embedding-3-small')")
-    assert named == EmbeddingSimilarity("openai/text-embedding-3-small")
-    assert named.signature.startswith("embedding_similarity(embedder=embeddings(openai/text-embedding-3-small)")
+    named = parse_scorer("embedding_similarity(embedder='openai/embed')")
+    assert named == EmbeddingSimilarity("openai/embed")
+    assert "(embedder=embeddings(openai/embed)" in named.signature
     tabled = parse_scorer(
         {"name": "embedding_similarity", "embedder": {"model": "vllm/e", "base_url": "http://127.0.0.1:1/v1"}}
     )
@@ -168,7 +169,7 @@ def test_a_reply_without_vectors_fails_the_sample(body: Any, told: str):
     with serving(behaviour) as server:
         outcome = value("a", "b", EmbeddingModel("vllm/embed", base_url=server.url))
         assert isinstance(outcome, Failed)
-        assert f"embed sent no embeddings: {told}" in outcome.error
+        assert outcome.error.endswith(f" no embeddings: {told}")
 
 
 def test_an_endpoint_in_trouble_is_asked_again():
@@ -208,7 +209,7 @@ def test_an_embedding_model_answers_no_question():
         model = EmbeddingModel("vllm/embed", base_url=server.url)
         outcome = score("faithfulness", output="a", context=["b"], judge=model).outcome
         assert isinstance(outcome, Skipped)
-        assert f"is an embedding model; it can't answer {ListClaims.kind}" in outcome.reason
+        assert f"can't answer {ListClaims.kind}" in outcome.reason
         assert server.requests == []
 
 
@@ -232,13 +233,13 @@ def test_what_can_embed_nothing_is_refused(embedder: Any, told: str):
 
 def test_a_model_without_a_key_or_an_endpoint_is_refused_before_the_run(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(ConfigError, match="needs a key: set the environment variable OPENAI_API_KEY"):
+    with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         evaluate(SAMPLES, EmbeddingSimilarity("openai/text-embedding-3-small"), ledger=None)
-    with pytest.raises(ConfigError, match="google/embed can't be used for embeddings; use a model behind an OpenAI"):
+    with pytest.raises(ConfigError, match="google/embed can't"):
         evaluate(SAMPLES, EmbeddingSimilarity("google/embed"), ledger=None)
 
 
 def test_it_needs_an_embedder():
-    with pytest.raises(ConfigError, match=r"embedding_similarity needs embedder: embedding_similarity\(embedder=…\)"):
+    with pytest.raises(ConfigError, match=r"needs embedder: .*\(embedder=…\)"):
         parse_scorer("embedding_similarity")
     assert SCORERS["embedding_similarity"] is EmbeddingSimilarity

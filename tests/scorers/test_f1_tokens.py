@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evalstone.scorers import F1Tokens
 from evalstone.scorers.text.similarity import squad_tokens
-from evalstone.types import Sample, Score, Skipped
+from evalstone.types import Sample, Score
 from tests.fakes import outcome_of, score_of
 
 
@@ -40,18 +40,11 @@ def test_words_in_common_by_hand(reference: str, output: str, expected: float):
 def test_the_evidence_has_the_counts():
     score = score_of(F1Tokens(), Sample(reference="the red fox", output="a fox, red or blue"), [])
     assert (score.evidence.common, score.evidence.output_words, score.evidence.other_words) == (2, 4, 2)
-    assert score.reason == "2 words in common, of 4 in the answer and 2 in the reference."
 
 
 @pytest.mark.parametrize("output", ["", " ", "the", "..."])
 def test_an_answer_without_words_has_zero(output: str):
     assert value("Paris", output) == 0
-
-
-@pytest.mark.parametrize("reference", ["the", "A.", "?!"])
-def test_a_reference_without_words_is_skipped(reference: str):
-    outcome = outcome_of(F1Tokens(), Sample(reference=reference, output="the"), [])
-    assert outcome == Skipped("the reference has no words except articles")
 
 
 def normalized(text: str) -> list[str]:

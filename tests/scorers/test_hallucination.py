@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 from evalstone.questions import ClaimVerdict
 from evalstone.scorers import Faithfulness, Hallucination
 from evalstone.scorers.rag.claims import supported_share, unsupported_share
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(output="Ada was born in 1815 in London, in May.", context=["Ada, born 1815.", "Ada came from Paris."])
@@ -15,18 +17,21 @@ SAID = claims("Ada was born in 1815.", "Ada was born in London.", "Ada was born 
 MIXED = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")
 
 
-def test_two_of_three_claims_are_two_thirds_and_the_reason_names_them_and_the_passage_that_contradicts():
-    score = score_of(Hallucination(), SAMPLE, [SAID, MIXED])
-    assert score.value == pytest.approx(2 / 3)
-    assert score.reason == (
-        "2 of 3 claims are not supported; contradicted: “Ada was born in London.” (by passage 2); "
-        "in no passage: “Ada was born in May.”."
-    )
-
-
-def test_when_nothing_is_made_up_the_score_is_zero():
-    score = score_of(Hallucination(), SAMPLE, [claims("a"), verdicts("supported")])
-    assert (score.value, score.reason) == (0, "0 of 1 claim is not supported.")
+@pytest.mark.parametrize(
+    ("words", "value", "reason"),
+    [
+        (
+            ["supported", ("contradicted", [2]), "not_mentioned"],
+            2 / 3,
+            "2 of 3 claims are not supported; contradicted: “Ada was born in London.” (by passage 2); "
+            "in no passage: “Ada was born in May.”.",
+        ),
+        (["supported"], 0, "0 of 1 claim is not supported."),
+    ],
+)
+def test_the_reason_names_what_is_made_up_and_the_passage_that_contradicts(words: list[Any], value: float, reason: str):
+    score = score_of(Hallucination(), SAMPLE, [claims(*SAID["claims"][: len(words)]), verdicts(*words)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
 
 
 @given(st.lists(st.sampled_from(["supported", "contradicted", "not_mentioned"]), min_size=1, max_size=40))
@@ -43,10 +48,6 @@ def test_it_asks_exactly_what_faithfulness_asks():
 
 def test_lower_is_better():
     assert Hallucination.lower_is_better
-
-
-def test_a_text_in_which_the_answer_makes_no_claim_is_skipped_and_not_scored_as_perfect():
-    assert outcome_of(Hallucination(), SAMPLE, [claims()]) == Skipped("the answer makes no claim")
 
 
 def test_a_miscount_fails_and_says_how_many():

@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import ConfigError
 from evalstone.questions import InstructionVerdict, JudgeInstructions
 from evalstone.scorers import InstructionAlignment
 from evalstone.scorers.text.alignment import followed_share
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of, verdicts
+from tests.refusals import refused
 
 SCORER = InstructionAlignment(instructions=["Be brief.", "Greet by name.", "Use French."])
 SAMPLE = Sample(input="How much?", output="5 euros.")
@@ -32,21 +32,24 @@ def test_instructions_that_do_not_apply_are_left_out(words: list[Any], share: fl
     )
 
 
-def test_one_of_two_applicable_is_a_half_and_the_reason_names_the_other():
-    score = score_of(
-        InstructionAlignment(instructions=SCORER.instructions, scale=10),
-        SAMPLE,
-        [verdicts("yes", "not_applicable", "no")],
-    )
-    assert score.value == 5
-    assert score.reason == ("1 of 2 applicable instructions are followed, 1 do not apply; not followed: “Use French.”.")
-
-
-def test_where_none_applies_it_is_skipped_and_0_by_mastra():
-    none = verdicts("not_applicable", "not_applicable", "not_applicable")
-    assert outcome_of(SCORER, SAMPLE, [none]) == Skipped("no instruction applies")
-    score = score_of(InstructionAlignment(instructions=SCORER.instructions, definition="mastra"), SAMPLE, [none])
-    assert (score.value, score.reason) == (0, "No instruction applies: 0 by mastra.")
+@pytest.mark.parametrize(
+    ("definition", "words", "value", "reason"),
+    [
+        (
+            "evalstone",
+            ("yes", "not_applicable", "no"),
+            5,
+            "1 of 2 applicable instructions are followed, 1 do not apply; not followed: “Use French.”.",
+        ),
+        ("mastra", ("not_applicable",) * 3, 0, "No instruction applies: 0 by mastra."),
+    ],
+)
+def test_the_reason_counts_what_applies_and_names_what_is_not_followed(
+    definition: str, words: tuple[str, ...], value: float, reason: str
+):
+    scorer = InstructionAlignment(instructions=SCORER.instructions, scale=10, definition=definition)
+    score = score_of(scorer, SAMPLE, [verdicts(*words)])
+    assert (score.value, score.reason) == (value, reason)
 
 
 def test_instructions_come_from_the_scorer_or_line_by_line_from_the_sample():
@@ -65,11 +68,6 @@ def test_a_text_gives_one_instruction_a_line():
     assert InstructionAlignment(instructions="1. a\n2. b").instructions == ("a", "b")
 
 
-def test_without_instructions_it_is_skipped_and_nothing_is_asked():
-    for sample in (SAMPLE, Sample(output="a", instructions=" \n")):
-        assert outcome_of(InstructionAlignment(), sample, []) == Skipped("instruction_alignment needs instructions")
-
-
 def test_a_miscount_fails_none_at_all_included():
     assert isinstance(outcome_of(SCORER, SAMPLE, [verdicts()]), Failed)
     outcome = outcome_of(SCORER, SAMPLE, [verdicts("yes", "no")])
@@ -84,5 +82,5 @@ def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
 
 @pytest.mark.parametrize("given", [[" "], [5], ["a", None]])
 def test_a_blank_instruction_is_refused(given: Any):
-    with pytest.raises(ConfigError, match="instructions must be a list of texts that are not blank, not"):
+    with refused("instructions", "a list of texts that are not blank"):
         InstructionAlignment(instructions=given)

@@ -12,22 +12,38 @@ from evalstone._core.text import is_blank
 from evalstone.scorers import KeywordCoverage
 from evalstone.scorers.text import pieces
 from evalstone.scorers.text.word_coverage import Keywords, keywords
-from evalstone.types import Sample, Score, Skipped
-from tests.fakes import ROOT, outcome_of, score_of
+from evalstone.types import Sample, Score
+from tests.fakes import ROOT, score_of
 
 
-def test_two_of_four_keywords_are_a_half_and_the_reason_names_the_others():
-    sample = Sample(input="The Eiffel Tower, in Paris: built 1889?", output="It is a tower in Paris.")
-    score = score_of(KeywordCoverage(), sample, [])
-    assert score.value == 0.5
-    assert score.reason == "2 of 4 keywords are in the answer; missing: “eiffel”; “built”."
-    assert score.evidence == Keywords(("eiffel", "tower", "paris", "built"), ("eiffel", "built"))
-
-
-def test_when_every_keyword_is_there_the_reason_is_short():
-    assert score_of(KeywordCoverage(), Sample(input="Paris", output="paris!"), []) == Score(
-        1, 1, "1 of 1 keyword is in the answer.", Keywords(("paris",), ())
-    )
+@pytest.mark.parametrize(
+    ("definition", "text", "output", "expected"),
+    [
+        (
+            "evalstone",
+            "The Eiffel Tower, in Paris: built 1889?",
+            "It is a tower in Paris.",
+            Score(
+                0.5,
+                1,
+                "2 of 4 keywords are in the answer; missing: “eiffel”; “built”.",
+                Keywords(("eiffel", "tower", "paris", "built"), ("eiffel", "built")),
+            ),
+        ),
+        (
+            "evalstone",
+            "Paris",
+            "paris!",
+            Score(1, 1, "1 of 1 keyword is in the answer.", Keywords(("paris",), ())),
+        ),
+        ("mastra", "Is it?", "Yes.", Score(1, 1, "The input has no keyword: 1 by mastra.", ())),
+        ("mastra_0_13", "Is it?", "Yes.", Score(0, 1, "The input has no keyword: 0 by mastra_0_13.", ())),
+    ],
+)
+def test_the_reason_counts_the_keywords_and_names_those_that_are_missing(
+    definition: str, text: str, output: str, expected: Score
+):
+    assert score_of(KeywordCoverage(definition=definition), Sample(input=text, output=output), []) == expected
 
 
 @pytest.mark.parametrize(
@@ -49,20 +65,6 @@ def test_when_every_keyword_is_there_the_reason_is_short():
 )
 def test_keywords_are_distinct_words_without_signs_numbers_and_stop_words(text: str, found: tuple[str, ...]):
     assert keywords(text) == found
-
-
-def test_an_input_without_keywords_is_skipped_unless_the_definition_has_a_number():
-    sample = Sample(input="Is it?", output="Yes.")
-    assert outcome_of(KeywordCoverage(), sample, []) == Skipped("the input has no keyword")
-    assert score_of(KeywordCoverage(definition="mastra", scale=10), sample, []).value == 10
-    missed = score_of(KeywordCoverage(definition="mastra_0_13"), sample, [])
-    assert (missed.value, missed.reason) == (0, "The input has no keyword: 0 by mastra_0_13.")
-
-
-def test_a_blank_text_is_skipped_whatever_an_input_without_keywords_counts_as():
-    scorer = KeywordCoverage(definition="mastra")
-    assert outcome_of(scorer, Sample(input=" ", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(scorer, Sample(input="Paris", output=""), []) == Skipped("the output is blank")
 
 
 @pytest.mark.parametrize("text", ["<" * 200_000, "<a" * 100_000 + ">", "x " * 200_000, "'" * 200_000])

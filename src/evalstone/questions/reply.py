@@ -506,11 +506,12 @@ def _converter(field: ReplyField) -> Convert | None:
 
 
 def _cited(input: str, numbers: list[int], question: Any, where: str) -> tuple[int, ...]:
-    count = len(getattr(question, input))
+    total = len(getattr(question, input))
     for number in numbers:
-        if not 1 <= number <= count:
+        if not 1 <= number <= total:
             noun = "passage" if input == "context" else "item"
-            raise ReplyError(f"{where or 'the reply'} cites {noun} {number}; there are {count} {noun}s")
+            there = f"is 1 {noun}" if total == 1 else f"are {total} {noun}s"
+            raise ReplyError(f"{where or 'the reply'} cites {noun} {number}; there {there}")
     return tuple(dict.fromkeys(numbers))
 
 
