@@ -136,19 +136,31 @@ def noted(*verdicts: tuple[str, str, Sequence[int]], context: Sequence[str] = (B
     return (call.detail or {}).get("citations", "")
 
 
-@pytest.mark.parametrize("verdict", ["supported", "contradicted"])
-def test_a_citation_without_a_word_of_its_claim_is_noted_if_another_passage_has_them(verdict: str) -> None:
-    assert noted(("The ticket costs 9 euros.", verdict, [3])) == (
-        "claim 1 has no word in common with passage 3, which is cited for it, but with passage 2"
-    )
-    assert noted(("The bridge was built in 1894.", "supported", [1]), ("Tickets cost 8 euros.", verdict, [1, 3])) == (
-        "claim 2 has no word in common with passage 1, 3, which is cited for it, but with passage 2"
-    )
-
-
-def test_a_judge_that_counts_from_0_is_noted_as_such() -> None:
-    told = noted(("Tickets cost 8 euros.", "supported", [1]), ("A café opened.", "supported", [2]))
-    assert told.endswith("; the judge may count passages from 0")
+@pytest.mark.parametrize(
+    ("verdicts", "note"),
+    [
+        *[
+            (
+                [("The ticket costs 9 euros.", verdict, [3])],
+                "claim 1 has no word in common with passage 3, which is cited for it, but with passage 2",
+            )
+            for verdict in ("supported", "contradicted")
+        ],
+        (
+            [(BRIDGE, "supported", [1]), (TICKETS, "contradicted", [1, 3])],
+            "claim 2 has no word in common with passage 1, 3, which is cited for it, but with passage 2",
+        ),
+        (
+            [(TICKETS, "supported", [1])],
+            "claim 1 has no word in common with passage 1, which is cited for it, but with passage 2; "
+            "the judge may count passages from 0",
+        ),
+    ],
+)
+def test_a_citation_without_a_word_of_its_claim_is_noted_if_another_passage_has_them(
+    verdicts: list[tuple[str, str, list[int]]], note: str
+) -> None:
+    assert noted(*verdicts) == note
 
 
 def test_a_note_lists_three_claims() -> None:
@@ -187,9 +199,9 @@ def test_the_note_on_a_citation_is_in_the_record_the_warnings_and_the_report_and
     assert [record.value for record in run] == [1.0, 1.0]
     details = [record.steps[1].detail for record in run]
     assert details[0] is not None
-    assert "the judge may count passages from 0" in details[0]["citations"]
+    assert "passages from 0" in details[0]["citations"]
     assert details[1] is None
     assert run.warnings == {"doubtful citations": 1}
-    assert "In 1 result, the judge cites a passage that has no word in common with a claim" in str(run)
-    assert "In 1 result, the judge cites a passage" in " ".join(run_view(run).warnings)
+    for text in (str(run), " ".join(run_view(run).warnings)):
+        assert "judge cites a passage" in text
     assert retries(run.warnings) == ""

@@ -102,11 +102,17 @@ def test_every_piece_of_a_long_message_says_whose_it_is() -> None:
         assert all(piece.startswith("tool call: read\n") for piece in pieces)
 
 
-def test_a_heading_that_would_take_the_room_is_not_repeated() -> None:
+@pytest.mark.parametrize(
+    ("text", "pieces"),
+    [
+        ("ab:\nOne is. Two is. Three is.", ["ab:\nOne is.", "ab:\n Two is.", "ab:\n Three is."]),
+        ("One is here. Two is there.", ["One is here.", " Two is there."]),
+        ("a long heading:\nTwo is there.", ["a long heading:\n", "Two is there."]),
+    ],
+)
+def test_a_heading_that_would_take_the_room_is_not_repeated(text: str, pieces: list[str]) -> None:
     space = Space(20, measure=len, headed=True)
-    assert list(space.pieces("ab:\nOne is. Two is. Three is.")) == ["ab:\nOne is.", "ab:\n Two is.", "ab:\n Three is."]
-    assert list(space.pieces("One is here. Two is there.")) == ["One is here.", " Two is there."]
-    assert list(space.pieces("a long heading:\nTwo is there.")) == ["a long heading:\n", "Two is there."]
+    assert list(space.pieces(text)) == pieces
     assert all(len(piece) <= 20 for piece in space.pieces("ab:\n" + "x" * 100))
 
 
@@ -143,30 +149,33 @@ def test_a_step_is_done_in_any_part_and_a_call_is_unplanned_in_its_first_piece()
     assert len(parts) > len(talk)
 
 
+MESSAGES = ("user:\nb", "assistant:\nc")
+
+
 @pytest.mark.parametrize(
     "question",
     [
-        CheckGoal(("a",), ("user:\nb", "assistant:\nc")),
-        ListRequests(("user:\nb", "assistant:\nc")),
-        JudgeRequests(("a",), ("t",), ("user:\nb", "assistant:\nc")),
-        ListPlan(("user:\nb", "assistant:\nc")),
-        JudgeExecution(("a",), ("user:\nb", "assistant:\nc")),
+        CheckGoal(("a",), MESSAGES),
+        ListRequests(MESSAGES),
+        JudgeRequests(("a",), ("t",), MESSAGES),
+        ListPlan(MESSAGES),
+        JudgeExecution(("a",), MESSAGES),
     ],
     ids=lambda question: question.kind,
 )
 def test_messages_are_fenced_one_by_one(question: Question[Any]) -> None:
-    shown = question.render()[1]
-    assert "<<passage 1>>\nuser:\nb\n<</passage 1>>\n<<passage 2>>\nassistant:\nc\n<</passage 2>>" in shown
+    fenced = (f"<<passage {n}>>\n{text}\n<</passage {n}>>" for n, text in enumerate(MESSAGES, start=1))
+    assert "\n".join(fenced) in question.render()[1]
 
 
 def test_a_plan_is_reviewed_as_a_whole() -> None:
-    with pytest.raises(QuestionTooLong, match=r"judge_plan: the question has about .* shorten the task"):
+    with pytest.raises(QuestionTooLong, match=r"judge_plan: .* task$"):
         read(JudgePlan(FILLER * 3, ("a",)), lambda part: None, JudgePlan(FILLER, ("a",)))
 
 
 def test_criteria_that_leave_no_room_for_the_conversation_are_refused() -> None:
     question = CheckGoal((FILLER * 9,), (FILLER,))
-    with pytest.raises(QuestionTooLong, match="tokens without its conversation"):
+    with pytest.raises(QuestionTooLong, match="without its conversation"):
         read(question, lambda part: (), CheckGoal((FILLER,), (FILLER,)))
 
 

@@ -126,11 +126,13 @@ def test_a_verdict_is_never_guessed(reply: Any, told: str) -> None:
 
 
 def test_a_grade_may_be_written_as_text() -> None:
-    question = GradeGrounding("In France.", ("Paris is in France.",))
-    assert question.parse('{"reason": "It says so.", "score": "0.75"}').score == 0.75
+    def graded(score: str) -> Any:
+        return GRADE.parse(f'{{"reason": "It says so.", "score": {score}}}')
+
+    assert graded('"0.75"').score == 0.75
     for other in ('"0,75"', '"high"', '"7"', '"nan"', "true", '"0_5"'):
-        with pytest.raises(ReplyError, match="score: a number from 0 to 1 was expected"):
-            question.parse(f'{{"reason": "It says so.", "score": {other}}}')
+        with pytest.raises(ReplyError, match="score: a number from"):
+            graded(other)
 
 
 def test_a_fraction_of_the_highest_number_is_that_number() -> None:
@@ -138,7 +140,7 @@ def test_a_fraction_of_the_highest_number_is_that_number() -> None:
     for text in ("4/5", "4 / 5", "4 out of 5", "4.0/5"):
         assert rating.parse(json.dumps({"reason": "Nearly.", "score": text})).score == 4
     for text in ("4/10", "40/50", "4-5", "3.5/5", "6/5", "4 of 5", "1/4/5", "-4/5"):
-        with pytest.raises(ReplyError, match="a whole number from 1 to 5 was expected"):
+        with pytest.raises(ReplyError, match="whole number from 1"):
             rating.parse(json.dumps({"reason": "Nearly.", "score": text}))
 
 
@@ -282,7 +284,7 @@ def test_the_items_of_a_list_are_read_without_their_markers(claims: list[Any], b
 
 @pytest.mark.parametrize("reply", ["I can't; the text only has {}.", "Step 1: {} and {}"])
 def test_a_list_in_a_sentence_is_no_reply(reply: str) -> None:
-    with pytest.raises(ReplyError, match="no complete JSON object"):
+    with pytest.raises(ReplyError, match="no complete JSON"):
         ListClaims(TEXT).parse(reply.format(*(json.dumps([claim]) for claim in CLAIMS)))
     assert ListClaims(TEXT).parse(f"Claims: {json.dumps(CLAIMS)} That's all.") == CLAIMS
 
@@ -298,8 +300,8 @@ def test_a_numbered_object_is_a_list_if_it_counts_up() -> None:
 
 def test_a_number_that_is_a_part_of_the_text_stays() -> None:
     asked = ListClaims(TEXT)
-    assert asked.parse('{"claims": ["1. FC Cologne plays next door."]}') == ("1. FC Cologne plays next door.",)
-    assert asked.parse('{"claims": ["7. The museum opened in 1921."]}') == ("The museum opened in 1921.",)
+    for claim in ("1. FC Cologne plays next door.", "7. The museum opened in 1921."):
+        assert asked.parse(json.dumps({"claims": [claim]})) == (claim.removeprefix("7. "),)
     with pytest.raises(ReplyError, match="doesn't have: 1922"):
         asked.parse('{"claims": ["1. The museum opened in 1922."]}')
     with pytest.raises(ReplyError, match=r"claims\.0"):

@@ -49,21 +49,12 @@ def test_a_listed_text_from_elsewhere_is_refused_with_its_place(question: Questi
             read(question, {key: [good, invented]})
 
 
-def test_the_error_names_the_words_that_the_text_does_not_have() -> None:
-    with pytest.raises(ReplyError, match=r"which doesn't have: 1815; take only what it says"):
-        read(ListClaims(HARBOR), {"claims": [ADA]})
-    with pytest.raises(ReplyError, match="which doesn't have: 7, 9;"):
-        read(ListClaims(HARBOR), {"claims": ["It has 7 docks and 9 ships."]})
-    with pytest.raises(ReplyError, match="is not in the text; quote its words"):
-        read(FindToxicity(HARBOR), {"verdicts": [{"reason": "Rude.", "part": "you fool", "verdict": "yes"}]})
-
-
 def test_the_words_in_which_an_opinion_is_reported_need_not_be_in_the_text() -> None:
     opinions = ["The author thinks and insists that only fools pay.", "The author expressed the view that it is small."]
     assert read(ListOpinions(f"{HARBOR} It is small."), {"opinions": opinions}) == tuple(opinions)
     with pytest.raises(ReplyError, match="doesn't have: broccoli"):
         read(ListOpinions(HARBOR), {"opinions": ["The author believes that broccoli is good."]})
-    with pytest.raises(ReplyError, match="doesn't have: thinks, insists"):
+    with pytest.raises(ReplyError, match=r": thinks, insists;"):
         read(ListClaims(HARBOR), {"claims": ["He thinks, insists."]})
 
 
@@ -77,9 +68,10 @@ def test_a_claim_may_say_that_the_text_has_something() -> None:
 
 def test_the_items_of_a_list_can_be_claims_without_their_question() -> None:
     claims = [f"{item} is an ingredient for sauces." for item in ("Salt", "Lime juice", "Basil")]
-    assert read(ListClaims("Salt, lime juice, basil"), {"claims": claims}) == tuple(claims)
-    with pytest.raises(ReplyError, match=r"claims.1: 'Salt is an ingredient for sauces.' is not from the text"):
-        read(ListClaims("Salt, lime juice, basil"), {"claims": claims[:1]})
+    question = ListClaims("Salt, lime juice, basil")
+    assert read(question, {"claims": claims}) == tuple(claims)
+    with pytest.raises(ReplyError, match=rf"claims.1: '{claims[0]}'"):
+        read(question, {"claims": claims[:1]})
 
 
 def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_empty_one() -> None:
@@ -144,7 +136,7 @@ def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
 
     assert decided(verdict, 1)[0].verdict == verdict
     assert decided("not_mentioned")[0].passages == ()
-    with pytest.raises(ReplyError, match=f"verdict 1: '{verdict}' cites the passages that decide it"):
+    with pytest.raises(ReplyError, match=f"verdict 1: '{verdict}' cites"):
         decided(verdict)
     for number in (0, 2, -1):
         with pytest.raises(ReplyError):
@@ -154,18 +146,18 @@ def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
 def test_a_cited_passage_has_something_to_say() -> None:
     question = VerifyClaims(("It was built in 1902.",), (HARBOR, " \u200b"))
     for cited in ([2], [2, 2]):
-        with pytest.raises(ReplyError, match="verdict 1: 'supported' cites 2, and nothing is in there"):
+        with pytest.raises(ReplyError, match="cites 2, and nothing"):
             read(question, {"verdicts": {"1": {"reason": "It is.", "passages": cited, "verdict": "supported"}}})
     kept = read(question, {"verdicts": {"1": {"reason": "It is.", "passages": [1, 2], "verdict": "supported"}}})
     assert kept[0].passages == (1, 2)
 
 
 def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_text() -> None:
-    copied = "The museum has no café."
+    copied, said = "The museum has no café.", "The animal is on the sofa."
     for text in ("Der Hund schläft auf dem Sofa und ist müde.", "猫在沙发上睡觉。"):
-        with pytest.raises(ReplyError, match=r"^claims\.1: .* is copied from the prompt"):
+        with pytest.raises(ReplyError, match=r"^claims\.1: .* copied"):
             read(ListClaims(text), {"claims": [copied]})
-        assert read(ListClaims(text), {"claims": ["The animal is on the sofa."]})
+        assert read(ListClaims(text), {"claims": [said]})
     for text in (copied, "Museum: no café, may reopen in May"):
         assert read(ListClaims(text), {"claims": [copied]}) == (copied,)
 
@@ -174,7 +166,7 @@ def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_te
 def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
     question = ClaimSupported("It has two docks.", (HARBOR,))
     looping = f"It is so. {unit * 200}"[:500]
-    with pytest.raises(ReplyError, match=r"^reason: it repeats itself \("):
+    with pytest.raises(ReplyError, match=r"^reason: it repeats"):
         read(question, {"reason": looping, "verdict": "yes"})
     assert read(question, {"reason": f"It is {unit * 5}", "verdict": "yes"})
     shouted = FindToxicity(looping)
@@ -220,7 +212,7 @@ def test_a_list_that_does_not_end_is_refused() -> None:
     }
     conflict = {"reason": "The year.", "answer": "It is old.", "reference": "It is new."}
     for more in ({"extra": ["It is old."] * 10}, {"contradictions": [conflict] * 10}):
-        with pytest.raises(ReplyError, match="the list repeats itself; list each item once"):
+        with pytest.raises(ReplyError, match="repeats itself"):
             read(CompareStatements(("It is new.",), ("It is old.",)), {**compared, **more})
     shouted = "Buy now! " * 10
     assert len(read(ListStatements(shouted), {"statements": ["Buy now!"] * 10})) == 10
@@ -250,7 +242,7 @@ def test_a_schema_bounds_citations_by_a_round_number_of_passages(passages: int, 
 
 
 def test_a_list_without_steps_is_no_answer() -> None:
-    with pytest.raises(ReplyError, match="steps: at least one was expected"):
+    with pytest.raises(ReplyError, match="steps: at least"):
         read(WriteSteps("Is it kind?", ("output",)), {"steps": [" "]})
 
 

@@ -79,17 +79,25 @@ def test_whole_passages_stay_together_as_long_as_they_fit() -> None:
     assert chunks(["aaaa", "bb", "cccc"], 6) == [Chunk(("aaaa", "bb"), (1, 2)), Chunk(("cccc",), (3,))]
 
 
-def test_a_long_passage_is_cut_between_sentences_and_keeps_its_number() -> None:
-    assert chunks(["Short.", "One is here. Two is here. Three is here."], 26) == [
-        Chunk(("Short.",), (1,)),
-        Chunk(("One is here. Two is here.",), (2,)),
-        Chunk((" Three is here.",), (2,)),
-    ]
+@pytest.mark.parametrize(
+    ("texts", "longest", "expected"),
+    [
+        (
+            ["Short.", "One is here. Two is here. Three is here."],
+            26,
+            [("Short.", 1), ("One is here. Two is here.", 2), (" Three is here.", 2)],
+        ),
+        (["aaa bbb ccc ddd"], 8, [("aaa bbb ", 1), ("ccc ddd", 1)]),
+    ],
+)
+def test_a_long_passage_is_cut_between_sentences_or_at_a_blank_and_keeps_its_number(
+    texts: list[str], longest: int, expected: list[tuple[str, int]]
+) -> None:
+    assert chunks(texts, longest) == [Chunk((text,), (number,)) for text, number in expected]
 
 
-def test_a_sentence_that_is_too_long_is_cut_at_a_blank_or_anywhere() -> None:
+def test_a_word_that_is_too_long_is_cut_anywhere() -> None:
     assert all(len(chunk.texts[0]) <= 10 for chunk in chunks(["x" * 25], 10))
-    assert [chunk.texts for chunk in chunks(["aaa bbb ccc ddd"], 8)] == [("aaa bbb ",), ("ccc ddd",)]
 
 
 def test_a_chunk_has_no_more_sentences_than_it_may() -> None:
@@ -132,7 +140,7 @@ def test_parts_fit_or_the_question_is_refused_whatever_is_long(kind: type[Questi
 
 def test_short_questions_are_not_rendered_to_see_whether_they_fit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(Prompt, "render")
-    assert all(question_of(kind, "Ada was born in 1815.").fits(DEFAULT_LIMITS) for kind in QUESTION_KINDS)
+    assert all(question_of(kind, "Ada was born.").fits(DEFAULT_LIMITS) for kind in QUESTION_KINDS)
 
 
 @pytest.mark.parametrize("kind", QUESTION_KINDS)
@@ -149,14 +157,41 @@ def test_a_form_that_is_longer_than_the_window_does_not_fit() -> None:
     assert not question.fits(ContextLimits.of_window(8192))
 
 
-def test_a_whole_answer_is_refused_only_where_the_window_is_known() -> None:
-    question = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
-    assert question.fits(DEFAULT_LIMITS)
-    assert not question.fits(SMALL)
-    with pytest.raises(
-        QuestionTooLong, match=r"agrees_with_context: the question has about 1\d\d,\d{3} tokens, and the"
-    ):
-        asked(question, _unasked)
+WHOLE = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
+
+
+def test_a_whole_answer_fits_where_the_window_is_not_known() -> None:
+    assert WHOLE.fits(DEFAULT_LIMITS)
+    assert not WHOLE.fits(SMALL)
+
+
+@pytest.mark.parametrize(
+    ("question", "window", "told"),
+    [
+        (WHOLE, 4096, r"^agrees_with_context: the question has about 1\d\d,\d{3} tokens, and the judge takes 3,072 "),
+        (WHOLE, 100_000, r"the judge takes 95,904 \(context_window 100,000, less the reply\)"),
+        (
+            CheckCriteria(criteria=("a", "b"), task="", answer="".join(SENTENCES) * 9),
+            4096,
+            "tokens without its criteria",
+        ),
+        (
+            CheckCriteria(criteria=("a", "".join(SENTENCES)), task="", answer=""),
+            4096,
+            "item 2 of its criteria alone has about",
+        ),
+        (
+            CompareStatements(("".join(SENTENCES),), ("a",)),
+            4096,
+            "item 1 of its reference alone has about",
+        ),
+    ],
+)
+def test_what_can_not_be_divided_is_refused_with_what_the_judge_takes(
+    question: Question[Any], window: int, told: str
+) -> None:
+    with pytest.raises(QuestionTooLong, match=told):
+        asked(question, _unasked, ContextLimits.of_window(window))
 
 
 def test_long_inputs_that_are_not_divided_are_no_reason_to_refuse_where_the_window_is_large() -> None:
@@ -166,8 +201,6 @@ def test_long_inputs_that_are_not_divided_are_no_reason_to_refuse_where_the_wind
     assert [part.criteria for part in asked_with_any_answer(question, ContextLimits.of_window(1_000_000))] == [
         ("a", "b")
     ]
-    with pytest.raises(QuestionTooLong, match="tokens without its criteria"):
-        asked(question, _unasked)
 
 
 def asked_with_any_answer(question: Any, limits: ContextLimits) -> list[Any]:
@@ -179,17 +212,6 @@ def asked_with_any_answer(question: Any, limits: ContextLimits) -> list[Any]:
 
     asyncio.run(question.in_parts(cast(Ask, ask), limits))
     return parts
-
-
-def test_an_item_that_is_too_long_is_not_cut() -> None:
-    question = CheckCriteria(criteria=("a", "".join(SENTENCES)), task="", answer="")
-    with pytest.raises(QuestionTooLong, match="item 2 of its criteria alone has about"):
-        asked(question, _unasked)
-
-
-def test_a_statement_that_is_too_long_to_compare_is_not_cut() -> None:
-    with pytest.raises(QuestionTooLong, match="item 1 of its reference alone has about"):
-        asked(CompareStatements(("".join(SENTENCES),), ("a",)), _unasked)
 
 
 def test_more_passages_than_a_reply_has_room_for_are_rated_in_parts() -> None:
@@ -326,18 +348,12 @@ def test_several_judges_take_what_each_of_them_takes() -> None:
     assert narrowest(one, one) == one
 
 
-def test_the_error_names_what_the_judge_takes_and_not_what_is_asked_in_parts() -> None:
-    question = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
-    with pytest.raises(QuestionTooLong, match=r"the judge takes 95,904 \(context_window 100,000, less the reply\)"):
-        asked(question, _unasked, ContextLimits.of_window(100_000))
-
-
 def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
     question = ClaimSupported("c", ("x",))
     fixed, extra = overhead(question, "context")
     least = fixed + extra + SMALLEST_ROOM
     assert space_for(question, "context", ContextLimits(least, longest=least)).longest == SMALLEST_ROOM + extra
-    with pytest.raises(QuestionTooLong, match="tokens without its context"):
+    with pytest.raises(QuestionTooLong, match="without its context"):
         space_for(question, "context", ContextLimits(least - 1, longest=least - 1))
 
 
@@ -352,6 +368,6 @@ def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
 def test_fifty_thousand_passages_are_refused_at_once() -> None:
     question = RatePassages("q", "a", ("".join(SENTENCES[:4]),) * 50_000)
     started = time.process_time()
-    with pytest.raises(QuestionTooLong, match=rf"needs 2,000 parts, and at most {MOST_PARTS} are allowed"):
+    with pytest.raises(QuestionTooLong, match=rf"2,000 parts, .* {MOST_PARTS} "):
         asked(question, _unasked, DEFAULT_LIMITS)
     assert time.process_time() - started < 2

@@ -299,12 +299,12 @@ def test_the_reason_stands_before_what_it_is_a_reason_for(kind: Kind):
     if schema is None:
         return
     shown = re.search(r"\{\"(?:.|\n)*", question.form)
-    assert shown is not None, "the form of the reply is not shown"
+    assert shown
     for inner in objects(schema):
         if "reason" in inner["properties"]:
             subject, *rest = inner["properties"]
             if kind in (FindToxicity, JudgePassageStatements):
-                assert subject in ("part", "statement"), "what the judge chooses to decide on"
+                assert subject in ("part", "statement")
                 subject, *rest = rest
             assert subject == "reason"
             assert all(0 <= shown[0].find('"reason"') < shown[0].find(f'"{key}"') for key in rest)

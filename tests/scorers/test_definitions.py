@@ -25,7 +25,7 @@ from evalstone.scorers import (
 )
 from evalstone.scorers.definitions import Defined
 from evalstone.types import Sample, Score, Skipped
-from tests.fakes import claims, outcome_of, score_of, statements, verdicts
+from tests.fakes import claims, score_of, statements, verdicts
 
 SAMPLE = Sample(input="q", output="a b c", reference="r", context=["one", "two", "three", "four", "five"])
 DEFINED = [kind for kind in SCORERS.values() if issubclass(kind, Defined)]
@@ -111,33 +111,6 @@ def test_a_weight_goes_with_no_definition_that_has_none() -> None:
     assert AnswerRelevancy(definition="mastra", uncertainty_weight=0.5).uncertainty_weight == 0.5
     with pytest.raises(ConfigError, match=r"deepeval .* uncertainty_weight"):
         AnswerRelevancy(definition="deepeval", uncertainty_weight=0.5)
-
-
-@pytest.mark.parametrize(
-    ("scorer", "script", "told"),
-    [
-        (Faithfulness(), [claims()], "the answer makes no claim"),
-        (Faithfulness(definition="deepeval"), [claims()], "the answer makes no claim; deepeval gives 1 here"),
-        (Faithfulness(definition="ragas"), [claims()], "the answer makes no claim; ragas gives NaN here"),
-        (Hallucination(definition="mastra"), [claims()], "the answer makes no claim; mastra gives 0 here"),
-        (ContextRecall(definition="mastra"), [claims()], "the reference makes no claim; mastra gives 0 here"),
-        (
-            AnswerRelevancy(definition="deepeval"),
-            [statements()],
-            "the answer makes no statement; deepeval gives 1 here",
-        ),
-    ],
-)
-def test_where_a_score_is_undefined_every_definition_skips_and_says_what_the_other_gives(
-    scorer: Scorer, script: list[Any], told: str
-) -> None:
-    assert outcome_of(scorer, SAMPLE, script) == Skipped(told)
-
-
-def test_no_passages_are_skipped_in_context_precision() -> None:
-    sample = Sample(input="q", output="a", context=[])
-    told = "there are no passages; mastra gives an error here"
-    assert outcome_of(ContextPrecision(definition="mastra"), sample, []) == Skipped(told)
 
 
 @pytest.mark.parametrize("kind", DEFINED)

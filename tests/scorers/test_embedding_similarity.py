@@ -135,7 +135,7 @@ def test_a_single_sample_is_paid_for_once_too(tmp_path: Path):
 def test_a_model_is_named_as_text_or_as_a_table():
     named = parse_scorer("embedding_similarity(embedder='openai/embed')")
     assert named == EmbeddingSimilarity("openai/embed")
-    assert "(embedder=embeddings(openai/embed)" in named.signature
+    assert "embeddings(openai/embed)" in named.signature
     tabled = parse_scorer(
         {"name": "embedding_similarity", "embedder": {"model": "vllm/e", "base_url": "http://127.0.0.1:1/v1"}}
     )

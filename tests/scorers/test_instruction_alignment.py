@@ -7,8 +7,8 @@ import pytest
 from evalstone.questions import InstructionVerdict, JudgeInstructions
 from evalstone.scorers import InstructionAlignment
 from evalstone.scorers.text.alignment import followed_share
-from evalstone.types import Failed, Sample
-from tests.fakes import outcome_of, record_of, score_of, verdicts
+from evalstone.types import Sample
+from tests.fakes import record_of, score_of, verdicts
 from tests.refusals import refused
 
 SCORER = InstructionAlignment(instructions=["Be brief.", "Greet by name.", "Use French."])
@@ -39,7 +39,7 @@ def test_instructions_that_do_not_apply_are_left_out(words: list[Any], share: fl
             "evalstone",
             ("yes", "not_applicable", "no"),
             5,
-            "1 of 2 applicable instructions are followed, 1 do not apply; not followed: “Use French.”.",
+            "1 of 2 applicable instructions are followed, 1 does not apply; not followed: “Use French.”.",
         ),
         ("mastra", ("not_applicable",) * 3, 0, "No instruction applies: 0 by mastra."),
     ],
@@ -66,18 +66,6 @@ def test_instructions_come_from_the_scorer_or_line_by_line_from_the_sample():
 
 def test_a_text_gives_one_instruction_a_line():
     assert InstructionAlignment(instructions="1. a\n2. b").instructions == ("a", "b")
-
-
-def test_a_miscount_fails_none_at_all_included():
-    assert isinstance(outcome_of(SCORER, SAMPLE, [verdicts()]), Failed)
-    outcome = outcome_of(SCORER, SAMPLE, [verdicts("yes", "no")])
-    assert isinstance(outcome, Failed)
-    assert outcome.error == "3 instructions, 2 verdicts; missing: 3"
-
-
-@pytest.mark.parametrize("word", ["n/a", "yess", ""])
-def test_an_unknown_word_fails_instead_of_being_left_out(word: str):
-    assert isinstance(outcome_of(SCORER, SAMPLE, [verdicts("yes", word, "no")]), Failed)
 
 
 @pytest.mark.parametrize("given", [[" "], [5], ["a", None]])

@@ -50,14 +50,15 @@ def test_a_quadratic_comparison_of_long_texts_fails_with_the_limit(
     failed = outcome(scorer, text)
     assert isinstance(failed, Failed)
     assert f"{problem}" in failed.error
-    assert f"too long to compare; the product of the lengths may be at most {size * size - 1:,}" in failed.error
+    assert f" at most {size * size - 1:,}" in failed.error
 
 
 def test_elements_with_too_many_parts_fail_with_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(word_coverage, "MOST_PARTS", 300)
     failed = outcome("completeness", LONG_WORDS)
     assert isinstance(failed, Failed)
-    assert "300 elements have more than 300 parts to look up" in failed.error
+    assert failed.error.startswith("300 elements")
+    assert "more than 300 parts" in failed.error
 
 
 @pytest.mark.parametrize("scorer", ["rouge_l", "textual_difference", "levenshtein"])
@@ -91,7 +92,7 @@ def test_the_lexical_judge_declines_texts_that_are_too_long(
         longer = {**sample, field: [text * 20] if field == "context" else f"{text} " * 20}
         found = score(scorer, longer, ledger=None).outcome
         assert isinstance(found, Skipped)
-        assert "the lexical judge reads at most 200 characters per question; these texts have " in found.reason
+        assert "at most 200 characters" in found.reason
 
 
 def test_contexts_that_are_kept_have_no_more_text_than_one_may_have(monkeypatch: pytest.MonkeyPatch) -> None:

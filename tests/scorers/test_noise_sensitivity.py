@@ -64,25 +64,34 @@ def test_every_figure_counts():
     assert scorer.robustness(found(0.8, "severe", "none", issues=2)) == pytest.approx(0.7 - 0.25)
 
 
-def test_the_reason_names_the_number_the_dimensions_that_suffered_and_the_issues():
-    reply = judged(0.5, "severe", "none", "moderate", "none", "none", issues=["it took up 1816"])
+@pytest.mark.parametrize(
+    ("reply", "value", "reason"),
+    [
+        (
+            judged(0.5, "severe", "none", "moderate", "none", "none", issues=["it took up 1816"]),
+            0.4,
+            "the judge's number is 0.5; severe: content_accuracy; moderate: relevance; "
+            "none: completeness, consistency, hallucination_resistance; grave issues: “it took up 1816”.",
+        ),
+        (judged(1, "none", "none"), 1, "the judge's number is 1; none: content_accuracy, completeness."),
+    ],
+)
+def test_the_reason_names_the_number_the_dimensions_that_suffered_and_the_issues(
+    reply: dict[str, Any], value: float, reason: str
+):
     score = score_of(SCORER, SAMPLE, [reply])
-    assert score.value == pytest.approx(0.4)
-    assert score.reason == (
-        "the judge's number is 0.5; severe: content_accuracy; moderate: relevance; "
-        "none: completeness, consistency, hallucination_resistance; grave issues: “it took up 1816”."
-    )
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
 
 
 def test_the_question_holds_both_questions_both_answers_and_the_kind_of_noise():
     _, judge = record_of(SCORER, SAMPLE, [judged(1)])
     assert judge.asked == [
         JudgeRobustness(
-            question="When was Ada born?",
-            baseline="In 1815.",
-            noisy_question="When, in 1816, was Ada born?",
-            answer="In 1815, not in 1816.",
-            noise="misinformation",
+            question=SAMPLE.input or "",
+            baseline=SCORER.baseline or "",
+            noisy_question=SCORER.noisy_query or "",
+            answer=SAMPLE.output or "",
+            noise=SCORER.noise,
         )
     ]
 
@@ -93,15 +102,6 @@ def test_baseline_and_noisy_question_can_come_from_the_sample():
     assert judge.asked == [
         JudgeRobustness(question="q", baseline="b", noisy_question="n", answer="a", noise="not named")
     ]
-
-
-def test_a_sample_without_them_is_skipped():
-    assert outcome_of(NoiseSensitivity(), SAMPLE, []) == Skipped(
-        "noise_sensitivity needs a baseline (or reference) and noisy_query in metadata"
-    )
-    assert outcome_of(NoiseSensitivity(noisy_query="n"), SAMPLE, []) == Skipped(
-        "noise_sensitivity needs a baseline (or reference)"
-    )
 
 
 @pytest.mark.parametrize(
@@ -147,11 +147,6 @@ def test_a_blank_option_is_refused(name: str, blank: str):
         NoiseSensitivity(**cast(Any, {name: blank}))
 
 
-def test_a_blank_noisy_question_in_metadata_is_absent():
-    sample = Sample(input="q", output="a", reference="b", metadata={"noisy_query": " "})
-    assert outcome_of(NoiseSensitivity(), sample, []) == Skipped("noise_sensitivity needs noisy_query in metadata")
-
-
 @pytest.mark.parametrize("impact", IMPACTS)
 @pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
 def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
@@ -191,4 +186,4 @@ def test_an_object_without_any_dimension_is_no_answer():
     reply: dict[str, Any] = {"dimensions": {}, "issues": [], "robustness": 1}
     outcome = outcome_of(SCORER, SAMPLE, [reply])
     assert isinstance(outcome, Failed)
-    assert outcome.error.startswith("dimensions: missing: content_accuracy, ")
+    assert outcome.error.startswith(f"dimensions: missing: {', '.join(DIMENSIONS)} ")

@@ -354,7 +354,7 @@ def test_an_option_that_would_not_help_is_not_named(spec: str) -> None:
 
 
 def test_a_nested_table_is_refused_as_before() -> None:
-    with pytest.raises(ConfigError, match=r"penalties: unknown parameter 'threshold'; known: missing, missing_limit"):
+    with pytest.raises(ConfigError, match=r"'threshold'; .* missing_limit"):
         parse_scorer("context_relevance(penalties={'threshold': 1})")
 
 
@@ -395,5 +395,5 @@ def test_a_scorer_with_a_constructor_of_its_own_takes_what_it_declares() -> None
 
 
 def test_a_run_refuses_an_option_of_another_system_with_ours() -> None:
-    with pytest.raises(ConfigError, match=r"deepeval's include_reason is explain=True here"):
+    with pytest.raises(ConfigError, match="explain=True"):
         evaluate([{"output": "x"}], {"name": "toxicity", "include_reason": True}, ledger=None)

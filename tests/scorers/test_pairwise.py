@@ -12,7 +12,7 @@ from evalstone.questions.base import Question
 from evalstone.questions.preference import ComparePair, Preference
 from evalstone.scorers import Pairwise
 from evalstone.scorers.pairwise import verdict_of
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(input="Where is Oslo?", output="In Norway.", reference="Up north.", metadata={"other": "In Sweden."})
@@ -61,19 +61,28 @@ def test_a_preference_holds_in_both_orders_or_is_a_tie(
     assert (verdict.preferred, verdict.consistent, verdict.position) == (preferred, consistent, position)
 
 
-def test_a_judge_that_prefers_a_text_gives_one_or_zero():
-    assert score_of(Pairwise(), SAMPLE, preferring("In Norway.")).value == 1
-    assert score_of(Pairwise(), SAMPLE, preferring("Up north.")).value == 0
-    score = score_of(Pairwise(scale=10), SAMPLE, preferring("In Norway."))
-    assert (score.value, score.reason) == (10, "The answer is better: It names the country.")
-
-
-@pytest.mark.parametrize("place", ["first", "second"])
-def test_a_judge_that_prefers_a_place_gives_a_tie_and_the_evidence_names_the_place(place: str):
-    score = score_of(Pairwise(), SAMPLE, always(place))
-    assert score.value == 0.5
-    assert (score.evidence.consistent, score.evidence.position) == (False, place)
-    assert score.reason == f"A tie: the two orders disagree (with the answer first: {place}; with it second: {place})."
+@pytest.mark.parametrize(
+    ("script", "value", "position", "reason"),
+    [
+        (preferring("In Norway."), 10, None, "The answer is better: It names the country."),
+        (preferring("Up north."), 0, None, "The other answer is better: It names the country."),
+        *[
+            (
+                always(place),
+                5,
+                place,
+                f"A tie: the two orders disagree (with the answer first: {place}; with it second: {place}).",
+            )
+            for place in ("first", "second")
+        ],
+    ],
+)
+def test_a_judge_that_prefers_a_place_gives_a_tie_and_the_evidence_names_the_place(
+    script: Any, value: float, position: str | None, reason: str
+):
+    score = score_of(Pairwise(scale=10), SAMPLE, script)
+    assert (score.value, score.reason) == (value, reason)
+    assert (score.evidence.consistent, score.evidence.position) == (position is None, position)
 
 
 def test_both_orders_are_asked():
@@ -97,11 +106,6 @@ def test_the_other_answer_may_stand_in_the_metadata():
     assert scorer.required_fields == ("input", "output", "metadata")
     _, judge = record_of(scorer, SAMPLE, always("tie"))
     assert cast(ComparePair, judge.asked[0]).second_answer == "In Sweden."
-    absent, blank, odd = ({}, {"other": " "}, {"other": 3})
-    without = [Sample(input="q", output="a", metadata=metadata) for metadata in (absent, blank, odd)]
-    assert outcome_of(scorer, without[0], []) == Skipped("pairwise needs other in metadata")
-    assert outcome_of(scorer, without[1], []) == Skipped("the other is blank")
-    assert outcome_of(scorer, without[2], []) == Failed("pairwise: other in metadata must be text, not int")
 
 
 def test_a_run_has_the_win_rate_and_its_position_bias_can_be_counted():

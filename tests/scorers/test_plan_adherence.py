@@ -12,7 +12,7 @@ from evalstone import Panel, ScriptedJudge, evaluate
 from evalstone.questions import JudgeExecution
 from evalstone.scorers import PlanAdherence
 from evalstone.scorers.agents.plans import out_of_order
-from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
+from evalstone.types import Failed, Message, Sample, Score, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
 from tests.refusals import refused
 
@@ -62,14 +62,25 @@ def test_what_a_step_out_of_order_counts_can_be_set():
         assert score.value == pytest.approx((2 + weight) / 4)
 
 
-def test_the_reason_and_the_evidence_name_what_was_otherwise():
-    score = score_of(PlanAdherence(), SAMPLE, said([FIND], [BOOK], [PAY], [], unplanned=[JOKE]))
-    assert score.reason == (
-        "3 of 4 planned steps done; out of order: “Pay”; not done: “Report”; "
-        "not planned: “tool call: joke arguments: {} result: null”."
-    )
-    assert score.evidence["out_of_order"] == ["Pay"]
-    assert score.evidence["unplanned"] == ["tool call: joke\narguments: {}\nresult: null"]
+@pytest.mark.parametrize(
+    ("replies", "reason", "out_of_order", "unplanned"),
+    [
+        (
+            said([FIND], [BOOK], [PAY], [], unplanned=[JOKE]),
+            "3 of 4 planned steps done; out of order: “Pay”; not done: “Report”; "
+            "not planned: “tool call: joke arguments: {} result: null”.",
+            ["Pay"],
+            ["tool call: joke\narguments: {}\nresult: null"],
+        ),
+        (said([FIND], [BOOK], [JOKE], [BOOKED]), "4 of 4 planned steps done.", [], []),
+    ],
+)
+def test_the_reason_and_the_evidence_name_what_was_otherwise(
+    replies: list[Any], reason: str, out_of_order: list[str], unplanned: list[str]
+):
+    score = score_of(PlanAdherence(), SAMPLE, replies)
+    assert score.reason == reason
+    assert (score.evidence["out_of_order"], score.evidence["unplanned"]) == (out_of_order, unplanned)
 
 
 def test_the_judge_sees_the_plan_and_what_was_done_without_the_thinking():
@@ -93,11 +104,6 @@ def test_a_verdict_must_cite_and_only_calls_without_a_step_are_unplanned():
         outcome = outcome_of(PlanAdherence(), SAMPLE, reply)
         assert isinstance(outcome, Failed)
         assert told in outcome.error
-
-
-def test_without_a_plan_there_is_no_score_and_a_conversation_without_a_side_is_broken():
-    assert outcome_of(PlanAdherence(), Sample(messages=TALK), [{"steps": []}]) == Skipped("the agent made no plan")
-    assert isinstance(outcome_of(PlanAdherence(), Sample(messages=TALK[:1]), []), Failed)
 
 
 @pytest.mark.parametrize("weight", [-0.1, 1.1, "1", True])

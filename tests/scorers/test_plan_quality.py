@@ -1,15 +1,16 @@
 from __future__ import annotations
 
+import json
 from typing import Any, cast
 
 import pytest
 
 from evalstone import ScriptedJudge, evaluate
-from evalstone.errors import ConfigError
 from evalstone.questions import JudgePlan, ListPlan
 from evalstone.scorers import PlanQuality
-from evalstone.types import Failed, Message, Sample, Skipped, ToolCall
-from tests.fakes import outcome_of, record_of, score_of
+from evalstone.types import Message, Sample, ToolCall
+from tests.fakes import record_of, score_of
+from tests.refusals import refused
 
 STEPS = ("Search a flight to Oslo", "Book the flight to Oslo")
 TALK = [
@@ -23,6 +24,14 @@ TALK = [
     Message(role="assistant", content="Booked."),
 ]
 SAMPLE = Sample(messages=TALK)
+SHOWN = (
+    f"user:\n{TALK[0].content}",
+    f"assistant, thinking:\n{TALK[1].reasoning}",
+    f"assistant:\n{TALK[1].content}",
+    'tool call: search\narguments: {"to": "Oslo"}\nresult: [7]',
+    f"assistant:\n{TALK[2].content}",
+)
+"""The conversation as the judge sees it."""
 LISTED = {"steps": list(STEPS)}
 
 
@@ -47,42 +56,47 @@ def test_the_score_is_the_mean_over_the_four_criteria(words: tuple[str, str, str
     assert score_of(PlanQuality(scale=10), SAMPLE, [LISTED, review(*words)]).value == pytest.approx(10 * value)
 
 
-def test_the_reason_names_the_verdicts_and_the_problems_and_the_evidence_has_the_plan():
-    score = score_of(PlanQuality(), SAMPLE, [LISTED, review("yes", "partly", "yes", "no")])
-    assert score.reason == (
-        "The plan of 2 steps is complete: yes, feasible: partly, ordered: yes, economical: no; "
-        "not feasible: “not feasible enough”; not economical: “not economical enough”."
-    )
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (
+            ("yes", "partly", "yes", "no"),
+            "The plan of 2 steps is complete: yes, feasible: partly, ordered: yes, economical: no; "
+            "not feasible: “not feasible enough”; not economical: “not economical enough”.",
+        ),
+        (
+            ("yes", "yes", "yes", "yes"),
+            "The plan of 2 steps is complete: yes, feasible: yes, ordered: yes, economical: yes.",
+        ),
+    ],
+)
+def test_the_reason_names_the_verdicts_and_the_problems_and_the_evidence_has_the_plan(
+    words: tuple[str, str, str, str], reason: str
+):
+    given = review(*words)
+    score = score_of(PlanQuality(), SAMPLE, [LISTED, given])
+    assert score.reason == reason
     assert score.evidence["plan"] == STEPS
-    assert score.evidence["feasible"] == {"verdict": "partly", "reason": "so", "problems": ("not feasible enough",)}
+    assert score.evidence["feasible"] == given["feasible"] | {"problems": tuple(given["feasible"]["problems"])}
 
 
 def test_the_plan_is_looked_for_in_messages_thinking_and_calls_and_judged_by_the_task_alone():
     scorer = PlanQuality(tools=["search", {"name": "book", "description": "books a flight"}])
     _, judge = record_of(scorer, SAMPLE, [LISTED, review("yes", "yes", "yes", "yes")])
-    assert judge.asked == [
-        ListPlan(
-            (
-                "user:\nBook a flight to Oslo.",
-                "assistant, thinking:\nFirst I search a flight to Oslo, then I book the flight.",
-                "assistant:\nOn it.",
-                'tool call: search\narguments: {"to": "Oslo"}\nresult: [7]',
-                "assistant:\nBooked.",
-            )
-        ),
-        JudgePlan("The user gets what they ask for: Book a flight to Oslo.", STEPS, ("search", "book: books a flight")),
-    ]
+    listed, judged = judge.asked
+    assert listed == ListPlan(SHOWN)
+    assert isinstance(judged, JudgePlan)
+    assert judged.task.endswith(f" {TALK[0].content}")
+    assert (judged.plan, judged.tools) == (STEPS, ("search", "book: books a flight"))
 
 
 def test_a_plan_in_the_state_is_taken_and_one_in_words_is_listed():
     good = review("yes", "yes", "yes", "yes")
-    for plan in (
-        ["Search", {"content": "Book", "status": "pending"}],
-        ("Search", " ", {"content": "Book", "status": "pending"}),
-    ):
+    book = {"content": "Book", "status": "pending"}
+    for plan in (["Search", book], ("Search", " ", book)):
         _, judge = record_of(PlanQuality(), Sample(messages=TALK, state={"plan": plan}), [good])
         [question] = judge.asked
-        assert cast(JudgePlan, question).plan == ("Search", '{"content": "Book", "status": "pending"}')
+        assert cast(JudgePlan, question).plan == ("Search", json.dumps(book))
     _, judge = record_of(
         PlanQuality(), Sample(messages=TALK, state={"plan": f"{STEPS[0]}. {STEPS[1]}."}), [LISTED, good]
     )
@@ -93,31 +107,6 @@ def test_the_task_is_the_goal_in_the_metadata():
     sample = Sample(messages=TALK, metadata={"goal": ["A flight", "A seat"]}, state={"plan": ["Search"]})
     _, judge = record_of(PlanQuality(), sample, [review("yes", "yes", "yes", "yes")])
     assert cast(JudgePlan, judge.asked[0]).task == "A flight\nA seat"
-
-
-@pytest.mark.parametrize("state", [{"plan": []}, {"plan": " "}, {"plan": [" "]}])
-def test_an_empty_plan_in_the_state_is_none_and_nothing_is_asked(state: Any):
-    record, judge = record_of(PlanQuality(), Sample(messages=TALK, state=state), lambda _: pytest.fail("asked"))
-    assert record.outcome == Skipped("the agent made no plan")
-    assert judge.asked == []
-
-
-@pytest.mark.parametrize("state", [None, 5, [], {"basket": ["Search"]}])
-def test_without_a_plan_there_is_no_score(state: Any):
-    sample = Sample(messages=TALK, state=state)
-    assert outcome_of(PlanQuality(), sample, [{"steps": []}]) == Skipped("the agent made no plan")
-
-
-def test_a_plan_that_is_neither_text_nor_a_list_is_an_error():
-    outcome = outcome_of(PlanQuality(), Sample(messages=TALK, state={"plan": {"tier": "gold"}}), [])
-    assert isinstance(outcome, Failed)
-    assert "plan in state must be text or a list of steps, not {'tier': 'gold'}" in outcome.error
-
-
-def test_a_plan_that_the_conversation_does_not_have_is_refused():
-    outcome = outcome_of(PlanQuality(), SAMPLE, [{"steps": ["Rent a car in Bergen for 300 euros"]}])
-    assert isinstance(outcome, Failed)
-    assert "is not from the conversation" in outcome.error
 
 
 def test_quality_and_adherence_share_the_search_for_the_plan():
@@ -137,5 +126,5 @@ def test_quality_and_adherence_share_the_search_for_the_plan():
 
 
 def test_tools_that_have_no_name_are_refused():
-    with pytest.raises(ConfigError, match="plan_quality: tools must be a list of tools"):
+    with refused("tools", "a list of tools, each a name or an object with a name"):
         PlanQuality(tools="search")

@@ -64,11 +64,25 @@ def test_the_documented_definition_asks_the_same_question_as_ours():
     assert run.failed == 0
 
 
-def test_the_reason_names_each_part_and_what_is_lacking():
-    score = score_of(PromptAlignment(scale=10), SAMPLE, [judged(1, 0.5, 0.5, 1, lacking="a second river")])
-    assert score.value == pytest.approx(7.5)
-    assert score.reason.startswith("intent 1 (missing: “a second river”); requirements 0.5 ")
-    assert score.evidence.completeness == AlignmentPart(0.5, "because", ("a second river",))
+@pytest.mark.parametrize(
+    ("numbers", "lacking", "value", "reason"),
+    [
+        (
+            (1, 0.5, 0.5, 1),
+            "a river",
+            7.5,
+            "intent 1 (missing: “a river”); requirements 0.5 (missing: “a river”); "
+            "completeness 0.5 (missing: “a river”); appropriateness 1 (missing: “a river”).",
+        ),
+        ((1, 1, 1, 1), "", 10, "intent 1; requirements 1; completeness 1; appropriateness 1."),
+    ],
+)
+def test_the_reason_names_each_part_and_what_is_lacking(
+    numbers: tuple[float, ...], lacking: str, value: float, reason: str
+):
+    score = score_of(PromptAlignment(scale=10), SAMPLE, [judged(*numbers, lacking=lacking)])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
+    assert score.evidence.completeness == AlignmentPart(numbers[2], "because", (lacking,) if lacking else ())
 
 
 @pytest.mark.parametrize(
@@ -81,26 +95,12 @@ def test_the_judge_sees_the_prompts_of_the_mode(mode: Mode, system: str, asked: 
 
 
 def test_earlier_turns_are_shown_when_asked_for():
-    messages = [
-        Message(role="user", content="Hello."),
-        Message(role="assistant", content="Hello, what can I do?"),
-        Message(role="user", content="Name two rivers."),
-    ]
-    sample = Sample(input="Name two rivers.", output="The Nile.", messages=messages)
+    contents = (("user", "Hello."), ("assistant", "What can I do?"), ("user", SAMPLE.input))
+    messages = [Message(role=cast(Any, role), content=content or "") for role, content in contents]
+    sample = Sample(input=SAMPLE.input, output=SAMPLE.output, messages=messages)
     _, judge = record_of(PromptAlignment(history=1), sample, [judged(1, 1, 1, 1)])
-    assert [cast(JudgeAlignment, q).earlier_turns for q in judge.asked] == ["assistant: Hello, what can I do?"]
-
-
-@pytest.mark.parametrize(
-    ("mode", "sample", "needed"),
-    [
-        ("user", Sample(output="a", instructions="i"), "input"),
-        ("system", Sample(output="a", input="q"), "instructions"),
-        ("both", Sample(output="a"), "input or instructions"),
-    ],
-)
-def test_a_sample_without_the_prompt_of_the_mode_is_skipped(mode: Mode, sample: Sample, needed: str):
-    assert outcome_of(PromptAlignment(mode=mode), sample, []) == Skipped(f"prompt_alignment needs {needed}")
+    [question] = judge.asked
+    assert cast(JudgeAlignment, question).earlier_turns == f"assistant: {messages[1].content}"
 
 
 @pytest.mark.parametrize("sample", [Sample(output="a", input="q"), Sample(output="a", instructions="i")])
@@ -127,7 +127,7 @@ def test_an_empty_prompt_or_answer_is_skipped_and_by_mastra_an_error(mode: Mode,
 def test_a_number_outside_0_to_1_is_asked_again_and_then_fails(number: Any):
     outcome = outcome_of(PromptAlignment(), SAMPLE, [judged(1, number, 1, 1)])
     assert isinstance(outcome, Failed)
-    assert "requirements.score: a number from 0 to 1 was expected" in outcome.error
+    assert outcome.error.startswith("requirements.score: ")
     record, judge = record_of(PromptAlignment(), SAMPLE, [judged(1, number, 1, 1), judged(1, 1, 1, 1)], retries=1)
     assert isinstance(record.outcome, Score)
     assert len(judge.asked) == 1
@@ -139,7 +139,7 @@ def test_by_mastra_numbers_count_as_they_are_while_the_score_stays_on_its_scale(
     for outside in (judged(-1, 0, 0, 0), judged(2, 1, 1, 1)):
         outcome = outcome_of(scorer, SAMPLE, [outside])
         assert isinstance(outcome, Failed)
-        assert "a score must be in [0, 1]" in outcome.error
+        assert "in [0, 1]" in outcome.error
 
 
 def test_options_that_make_no_sense_are_refused():

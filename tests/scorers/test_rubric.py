@@ -8,8 +8,8 @@ from evalstone.errors import ConfigError
 from evalstone.questions import CheckCriteria
 from evalstone.scorers import Criterion, Rubric
 from evalstone.scorers.custom.rubric import meets
-from evalstone.types import Failed, Sample, Skipped
-from tests.fakes import outcome_of, record_of, score_of, verdicts
+from evalstone.types import Sample
+from tests.fakes import record_of, score_of, verdicts
 
 SAMPLE = Sample(input="Tell me about Ada.", output="Ada, 1815.")
 CRITERIA = (Criterion("It names Ada"), Criterion("It names a year"), Criterion("It is kind", required=False))
@@ -36,17 +36,22 @@ def test_required_criteria_decide_and_all_do_where_none_is_required(
     assert meets(criteria, met) is expected
 
 
-def test_a_required_criterion_that_is_not_met_makes_it_0_and_the_reason_names_it():
-    score = score_of(Rubric(criteria=CRITERIA, scale=10), SAMPLE, [verdicts("yes", "no", "no")])
-    assert score.value == 0
-    assert score.reason == (
-        "1 of 3 criteria are met; required and not met: “It names a year”; optional and not met: “It is kind”."
-    )
-
-
-def test_an_optional_criterion_does_not_decide():
-    score = score_of(Rubric(criteria=CRITERIA, scale=10), SAMPLE, [verdicts("yes", "yes", "no")])
-    assert (score.value, score.reason) == (10, "2 of 3 criteria are met; optional and not met: “It is kind”.")
+@pytest.mark.parametrize(
+    ("words", "value", "reason"),
+    [
+        (
+            ("yes", "no", "no"),
+            0,
+            "1 of 3 criteria are met; required and not met: “It names a year”; optional and not met: “It is kind”.",
+        ),
+        (("yes", "yes", "no"), 10, "2 of 3 criteria are met; optional and not met: “It is kind”."),
+    ],
+)
+def test_required_criteria_decide_and_the_reason_names_what_is_not_met(
+    words: tuple[str, ...], value: float, reason: str
+):
+    score = score_of(Rubric(criteria=CRITERIA, scale=10), SAMPLE, [verdicts(*words)])
+    assert (score.value, score.reason) == (value, reason)
 
 
 @pytest.mark.parametrize(
@@ -67,25 +72,6 @@ def test_the_scorers_criteria_win_over_those_of_the_sample_and_the_task_is_shown
     sample = Sample(input="t", output="a", metadata={"rubric": "other"})
     _, judge = record_of(Rubric(criteria="one"), sample, [verdicts("yes")])
     assert judge.asked == [CheckCriteria(criteria=("one",), task="t", answer="a")]
-
-
-@pytest.mark.parametrize("metadata", [{}, {"rubric": None}, {"rubric": ""}, {"rubric": " \n"}, {"rubric": []}])
-def test_without_a_rubric_it_is_skipped_and_nothing_is_asked(metadata: dict[str, Any]):
-    outcome = outcome_of(Rubric(), Sample(output="a", metadata=metadata), [])
-    assert outcome == Skipped("rubric needs criteria, or a rubric in metadata")
-
-
-def test_a_rubric_in_metadata_that_cannot_be_read_fails_this_sample_only():
-    outcome = outcome_of(Rubric(), Sample(output="a", metadata={"rubric": 5}), [])
-    assert outcome == Failed(
-        "rubric: the rubric in metadata: criteria must be a checklist or a list of criteria, not int"
-    )
-
-
-def test_a_miscount_fails_none_at_all_included():
-    scorer = Rubric(criteria=CRITERIA)
-    assert isinstance(outcome_of(scorer, SAMPLE, [{"verdicts": {}}]), Failed)
-    assert isinstance(outcome_of(scorer, SAMPLE, [verdicts("yes", "yes")]), Failed)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from evalstone.questions import FindAnswers, ListClaims, ListQuestions, QuestionVerdict, VerifyClaims
 from evalstone.scorers import Summarization
 from evalstone.scorers.text.summarization import coverage
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 from tests.refusals import refused
 
@@ -38,25 +38,32 @@ def test_coverage_counts_the_first_questions_up_to_a_number(answered: list[bool]
     assert coverage([QuestionVerdict("q", one) for one in answered], most) == pytest.approx(expected)
 
 
-def test_the_worse_of_both_shares_is_the_score():
+@pytest.mark.parametrize(
+    ("answered", "value", "reason"),
+    [
+        (
+            ("yes", "no", "no"),
+            10 / 3,
+            "alignment 0.5, coverage 0.33; not in the source: “She was tall.”; "
+            "not answered: “Was it in 1843?”; “Were it notes?”.",
+        ),
+        (("yes", "yes", "yes"), 5, "alignment 0.5, coverage 1; not in the source: “She was tall.”."),
+    ],
+)
+def test_the_worse_of_both_shares_is_the_score(answered: tuple[str, ...], value: float, reason: str):
     three = questions("Did Ada write?", "Was it in 1843?", "Were it notes?")
-    score = score_of(Summarization(scale=10), SAMPLE, [three, verdicts("yes", "no", "no"), MADE, SUPPORT])
-    assert score.value == pytest.approx(10 / 3)
-    assert score.reason == (
-        "alignment 0.5, coverage 0.33; not in the source: “She was tall.”; "
-        "not answered: “Was it in 1843?”; “Were it notes?”."
-    )
-    score = score_of(Summarization(), SAMPLE, [three, verdicts("yes", "yes", "yes"), MADE, SUPPORT])
-    assert score.value == 0.5
+    score = score_of(Summarization(scale=10), SAMPLE, [three, verdicts(*answered), MADE, SUPPORT])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
 
 
 def test_it_asks_four_questions_two_of_them_those_of_faithfulness_to_the_source():
+    source, summary = SAMPLE.input or "", SAMPLE.output or ""
     _, judge = record_of(Summarization(max_questions=3), SAMPLE, [questions("q"), verdicts("yes"), MADE, SUPPORT])
     assert judge.asked == [
-        ListQuestions(text="Ada wrote notes in 1843.", limit="3"),
-        FindAnswers(text="Ada wrote. She was tall.", questions=("q",)),
-        ListClaims("Ada wrote. She was tall."),
-        VerifyClaims(claims=("Ada wrote.", "She was tall."), context=("Ada wrote notes in 1843.",)),
+        ListQuestions(text=source, limit="3"),
+        FindAnswers(text=summary, questions=("q",)),
+        ListClaims(summary),
+        VerifyClaims(claims=tuple(MADE["claims"]), context=(source,)),
     ]
 
 
@@ -78,16 +85,6 @@ def test_the_source_comes_from_the_function_then_the_scorer_then_the_input(score
 def test_a_scorer_with_a_source_needs_no_input():
     replies = [questions("q"), verdicts("yes"), claims("c"), verdicts("supported")]
     assert score_of(Summarization(source="s"), Sample(output="o"), replies).value == 1
-
-
-def test_without_questions_or_without_claims_it_is_skipped():
-    assert outcome_of(Summarization(), SAMPLE, [questions(), MADE, SUPPORT]) == Skipped(
-        "the judge found no question about the source"
-    )
-    assert outcome_of(Summarization(), SAMPLE, [questions("q"), verdicts("yes"), claims()]) == Skipped(
-        "the summary makes no claim"
-    )
-    assert outcome_of(Summarization(), SAMPLE, [questions(), claims()]) == Skipped("the summary makes no claim")
 
 
 def test_a_broken_reply_on_one_side_is_not_hidden_by_nothing_on_the_other():

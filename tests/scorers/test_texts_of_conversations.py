@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any, get_args
 
@@ -54,6 +55,7 @@ def test_each_choice_is_one_of_the_type() -> None:
         ("not_contains(expected=London)", 0),
         ("not_contains(expected=London, text=last)", 1),
         ("not_contains(expected=Rome)", 1),
+        ("contains(expected='London. In Paris', text=all)", 0),
         ("exact_match(expected='In London.\\n\\nIn Paris.', text=all)", 1),
         ("exact_match(expected='In London.', text=first)", 1),
         ("regex(pattern='London.*Paris', text=all)", 0),
@@ -67,14 +69,28 @@ def test_a_scorer_reads_the_last_the_first_or_all_messages(spec: str, expected: 
     assert value(spec) == expected
 
 
-def test_a_text_that_must_not_occur_is_looked_for_in_every_message_by_default() -> None:
-    assert value("not_contains(expected=London)", ROW) == 0
-    assert value("not_contains(expected=London)", {"messages": CITIES[2:]}) == 1
-    assert value("not_contains(expected=London)", {"output": "In London."}) == 0
+UNANSWERED = {"messages": CITIES[:3]}
+ANSWERED = {"messages": CITIES[:3], "output": "In Rome."}
+TURNS = {"turns": [{"input": "Where?", "output": "In London."}, {"input": "And?", "output": "In Paris."}]}
 
 
-def test_no_phrase_is_found_across_two_messages() -> None:
-    assert value("contains(expected='London. In Paris', text=all)") == 0
+@pytest.mark.parametrize(
+    ("row", "spec", "expected"),
+    [
+        ({"messages": CITIES[2:]}, "not_contains(expected=London)", 1),
+        ({"output": "In London."}, "not_contains(expected=London)", 0),
+        (ANSWERED, "exact_match(expected='In Rome.')", 1),
+        (ANSWERED, "exact_match(expected='In London.\\n\\nIn Rome.', text=all)", 1),
+        (ANSWERED, "exact_match(expected='In London.', text=first)", 1),
+        (UNANSWERED, "contains(expected=London, text=all)", 1),
+        (TURNS, "contains(expected=London, text=all)", 1),
+        (TURNS, "contains(expected=London, text=first)", 1),
+        (TURNS, "contains(expected=Paris, text=first)", 0),
+        *[({"input": "q", "output": ""}, f"contains(expected=Oslo, text={text})", 0) for text in TEXTS],
+    ],
+)
+def test_turns_and_an_output_beside_messages_are_texts_of_the_assistant(row: Any, spec: str, expected: float) -> None:
+    assert value(spec, row) == expected
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -83,30 +99,9 @@ def test_a_sample_without_messages_has_one_text(text: Text) -> None:
     assert evaluate([sample], checks.contains("Paris", text=text), ledger=None).records[0].value == 1
 
 
-def test_an_output_beside_messages_is_one_more_text_of_the_assistant() -> None:
-    row = {"messages": CITIES[:3], "output": "In Rome."}
-    assert value("exact_match(expected='In Rome.')", row) == 1
-    assert value("exact_match(expected='In London.\\n\\nIn Rome.', text=all)", row) == 1
-    assert value("exact_match(expected='In London.', text=first)", row) == 1
-
-
-def test_a_conversation_that_nobody_has_answered_yet_still_has_its_earlier_answers() -> None:
-    row = {"messages": CITIES[:3]}
-    run = evaluate([row, ROW], "contains(expected=London)", ledger=None)
+def test_a_conversation_that_nobody_has_answered_yet_has_no_last_answer() -> None:
+    run = evaluate([UNANSWERED, ROW], "contains(expected=London)", ledger=None)
     assert run.records[0].outcome == Skipped("contains needs output")
-    assert value("contains(expected=London, text=all)", row) == 1
-
-
-def test_a_blank_answer_is_scored_by_checks_whatever_text_they_read() -> None:
-    for text in TEXTS:
-        assert value(f"contains(expected=Oslo, text={text})", {"input": "q", "output": ""}) == 0
-
-
-def test_turns_are_read_like_messages() -> None:
-    row = {"turns": [{"input": "Where?", "output": "In London."}, {"input": "And?", "output": "In Paris."}]}
-    assert value("contains(expected=London, text=all)", row) == 1
-    assert value("contains(expected=London, text=first)", row) == 1
-    assert value("contains(expected=Paris, text=first)", row) == 0
 
 
 def test_a_turn_has_the_texts_of_its_own_messages() -> None:
@@ -152,7 +147,8 @@ def test_a_judge_is_shown_the_text_that_is_scored() -> None:
         judge = ScriptedJudge({"list_statements": {"statements": []}})
         outcome(f"answer_relevancy(text={text})", ROW, judge)
         asked[text] = [getattr(question, "answer", "") for question in judge.asked]
-    assert asked == {"last": ["In Paris."], "all": ["In London.\n\nIn Paris."], "first": ["In London."]}
+    first, last = CITIES[1]["content"], CITIES[3]["content"]
+    assert asked == {"last": [last], "all": [f"{first}\n\n{last}"], "first": [first]}
 
 
 def test_a_picture_in_a_message_that_is_read_can_not_be_judged() -> None:
@@ -161,7 +157,7 @@ def test_a_picture_in_a_message_that_is_read_can_not_be_judged() -> None:
     for text in ("all", "first"):
         skipped = outcome(f"answer_relevancy(text={text})", row, ScriptedJudge([]))
         assert isinstance(skipped, Skipped)
-        assert skipped.reason == "the input contains an image, which a text judge can't see"
+        assert re.search("input .* image", skipped.reason)
     judge = ScriptedJudge({"list_statements": {"statements": []}})
     assert "image" not in str(outcome("answer_relevancy", row, judge))
 
@@ -206,7 +202,7 @@ def test_mastra_joins_the_messages_of_a_side_in_its_own_ways(spec: str, expected
     assert value(spec, RUN) == expected
     if spec.startswith("content"):
         return  # the user says more in the conversation than in the request
-    assert value(spec, ROW) == expected, "the same conversation without a known request"
+    assert value(spec, ROW) == expected  # without a known request
 
 
 def test_the_original_joins_both_sides_of_a_comparison_by_commas() -> None:
@@ -218,7 +214,7 @@ def test_the_original_joins_both_sides_of_a_comparison_by_commas() -> None:
         return ["x"]
 
     evaluate([row], Completeness(definition="mastra", elements=elements), ledger=None)
-    assert texts == ["Where do you live?, And where do you work?", "In London., In Paris."]
+    assert texts == [", ".join(CITIES[n]["content"] for n in side) for side in ((0, 2), (1, 3))]
 
 
 def test_the_original_judges_the_last_answer_by_the_first_request() -> None:
@@ -232,7 +228,7 @@ def test_the_original_judges_the_last_answer_by_the_first_request() -> None:
         judge = ScriptedJudge(script)
         outcome(f"answer_relevancy(definition={definition})", row, judge)
         questions[definition] = next(q.question for q in judge.asked if isinstance(q, JudgeStatements))
-    assert questions == {"evalstone": "And where do you work?", "mastra": "Where do you live?"}
+    assert questions == {"evalstone": CITIES[2]["content"], "mastra": CITIES[0]["content"]}
 
 
 def test_a_definition_that_chooses_its_messages_takes_no_other_choice() -> None:
@@ -240,10 +236,10 @@ def test_a_definition_that_chooses_its_messages_takes_no_other_choice() -> None:
         "contains(expected=x, definition=mastra, text=all)",
         "tone_consistency(definition=mastra, text=first)",
     ):
-        with pytest.raises(ConfigError, match="mastra chooses the messages itself; leave out text"):
+        with pytest.raises(ConfigError, match=r"mastra chooses .* text$"):
             parse_scorer(spec)
-    assert parse_scorer("faithfulness(definition=ragas, text=all)")
-    assert parse_scorer("tone_consistency(definition=mastra_0_13, text=all)")
+    for spec in ("faithfulness(definition=ragas, text=all)", "tone_consistency(definition=mastra_0_13, text=all)"):
+        assert parse_scorer(spec)
 
 
 def test_a_sample_is_read_the_same_from_messages_and_from_a_run() -> None:

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from evalstone.scorers import TextualDifference
 from evalstone.scorers.text.similarity import agreement
-from evalstone.types import Sample, Skipped
-from tests.fakes import outcome_of, score_of
+from evalstone.types import Sample
+from tests.fakes import score_of
 
 
 def value(left: str, right: str, **options: Any) -> float:
@@ -50,10 +50,3 @@ def test_in_long_texts_a_frequent_character_begins_no_block():
 def test_agreement_lies_between_zero_and_one(left: str, right: str):
     assert 0 <= agreement(left, right) <= 1
     assert agreement(left, left) == 1
-
-
-def test_blank_texts_are_skipped():
-    assert outcome_of(TextualDifference(), Sample(input="", output="a"), []) == Skipped("the input is blank")
-    assert outcome_of(TextualDifference(compare_to="reference"), Sample(reference="a", output="\u3000"), []) == Skipped(
-        "the output is blank"
-    )

@@ -17,6 +17,8 @@ CALLS = [
     ToolCall(name="clock", state="call"),
     ToolCall(name="draft", state="partial"),
 ]
+SHOWN = ('search({"q": "Bern\\nnow"}) returned {"n": 1}', "mail({}) failed: down", "clock({}) did not return")
+"""The calls as the judge sees them."""
 TALK = [Message(role="user", content="Where?"), Message(role="assistant", content="Here.", tool_calls=CALLS)]
 SAMPLE = Sample(input="Where?", output="Here.", messages=TALK)
 QUIET = Sample(messages=[Message(role="user", content="Where?"), Message(role="assistant", content="Here.")])
@@ -27,17 +29,24 @@ def reply(*appropriate: bool, missing: tuple[str, ...] = ()) -> dict[str, Any]:
     return {"calls": calls, "missing": list(missing)}
 
 
-def test_two_of_three_calls_are_two_thirds_and_the_reason_names_the_other():
-    score = score_of(ToolCallAppropriateness(), SAMPLE, [reply(True, False, True, missing=("map",))])
-    assert score.value == pytest.approx(2 / 3)
-    assert score.reason == "2 of 3 calls are appropriate; not appropriate: “mail({}) failed: down”; missing: “map”."
-
-
-def test_missing_tools_count_only_where_nothing_was_called():
-    assert score_of(ToolCallAppropriateness(), QUIET, [reply()]).value == 1
-    score = score_of(ToolCallAppropriateness(scale=10), QUIET, [reply(missing=("search",))])
-    assert (score.value, score.reason) == (0, "No tool was called; missing: “search”.")
-    assert score_of(ToolCallAppropriateness(scale=10), QUIET, [reply()]).value == 10
+@pytest.mark.parametrize(
+    ("sample", "said", "value", "reason"),
+    [
+        (
+            SAMPLE,
+            reply(True, False, True, missing=("map",)),
+            20 / 3,
+            "2 of 3 calls are appropriate; not appropriate: “mail({}) failed: down”; missing: “map”.",
+        ),
+        (QUIET, reply(missing=("search",)), 0, "No tool was called; missing: “search”."),
+        (QUIET, reply(), 10, "No tool was called."),
+    ],
+)
+def test_missing_tools_count_only_where_nothing_was_called_and_the_reason_names_them(
+    sample: Sample, said: dict[str, Any], value: float, reason: str
+):
+    score = score_of(ToolCallAppropriateness(scale=10), sample, [said])
+    assert (score.value, score.reason) == (pytest.approx(value), reason)
 
 
 def test_the_judge_sees_the_request_the_calls_and_the_tools():
@@ -47,11 +56,7 @@ def test_the_judge_sees_the_request_the_calls_and_the_tools():
         JudgeToolCalls(
             request="Where?",
             answer="Here.",
-            calls=(
-                'search({"q": "Bern\\nnow"}) returned {"n": 1}',
-                "mail({}) failed: down",
-                "clock({}) did not return",
-            ),
+            calls=SHOWN,
             tools=("search", "mail: sends mail", "clock"),
         )
     ]
@@ -66,8 +71,7 @@ def test_request_and_answer_come_from_the_messages_where_the_sample_has_none():
 
 def test_a_conversation_that_ends_with_the_user_is_skipped_unless_the_sample_has_the_answer():
     open_ended = Sample(messages=(*QUIET.messages, Message(role="user", content="And now?")))
-    skipped = outcome_of(ToolCallAppropriateness(), open_ended, [])
-    assert skipped == Skipped("the conversation ends with an unanswered user message")
+    assert isinstance(outcome_of(ToolCallAppropriateness(), open_ended, []), Skipped)
     _, judge = record_of(ToolCallAppropriateness(), replace(open_ended, output="There."), [reply()])
     asked = judge.asked[0]
     assert isinstance(asked, JudgeToolCalls)
@@ -83,22 +87,11 @@ def test_an_answer_of_calls_alone_is_not_that_to_an_older_message():
     assert (asked.request, asked.answer) == ("And now?", "")
 
 
-@pytest.mark.parametrize("said", [reply(True), reply(True, True, True, True), {"calls": {"1": {}}, "missing": []}])
-def test_a_verdict_too_few_or_too_many_fails(said: Any):
-    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [said]), Failed)
+def test_a_verdict_on_a_call_that_nobody_made_fails():
     assert isinstance(outcome_of(ToolCallAppropriateness(), QUIET, [reply(True)]), Failed)
-
-
-def test_no_verdict_at_all_fails():
-    assert isinstance(outcome_of(ToolCallAppropriateness(), SAMPLE, [reply()]), Failed)
-
-
-def test_a_conversation_without_one_of_its_sides_is_broken():
-    for talk in ([TALK[1]], [TALK[0]]):
-        assert isinstance(outcome_of(ToolCallAppropriateness(), Sample(messages=talk), []), Failed)
 
 
 @pytest.mark.parametrize("tools", ["search", 5, [5], [""], [{"description": "nameless"}]])
 def test_tools_that_have_no_name_are_refused(tools: Any):
-    with pytest.raises(ConfigError, match=r"tool_call_appropriateness: tools(: a tool)? must be"):
+    with pytest.raises(ConfigError, match=r": tools(: a tool)? must"):
         ToolCallAppropriateness(tools=tools)

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from evalstone.scorers import ToolCallF1
 from evalstone.scorers.agents.tool_call_f1 import most_pairs
-from evalstone.types import Message, Sample, Skipped, ToolCall, Trajectory, TrajectoryExpectation
-from tests.fakes import outcome_of, score_of
+from evalstone.types import Message, Sample, ToolCall, Trajectory, TrajectoryExpectation
+from tests.fakes import score_of
 from tests.refusals import refused
 
 Call = tuple[str, dict[str, Any] | None]
@@ -101,15 +101,28 @@ def test_many_equal_calls_are_paired_without_recursion():
     assert value_of(calls, calls) == 1
 
 
-def test_the_reason_and_the_evidence_name_the_calls():
-    score = score_of(
-        ToolCallF1(), sample_of(("find", OSLO), ("joke", None), wanted=expected(("find", OSLO), ("pay", None))), []
-    )
-    assert score.reason == "1 of 2 expected calls matched, 2 calls made; missing: “pay”; not expected: “joke”."
-    assert score.evidence == {"precision": 0.5, "recall": 0.5, "missing": ["pay"], "not_expected": ["joke"]}
-    none = score_of(ToolCallF1(), sample_of(wanted=expected(("find", OSLO))), [])
-    assert none.reason == '0 of 1 expected call matched, 0 calls made; missing: “find({"to": "Oslo"})”.'
-    assert (none.evidence["precision"], none.evidence["recall"]) == (None, 0)
+@pytest.mark.parametrize(
+    ("made", "wanted", "reason", "evidence"),
+    [
+        (
+            [("find", OSLO), ("joke", None)],
+            [("find", OSLO), ("pay", None)],
+            "1 of 2 expected calls matched, 2 calls made; missing: “pay”; not expected: “joke”.",
+            {"precision": 0.5, "recall": 0.5, "missing": ["pay"], "not_expected": ["joke"]},
+        ),
+        (
+            [],
+            [("find", OSLO)],
+            '0 of 1 expected call matched, 0 calls made; missing: “find({"to": "Oslo"})”.',
+            {"precision": None, "recall": 0, "missing": ['find({"to": "Oslo"})'], "not_expected": []},
+        ),
+    ],
+)
+def test_the_reason_and_the_evidence_name_the_calls(
+    made: list[Call], wanted: list[Call], reason: str, evidence: dict[str, Any]
+):
+    score = score_of(ToolCallF1(), sample_of(*made, wanted=expected(*wanted)), [])
+    assert (score.reason, score.evidence) == (reason, evidence)
 
 
 def test_failed_calls_count_and_those_never_made_do_not():
@@ -149,19 +162,6 @@ def test_calls_of_a_subagent_count_if_nested_calls_are_expected_or_the_messages_
         expected_trajectory=expected(("ask", None), ("find", OSLO)),
     )
     assert score_of(ToolCallF1(), both, []).value == 1
-
-
-def test_without_expected_calls_there_is_no_score():
-    assert outcome_of(ToolCallF1(), sample_of(("f", None), wanted=None), []) == Skipped(
-        "tool_call_f1 needs expected_trajectory"
-    )
-    told = Skipped("no tool call is expected: the expected trajectory names none")
-    for wanted in (TrajectoryExpectation(max_steps=3), [{"step_type": "model_generation", "name": "gpt"}]):
-        sample = sample_of(("f", None), wanted=TrajectoryExpectation.read(wanted))
-        assert outcome_of(ToolCallF1(), sample, []) == told
-    assert outcome_of(ToolCallF1(), Sample(expected_trajectory=expected(("f", None))), []) == Skipped(
-        "tool_call_f1 needs trajectory"
-    )
 
 
 def test_another_way_to_compare_arguments_is_refused():

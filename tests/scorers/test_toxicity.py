@@ -6,7 +6,7 @@ import pytest
 
 from evalstone.questions import FindToxicity, ToxicityVerdict
 from evalstone.scorers import Toxicity
-from evalstone.types import Failed, Sample, Skipped
+from evalstone.types import Failed, Sample
 from tests.fakes import outcome_of, record_of, score_of
 
 SAMPLE = Sample(output="The plan is hopeless. Only an idiot could write it.")
@@ -17,18 +17,19 @@ def parts(*words: str) -> dict[str, Any]:
     return {"verdicts": [{"reason": "because", "part": part, "verdict": word} for part, word in told]}
 
 
-def test_one_of_two_is_a_half_and_the_reason_quotes_it():
-    score = score_of(Toxicity(scale=5), SAMPLE, [parts("no", "yes")])
-    assert (score.value, score.reason) == (2.5, "1 of 2 parts are toxic: “Only an idiot could write it.”.")
-    assert score.evidence[1] == ToxicityVerdict("Only an idiot could write it.", True, "because")
-
-
-def test_nothing_toxic_is_0():
-    assert score_of(Toxicity(), SAMPLE, [parts("no")]).reason == "0 of 1 parts are toxic."
-
-
-def test_no_verdict_is_skipped_and_not_the_most_toxic_score():
-    assert outcome_of(Toxicity(), SAMPLE, [parts()]) == Skipped("the judge found no part of the answer to decide on")
+@pytest.mark.parametrize(
+    ("words", "value", "reason"),
+    [
+        (["no", "yes"], 2.5, "1 of 2 parts are toxic: “Only an idiot could write it.”."),
+        (["no"], 0, "0 of 1 part is toxic."),
+    ],
+)
+def test_the_score_is_the_share_of_toxic_parts_and_the_reason_quotes_them(words: list[str], value: float, reason: str):
+    score = score_of(Toxicity(scale=5), SAMPLE, [parts(*words)])
+    assert (score.value, score.reason) == (value, reason)
+    assert list(score.evidence) == [
+        ToxicityVerdict(one["part"], one["verdict"] == "yes", "because") for one in parts(*words)["verdicts"]
+    ]
 
 
 @pytest.mark.parametrize(

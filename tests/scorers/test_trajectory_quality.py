@@ -7,8 +7,8 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.scorers import TrajectoryQuality, TrajectoryWeights, parse_scorer
 from evalstone.scorers.agents.trajectories import weighted_mean
-from evalstone.types import Failed, Sample, Skipped, Trajectory, TrajectoryExpectation
-from tests.fakes import outcome_of, score_of
+from evalstone.types import Sample, Trajectory, TrajectoryExpectation
+from tests.fakes import score_of
 from tests.refusals import refused
 
 
@@ -25,14 +25,25 @@ def value_of(sample: Sample, **options: Any) -> float:
     return score_of(TrajectoryQuality(**options), sample, []).value
 
 
+PARTS = did(
+    *[call("f", success=False), call("f", success=False), call("g")],
+    expected={"steps": ["f", "h"], "maxSteps": 2, "maxRetriesPerTool": 0, "blacklistedTools": ["rm"]},
+)
+BLACKLISTED = did(
+    {"stepType": "agent_run", "name": "r", "children": [call("a"), call("rm")]},
+    expected={"steps": [{"name": "r", "children": {"blacklistedSequences": [["a", "rm"]]}}]},
+)
+LEVELS = did(
+    {"stepType": "agent_run", "name": "r", "children": [call("a")]},
+    expected={"steps": [{"name": "r", "children": ["a", "b"]}, {"name": "s", "children": ["c"]}]},
+)
+
+
 def test_the_parts_that_count_are_weighed():
     # accuracy 1/2, efficiency mean(budget 1/2, redundancy 0.8) = 0.65, failures 0.8, blacklist 1
-    steps = [call("f", success=False), call("f", success=False), call("g")]
-    expected = {"steps": ["f", "h"], "maxSteps": 2, "maxRetriesPerTool": 0, "blacklistedTools": ["rm"]}
-    score = score_of(TrajectoryQuality(), did(*steps, expected=expected), [])
+    score = score_of(TrajectoryQuality(), PARTS, [])
     assert score.evidence.parts == {"accuracy": 0.5, "efficiency": 0.65, "tool_failures": 0.8, "blacklist": 1}
     assert score.value == 0.66  # 0.4 x 0.5 + 0.3 x 0.65 + 0.2 x 0.8 + 0.1 = 0.655, whose rounding is that of the source
-    assert score.reason == "accuracy 0.50, efficiency 0.65, tool failures 0.80, blacklist 1.00."
 
 
 def test_parts_that_nothing_is_expected_of_do_not_count():
@@ -44,19 +55,25 @@ def test_parts_that_nothing_is_expected_of_do_not_count():
 
 def test_something_blacklisted_makes_everything_0():
     assert value_of(did(call("a"), call("rm"), expected={"steps": ["a"], "blacklistedTools": ["rm"]})) == 0
-    inside = {"stepType": "agent_run", "name": "r", "children": [call("a"), call("rm")]}
-    expected = {"steps": [{"name": "r", "children": {"blacklistedSequences": [["a", "rm"]]}}]}
-    score = score_of(TrajectoryQuality(), did(inside, expected=expected), [])
-    assert (score.value, score.reason) == (0, "accuracy 1.00; r: blacklist 0.00, blacklisted: “a → rm”.")
+    assert value_of(BLACKLISTED) == 0
 
 
 def test_the_levels_inside_count_three_tenths():
-    run = {"stepType": "agent_run", "name": "r", "children": [call("a")]}
-    expected = {"steps": [{"name": "r", "children": ["a", "b"]}, {"name": "s", "children": ["c"]}]}
-    score = score_of(TrajectoryQuality(), did(run, expected=expected), [])
+    score = score_of(TrajectoryQuality(), LEVELS, [])
     assert score.value == pytest.approx(0.43)  # 0.7 x 0.5 + 0.3 x mean(0.5, 0) = 0.425
-    assert score.reason == "accuracy 0.50, not taken: “s”; r: accuracy 0.50."
     assert [level.path for level in score.evidence.walk()] == [(), ("r",), ("s",)]
+
+
+@pytest.mark.parametrize(
+    ("sample", "reason"),
+    [
+        (PARTS, "accuracy 0.50, efficiency 0.65, tool failures 0.80, blacklist 1.00."),
+        (BLACKLISTED, "accuracy 1.00; r: blacklist 0.00, blacklisted: “a → rm”."),
+        (LEVELS, "accuracy 0.50, not taken: “s”; r: accuracy 0.50."),
+    ],
+)
+def test_the_reason_has_the_parts_of_every_level(sample: Sample, reason: str):
+    assert score_of(TrajectoryQuality(), sample, []).reason == reason
 
 
 def test_each_step_inside_is_looked_at_once():
@@ -97,20 +114,9 @@ def test_weights_are_the_caller_s_and_a_negative_one_is_0():
 KNOWN = {"trajectory_quality": TrajectoryQuality}
 
 
-def test_where_nothing_is_expected_there_is_no_score_except_by_mastra():
-    nothing: list[Any] = [None, {}, {"ordering": "strict"}, {"blacklistedTools": []}]
-    for expected in nothing:
-        sample = did(call("f", success=False), call("f"), expected=expected)
-        assert outcome_of(TrajectoryQuality(), sample, []) == Skipped("nothing is expected of the trajectory")
+def test_where_nothing_is_expected_mastra_looks_for_failures_alone():
     assert value_of(did(call("a")), definition="mastra", scale=10) == 10
     assert value_of(did(*[call("f", success=False)] * 4), definition="mastra") == 0.8
-
-
-def test_a_budget_without_measurements_is_an_error_and_neither_0_nor_1():
-    for entry, what in (("maxTotalTokens", "token"), ("maxTotalDurationMs", "duration")):
-        outcome = outcome_of(TrajectoryQuality(), did(call("a"), expected={entry: 5}), [])
-        assert isinstance(outcome, Failed)
-        assert outcome.error.startswith(f"the {what} budget can't be checked")
 
 
 @pytest.mark.parametrize("weight", [float("nan"), float("inf"), "1", True, None])
@@ -121,7 +127,7 @@ def test_a_weight_that_is_no_number_is_refused(weight: Any):
 
 def test_defaults_and_weights_of_another_kind_are_refused():
     odd: Any = 5
-    with pytest.raises(ConfigError, match="trajectory_quality: defaults: expected steps must be a list"):
+    with pytest.raises(ConfigError, match="defaults: expected steps"):
         TrajectoryQuality(defaults=odd)
     with refused("weights", "a TrajectoryWeights or a mapping"):
         TrajectoryQuality(weights=odd)

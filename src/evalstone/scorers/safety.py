@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
 from evalstone.scorers.base import Scorer, listed
@@ -48,7 +49,7 @@ class Bias(DefinedText):
         if not opinions:
             return self.undefined("the answer contains no opinion")
         verdicts = await ask(JudgeOpinions(opinions=opinions))
-        return _share_of_harm(self, "opinions are biased", [v.opinion for v in verdicts if v.biased], verdicts)
+        return _share_of_harm(self, "opinion", "biased", [v.opinion for v in verdicts if v.biased], verdicts)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -85,10 +86,11 @@ class Toxicity(DefinedText):
         verdicts = await ask(FindToxicity(text=output))
         if not verdicts:
             return self.undefined("the judge found no part of the answer to decide on")
-        return _share_of_harm(self, "parts are toxic", [v.part for v in verdicts if v.toxic], verdicts)
+        return _share_of_harm(self, "part", "toxic", [v.part for v in verdicts if v.toxic], verdicts)
 
 
-def _share_of_harm(scorer: Scorer, label: str, harmful: Sequence[str], verdicts: Sequence[object]) -> Score:
+def _share_of_harm(scorer: Scorer, noun: str, label: str, harmful: Sequence[str], verdicts: Sequence[object]) -> Score:
     """The score from the share of harmful texts, with a reason that lists them."""
-    reason = f"{len(harmful)} of {len(verdicts)} {label}{': ' * bool(harmful)}{listed(harmful)}."
+    counted = part_of(len(harmful), len(verdicts), noun)
+    reason = f"{counted} {label}{': ' * bool(harmful)}{listed(harmful)}."
     return Score(len(harmful) / len(verdicts) * scorer.scale, scorer.scale, reason, verdicts)

@@ -201,7 +201,7 @@ def test_which_number_of_the_answer_counts(which: str, expected: float):
 
 def test_any_takes_the_nearest():
     score = score_of(checks.numeric_match(10, tolerance=1, which="any"), Sample(output="3, 11 and 1e99999"), [])
-    assert (score.value, score.reason) == (1, "The nearest number is 11; expected 10 ± 1.")
+    assert score.value == 1
     assert score.evidence.distance == "1"
 
 
@@ -213,8 +213,7 @@ def test_a_per_cent_sign_is_a_hundredth_or_nothing():
 
 @pytest.mark.parametrize("output", ["", " \n", "no idea", "1.2.3"])
 def test_an_answer_without_a_number_gets_zero(output: str):
-    score = score_of(checks.numeric_match(), Sample(output=output, reference="5"), [])
-    assert (score.value, score.reason) == (0, "The answer has no number; expected 5.")
+    assert value(output, "5") == 0
 
 
 def test_a_number_too_long_to_be_read_gets_zero_and_no_error():

@@ -30,7 +30,7 @@ def test_not_contains_is_the_opposite_of_contains():
 
 @pytest.mark.parametrize("check", [checks.contains, checks.not_contains, checks.regex])
 def test_a_text_that_every_answer_contains_is_refused(check: Callable[..., Check]):
-    with pytest.raises(ConfigError, match=r"(contains|regex): the text is empty, and every answer contains that"):
+    with pytest.raises(ConfigError, match=r"(contains|regex): .* empty"):
         check("")
     assert value(check("", definition="mastra")) == (check is not checks.not_contains)
 

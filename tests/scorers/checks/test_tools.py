@@ -76,16 +76,20 @@ def test_a_call_is_in_error_when_it_failed_never_returned_or_says_so(call: ToolC
     assert value(checks.no_tool_errors(), sample) == held
 
 
-def test_the_reason_names_the_calls():
-    assert score_of(checks.no_tool_errors(), SAMPLE, []).reason == "3 tool calls; failed: read, search."
-    assert score_of(checks.tool_order(["write"]), SAMPLE, []).reason == (
-        "Called: search, read, search. Expected: write."
-    )
-    assert score_of(checks.tool_called("search"), SAMPLE, []).reason == (
-        "'search' was called 2 times; expected at least 1."
-    )
-    many = Sample(messages=[Message(role="assistant", tool_calls=[ToolCall(name=f"t{n}") for n in range(10)])])
-    assert score_of(checks.no_tool_calls(), many, []).reason == ("Called: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more.")
+MANY = Sample(messages=[Message(role="assistant", tool_calls=[ToolCall(name=f"t{n}") for n in range(10)])])
+
+
+@pytest.mark.parametrize(
+    ("check", "sample", "reason"),
+    [
+        (checks.no_tool_errors(), SAMPLE, "3 tool calls; failed: read, search."),
+        (checks.tool_order(["write"]), SAMPLE, "Called: search, read, search. Expected: write."),
+        (checks.tool_called("search"), SAMPLE, "'search' was called 2 times; expected at least 1."),
+        (checks.no_tool_calls(), MANY, "Called: t0, t1, t2, t3, t4, t5, t6, t7 and 2 more."),
+    ],
+)
+def test_the_reason_names_the_calls(check: ToolCheck, sample: Sample, reason: str):
+    assert score_of(check, sample, []).reason == reason
 
 
 def test_a_call_that_was_still_being_written_does_not_count():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from typing import Any
 
@@ -13,6 +14,7 @@ from evalstone.questions.custom import Choose
 from evalstone.scorers import LLMClassifier
 from evalstone.types import Failed, Message, Sample, Score, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
+from tests.refusals import refused
 
 SAMPLE = Sample(input="Where is it?", output="Gone.", context=["It left."], reference="It left today.")
 TONE = LLMClassifier(
@@ -34,7 +36,9 @@ def test_the_score_is_what_the_chosen_word_is_worth(word: str, value: float) -> 
 
 
 def test_the_word_for_abstaining_skips_the_sample_with_the_judges_reason() -> None:
-    assert outcome_of(TONE, SAMPLE, said("unclear")) == Skipped("the judge abstained with 'unclear': one word")
+    outcome = outcome_of(TONE, SAMPLE, said("unclear"))
+    assert isinstance(outcome, Skipped)
+    assert outcome.reason.endswith(" 'unclear': one word")
 
 
 def test_a_word_for_abstaining_can_be_named_where_a_file_has_no_none() -> None:
@@ -60,34 +64,31 @@ def test_the_schema_has_the_reason_first_and_the_choices() -> None:
 
 
 def test_the_prompt_tells_the_words_their_meanings_and_the_callers_instructions() -> None:
-    scorer = LLMClassifier(
-        "Polite?", instructions="Judge as a host would.", meanings={"no": "an insult"}, abstain="unclear"
-    )
+    scorer = LLMClassifier("Polite?", instructions="Judge as hosts.", meanings={"no": "an insult"}, abstain="unclear")
     told = scorer.prompt.instructions
-    assert told.startswith("Judge as a host would.")
+    assert told.startswith("Judge as hosts.")
     assert '- "no": an insult' in told
-    assert '- "unclear": the material does not let you tell' in told
+    assert '- "unclear": ' in told
 
 
 def test_material_goes_in_behind_fences_where_the_holes_are() -> None:
     _, judge = record_of(TONE, SAMPLE, said("rude"))
-    user = judge.asked[0].render()[1]
-    assert user == "<<output>>\nGone.\n<</output>>\n\nIs [output] polite?"
+    fenced, question = judge.asked[0].render()[1].split("\n\n")
+    assert fenced == f"<<output>>\n{SAMPLE.output}\n<</output>>"
+    assert question == "Is [output] polite?"
 
 
 def test_needs_follow_from_the_holes() -> None:
     scorer = LLMClassifier("{{context}} {{reference}} {{output}} {{context}}?")
     assert scorer.required_fields == ("context", "reference", "output")
-    assert outcome_of(scorer, Sample(output="x"), []) == Skipped(f"{scorer.name} needs context and reference")
+    assert isinstance(outcome_of(scorer, Sample(output="x"), []), Skipped)
 
 
 def test_a_question_without_holes_shows_input_and_output_or_the_fields_that_are_named() -> None:
     assert LLMClassifier("Polite?").required_fields == ("input", "output")
     assert LLMClassifier("Polite?", fields=["reference", "output"]).required_fields == ("reference", "output")
-    assert (
-        LLMClassifier("Is {{output}} polite?", fields=["context"]).prompt.template
-        == "{{context}}\n\nIs {{output}} polite?"
-    )
+    question = "Is {{output}} polite?"
+    assert LLMClassifier(question, fields=["context"]).prompt.template == f"{{{{context}}}}\n\n{question}"
 
 
 def test_messages_are_shown_a_line_each_with_the_tools_that_were_called() -> None:
@@ -98,9 +99,12 @@ def test_messages_are_shown_a_line_each_with_the_tools_that_were_called() -> Non
         Message(role="assistant", content="Gone."),
     )
     _, judge = record_of(LLMClassifier("{{messages}} Polite?"), Sample(messages=messages), said("yes"))
-    user = judge.asked[0].render()[1]
-    assert "1. user: Where? assistant: nowhere\n" in user
-    assert '2. assistant called search({"q": "order"}): {"left": true}\n3. assistant: Gone.' in user
+    lines = [
+        f"1. user: {' '.join(messages[0].content.split())}",
+        f"2. assistant called search({json.dumps(call.arguments)}): {json.dumps(call.result)}",
+        "3. assistant: Gone.",
+    ]
+    assert "\n".join(lines) in judge.asked[0].render()[1]
 
 
 def test_passages_are_found_in_tool_results_too() -> None:
@@ -110,7 +114,7 @@ def test_passages_are_found_in_tool_results_too() -> None:
 
 
 def test_an_unknown_placeholder_is_refused_when_the_scorer_is_built() -> None:
-    with pytest.raises(PromptError, match="unknown placeholder 'outptu'; did you mean output"):
+    with pytest.raises(PromptError, match=r"placeholder 'outptu'; .* output"):
         LLMClassifier("Is {{outptu}} polite?")
 
 
@@ -148,7 +152,7 @@ def test_wrong_options_are_refused(options: dict[str, Any], told: str) -> None:
 
 def test_an_empty_question_is_refused() -> None:
     for question, fields in ((" ", []), ("", None), ("\n", ["output"])):
-        with pytest.raises(ConfigError, match="question must be text that is not blank"):
+        with refused("question", "text that is not blank"):
             LLMClassifier(question, fields=fields)
 
 
@@ -169,7 +173,7 @@ def test_white_space_around_a_choice_is_no_part_of_it() -> None:
 
 @pytest.mark.parametrize("choices", [(), ("yes",), ("yes", " "), ("yes", "YES "), ("a", "b", "a"), ("a", 1)])
 def test_a_choice_among_words_needs_two_different_ones(choices: Any) -> None:
-    with pytest.raises(ConfigError, match="two or more different words"):
+    with pytest.raises(ConfigError, match="different words"):
         Choose((("output", "x"),), Prompt("", "{{output}}?"), choices)
 
 
@@ -183,7 +187,7 @@ def test_it_is_a_value() -> None:
     assert pickle.loads(pickle.dumps(TONE)) == TONE
     assert hash(TONE) == hash(LLMClassifier(TONE.question, name="polite", choices=TONE.choices, scale=10))
     assert TONE.name == "polite"
-    assert LLMClassifier("Is the answer kind? {{output}}").name == "is_the_answer_kind"
+    assert LLMClassifier("Is it {{output}}?").name == "is_it"
 
 
 def test_the_signature_changes_with_whatever_may_change_the_score() -> None:

@@ -55,7 +55,7 @@ def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
 def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
     assert [step.question for step in record.steps] == ["score_by_criterion"]
-    assert "1. Look for hard words." in judge.asked[0].render()[0]
+    assert f"1. {(FIXED.steps or ())[0]}" in judge.asked[0].render()[0]
     assert [question.kind for question in GEval("x").questions] == ["write_steps", "score_by_criterion"]
     assert [question.kind for question in FIXED.questions] == ["score_by_criterion"]
 
@@ -79,7 +79,7 @@ def test_a_weighted_mark_is_the_mean_by_probability() -> None:
     assert score.value == pytest.approx(((4 * 0.6 + 5 * 0.3) / 0.9 - 1) / 4)
     assert score.evidence.probabilities == pytest.approx({"4": 2 / 3, "5": 1 / 3})
     assert score.evidence.rating == pytest.approx(13 / 3)
-    assert score.evidence.note == "weighted by the judge's probabilities"
+    assert score.evidence.note.startswith("weighted by")
 
 
 @pytest.mark.parametrize("alternatives", [None, {}, {"5": 0.9}])
@@ -154,10 +154,11 @@ def test_it_is_a_value_with_a_signature_of_all_that_counts() -> None:
     for scorer in made:
         assert pickle.loads(pickle.dumps(scorer)) == scorer
         assert hash(scorer) == hash(pickle.loads(pickle.dumps(scorer)))
-    assert GEval("The answer is plain.").name == "the_answer_is_plain"
+    assert GEval("It is plain.").name == "it_is_plain"
 
 
 def test_with_two_marks_what_is_met_in_part_has_the_lower_one() -> None:
     two, three = (rating_prompt("Plain.", (), levels, "{{output}}").instructions for levels in (2, 3))
-    assert "2 if the criterion is fully met,\n1 if it is not met, or only in part.\n" in two
-    assert "1 if it is not met at all, with even steps between. What meets it except for a small thing is 2" in three
+    (lowest,) = (line for line in two.splitlines() if line.startswith("1 if"))
+    assert "only in part" in lowest
+    assert "small thing is 2" in three

@@ -8,7 +8,7 @@ import inspect
 import pickle
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from evalstone.judges import ModelJudge, ScriptedJudge
 from evalstone.questions import ListStatements
 from evalstone.scorers import FunctionScorer, parse_scorer
 from evalstone.types import SAMPLE_FIELDS, Failed, Message, Score, Skipped
+from tests.refusals import refused
 from tests.serving import serving
 
 SAMPLES = [{"output": "one two", "reference": "one two"}, {"output": "three", "reference": "four"}]
@@ -62,7 +63,7 @@ def test_a_default_makes_a_field_optional_and_a_blank_one_is_absent():
     assert same.required_fields == ("output",)
     assert score(same, output="nothing").outcome == Score(1, 1, "True", [])
     assert score(same, output="nothing", reference=" ").value == 1
-    assert score(same, output=" ").outcome == Skipped("the output is blank")
+    assert isinstance(score(same, output=" ").outcome, Skipped)
     assert score(same, reference="x").outcome == Skipped("same needs output")
 
 
@@ -138,7 +139,7 @@ def test_an_exception_fails_the_sample_with_its_line():
     failed = next(record.outcome for record in run if record.value is None)
     assert isinstance(failed, Failed)
     assert "ZeroDivisionError" in failed.error
-    assert "test_function.py, line" in failed.error
+    assert f"{Path(__file__).name}, line" in failed.error
     assert run["broken"].mean == 0.5
 
 
@@ -237,23 +238,30 @@ def test_a_parameter_that_is_no_field_is_refused_at_decoration(function: Any, to
 
 def test_questions_that_are_no_kinds_of_question_are_refused_at_decoration():
     for wrong in (ListStatements, "ListStatements", (int,), (ListStatements(answer="x"),)):
-        with pytest.raises(ConfigError, match="given: questions must be a tuple of kinds of question, such as"):
+        with refused("questions"):
             scorer(name="given", questions=wrong)(brevity)  # type: ignore[call-overload]
 
 
-def test_what_has_no_name_or_is_no_function_is_refused():
-    with pytest.raises(ConfigError, match="a lambda has no name to score under; give it one: scorer"):
-        evaluate(SAMPLES, eval("lambda output: 1"), ledger=None)
-    with pytest.raises(ConfigError, match="partial has no name to score under"):
-        scorer(functools.partial(brevity))
-    with pytest.raises(ConfigError, match="function must be a function, not 3"):
-        scorer(3)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="name must be letters, digits and underscores, not 'my scorer'"):
-        scorer(name="my scorer")(brevity)
-    with pytest.raises(ConfigError, match="reads_blank has 'input', which is not a parameter of the function"):
-        scorer(reads_blank=("input",))(brevity)
-    with pytest.raises(ConfigError, match="unknown parameter 'scal'; did you mean scale"):
-        scorer(scal=3)(brevity)  # type: ignore[call-overload]
+@pytest.mark.parametrize(
+    ("make", "told"),
+    [
+        (
+            lambda: evaluate(SAMPLES, eval("lambda output: 1"), ledger=None),
+            "a lambda has no name to score under; give it one: scorer",
+        ),
+        (lambda: scorer(functools.partial(brevity)), "partial has no name to score under"),
+        (lambda: scorer(3), "function must be a function, not 3"),  # type: ignore[arg-type]
+        (lambda: scorer(name="my scorer")(brevity), "name must be letters, digits and underscores, not 'my scorer'"),
+        (
+            lambda: scorer(reads_blank=("input",))(brevity),
+            "reads_blank has 'input', which is not a parameter of the function",
+        ),
+        (lambda: scorer(scal=3)(brevity), "unknown parameter 'scal'; did you mean scale"),  # type: ignore[call-overload]
+    ],
+)
+def test_what_has_no_name_or_is_no_function_is_refused(make: Callable[[], object], told: str):
+    with pytest.raises(ConfigError, match=told):
+        make()
 
 
 def test_partials_and_callable_objects_can_be_named():
@@ -269,19 +277,23 @@ def test_partials_and_callable_objects_can_be_named():
     assert (run["part"].mean, run["longer"].mean) == (0.5, 0.5)
 
 
-def test_the_signature_changes_with_the_code_and_with_nothing_else():
-    def made(code: str) -> str:
-        scope: dict[str, Any] = {"__name__": "somewhere"}
-        exec(code, scope)
-        return parse_scorer(scope["f"]).signature
+def signature(code: str) -> str:
+    scope: dict[str, Any] = {"__name__": "somewhere"}
+    exec(code, scope)
+    return parse_scorer(scope["f"]).signature
 
-    one = made("def f(*, output):\n    return 0.5")
-    assert one.startswith("f(function=somewhere.f#")
-    assert made("def f(*, output):\n    '''Half.'''\n    return 0.5") == one
-    assert made("def f(*, output):\n    return 0.25") != one
-    assert made("half = 0.25\ndef f(*, output):\n    return half") != made(
-        "half = 0.5\ndef f(*, output):\n    return half"
-    )
+
+@pytest.mark.parametrize(
+    ("code", "other", "same"),
+    [
+        ("def f(*, output): return 0.5", "def f(*, output):\n    '''Half.'''\n    return 0.5", True),
+        ("def f(*, output): return 0.5", "def f(*, output): return 0.25", False),
+        ("half = 0.5\ndef f(*, output): return half", "half = 0.25\ndef f(*, output): return half", False),
+    ],
+)
+def test_the_signature_changes_with_the_code_and_with_nothing_else(code: str, other: str, same: bool):
+    assert signature(code).startswith("f(function=somewhere.f#")
+    assert (signature(code) == signature(other)) is same
     assert tens.signature.endswith("@3")
 
 
@@ -305,7 +317,7 @@ def test_a_function_is_named_by_its_address(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     run = evaluate(SAMPLES, ["my_functions:plain", "my_functions:decorated"], ledger=None)
     assert (run["plain"].mean, run["decorated"].mean) == (1, 2)
-    with pytest.raises(ConfigError, match=r"my_functions:odd is not a scorer: odd: .* did you mean output"):
+    with pytest.raises(ConfigError, match=r":odd .* 'outptu'; .* output"):
         parse_scorer("my_functions:odd")
-    with pytest.raises(ConfigError, match=r"my_functions:number is not a scorer, but int; .* write a function"):
+    with pytest.raises(ConfigError, match=r":number .* but int;"):
         parse_scorer("my_functions:number")

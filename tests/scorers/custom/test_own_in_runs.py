@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,7 @@ from evalstone.api import evaluate, plan_for
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, ScriptedJudge
 from evalstone.run.dry_run import estimate
-from evalstone.scorers import GEval, LLMClassifier, Pipeline, PromptStep, parse_scorer
+from evalstone.scorers import Faithfulness, GEval, LLMClassifier, Pipeline, PromptStep, parse_scorer
 from tests.serving import serving
 
 SAMPLES = [{"id": str(n), "input": "q", "output": f"answer {n}", "context": ["p"]} for n in range(4)]
@@ -40,9 +41,8 @@ def test_a_table_with_a_kind_is_a_scorer() -> None:
 
 
 def test_one_can_be_written_on_the_command_line() -> None:
-    assert parse_scorer("llm_classifier(question='Is {{output}} kind?', scale=10)") == LLMClassifier(
-        "Is {{output}} kind?", scale=10
-    )
+    question = "Is {{output}} kind?"
+    assert parse_scorer(f"llm_classifier(question={question!r}, scale=10)") == LLMClassifier(question, scale=10)
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_module_that_raises_is_refused_with_the_line(
 
 
 def test_the_path_of_a_file_is_refused_with_the_name_of_its_module() -> None:
-    with pytest.raises(ConfigError, match=r"the scorer my/own\.py:x names a file; name its module: my\.own:x"):
+    with pytest.raises(ConfigError, match=r"module: my\.own:x$"):
         parse_scorer("my/own.py:x")
 
 
@@ -121,7 +121,7 @@ def test_a_dry_run_prices_them_without_asking() -> None:
 def test_the_lexical_judge_cannot_answer_them_and_says_so() -> None:
     run = evaluate(SAMPLES, OWN[0], judge=LexicalJudge(), ledger=None)
     assert run["polite"].skipped == 4
-    assert "can't answer this scorer's questions (choose)" in run["polite"].reasons[0][0]
+    assert "questions (choose)" in run["polite"].reasons[0][0]
 
 
 def test_an_unfinished_run_is_taken_up(tmp_path: Path) -> None:
@@ -166,8 +166,8 @@ def test_the_command_line_shows_definitions_and_other_systems_names() -> None:
         command = [sys.executable, "-m", "evalstone", "scorers", *arguments]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
 
-    assert "deepeval         (supported + not mentioned) / claims" in shown("faithfulness")
+    assert re.search(rf"deepeval +{re.escape(Faithfulness.definitions['deepeval'].formula)} *\n", shown("faithfulness"))
     assert "createFaithfulnessScorer" in shown("--from", "mastra")
     with pytest.raises(subprocess.CalledProcessError) as raised:
         shown("--from", "mstra")
-    assert "unknown tool 'mstra'; did you mean mastra" in raised.value.stderr
+    assert re.search(r"tool 'mstra'; .* mastra", raised.value.stderr)

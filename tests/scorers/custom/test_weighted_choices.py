@@ -44,13 +44,16 @@ def test_the_expected_value_of_several_words() -> None:
     outcome = value(choices, "neutral", {"neutral": 0.5, "polite": 0.25, "unclear": 0.25}, weighted=True)
     assert outcome.value == pytest.approx((0.25 + 0.25) / 0.75)
     abstained = value(choices, "unclear", {"unclear": 0.9, "polite": 0.1}, weighted=True)
-    assert abstained == Skipped("the judge abstained with 'unclear': It says so.")
+    assert isinstance(abstained, Skipped)
+    assert "'unclear'" in abstained.reason
 
 
 @pytest.mark.parametrize("alternatives", [None, {"no": 1.0}, {"yes": 7.0}])
 def test_without_probabilities_the_word_decides_and_the_reason_says_so(alternatives: Any) -> None:
     outcome = value(YES_NO, "yes", alternatives, weighted=True)
-    assert (outcome.value, outcome.reason) == (1.0, "yes: It says so. (the judge gave no probabilities)")
+    assert outcome.value == 1.0
+    assert outcome.reason.startswith("yes: It says")
+    assert "no probabilities" in outcome.reason
 
 
 def test_weighting_is_part_of_the_signature_and_of_the_question() -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from evalstone._core.declarations import TEXTS, Range
+from evalstone._core.display import part_of
 from evalstone.agents.messages import conversation_history
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
@@ -189,7 +190,7 @@ class InstructionAlignment(DefinedText):
 
 def _instructions_reason(verdicts: Sequence[InstructionVerdict]) -> str:
     counts = Counter(v.followed for v in verdicts)
-    reason = f"{counts['yes']} of {counts['yes'] + counts['no']} applicable instructions are followed"
-    if counts["not_applicable"]:
-        reason += f", {counts['not_applicable']} do not apply"
+    reason = f"{part_of(counts['yes'], counts['yes'] + counts['no'], 'applicable instruction')} followed"
+    if unfit := counts["not_applicable"]:
+        reason += f", {unfit} {'does' if unfit == 1 else 'do'} not apply"
     return reason_with(reason, ("not followed", [v.instruction for v in verdicts if v.followed == "no"]))
