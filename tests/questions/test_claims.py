@@ -139,13 +139,10 @@ def noted(*verdicts: tuple[str, str, Sequence[int]], context: Sequence[str] = (B
 @pytest.mark.parametrize(
     ("verdicts", "note"),
     [
-        *[
-            (
-                [("The ticket costs 9 euros.", verdict, [3])],
-                "claim 1 has no word in common with passage 3, which is cited for it, but with passage 2",
-            )
-            for verdict in ("supported", "contradicted")
-        ],
+        (
+            [("The ticket costs 9 euros.", "supported", [3])],
+            "claim 1 has no word in common with passage 3, which is cited for it, but with passage 2",
+        ),
         (
             [(BRIDGE, "supported", [1]), (TICKETS, "contradicted", [1, 3])],
             "claim 2 has no word in common with passage 1, 3, which is cited for it, but with passage 2",
@@ -203,5 +200,6 @@ def test_the_note_on_a_citation_is_in_the_record_the_warnings_and_the_report_and
     assert details[1] is None
     assert run.warnings == {"doubtful citations": 1}
     for text in (str(run), " ".join(run_view(run).warnings)):
+        assert "In 1 result, " in text
         assert "judge cites a passage" in text
     assert retries(run.warnings) == ""

@@ -46,9 +46,8 @@ def part(text: str) -> dict[str, str]:
         (
             ListClaims(FLEET),
             {"claims": ["It sank in 1902.", *ships(1), INVENTED, *ships(1)]},
-            "claims.1: 'It sank in 1902.' is not from the text, which doesn't have: 1902; "
-            "claims.3: 'Pirates live in Brazil.' is not from the text, which doesn't have: Brazil; "
-            "take only what it says",
+            "claims.1: 'It sank in 1902.' is not from the text, which doesn't have: 1902; claims.3: 'Pirates live in "
+            "Brazil.' is not from the text, which doesn't have: Brazil; take only what it says",
         ),
         (
             FindToxicity(FLEET),

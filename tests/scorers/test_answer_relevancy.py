@@ -9,7 +9,6 @@ from evalstone.scorers import AnswerRelevancy
 from evalstone.scorers.rag.statements import addressing_share
 from evalstone.types import Sample
 from tests.fakes import record_of, score_of, statements, verdicts
-from tests.refusals import refused
 
 SAMPLE = Sample(input="When was Ada born?", output="In 1815. In winter. She wrote programs.")
 SAID = statements("In 1815.", "In winter.", "She wrote programs.")
@@ -67,9 +66,3 @@ def test_the_statements_of_the_answer_are_judged_against_the_question():
         ListStatements(answer=SAMPLE.output or ""),
         JudgeStatements(question=SAMPLE.input or "", statements=tuple(SAID["statements"])),
     ]
-
-
-@pytest.mark.parametrize("weight", [-0.1, 1.1, float("nan")])
-def test_a_weight_outside_0_to_1_is_refused(weight: float):
-    with refused("uncertainty_weight", "a number from 0 to 1"):
-        AnswerRelevancy(uncertainty_weight=weight)

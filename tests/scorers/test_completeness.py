@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -12,11 +11,13 @@ from evalstone.scorers import Completeness
 from evalstone.scorers.text.word_coverage import Coverage, content_words, covers, latin_words, uncovered
 from evalstone.types import Sample
 from tests.fakes import score_of
-from tests.refusals import refused
 
 
 def letters(text: str) -> Sequence[str]:
     return [letter for letter in text if letter.isalpha()]
+
+
+LETTERS = Completeness(elements=letters, definition="mastra", scale=5)
 
 
 @pytest.mark.parametrize(
@@ -29,13 +30,8 @@ def letters(text: str) -> Sequence[str]:
             0.5,
             "2 of 4 elements are covered; missing: “name”; “engine”.",
         ),
-        (
-            Completeness(elements=letters, definition="mastra", scale=5),
-            "1",
-            "a",
-            0,
-            "The input has no elements; the answer has 1.",
-        ),
+        (LETTERS, "1", "a", 0, "The input has no elements; the answer has 1."),
+        (LETTERS, "1", "2", 5, "The input has no elements; the answer has 0."),
     ],
 )
 def test_the_reason_counts_the_elements_and_names_those_that_are_missing(
@@ -82,11 +78,7 @@ def test_looking_parts_up_gives_what_trying_every_pair_would(wanted: list[str], 
 @pytest.mark.parametrize(
     ("elements", "text", "expected"),
     [
-        (
-            content_words,
-            "The café, the CAFÉ and a crème brûlée at 7:30.",
-            ("cafe", "creme", "brulee", "7", "30"),
-        ),
+        (content_words, "The café, the CAFÉ and a crème brûlée at 7:30.", ("cafe", "creme", "brulee", "7", "30")),
         (content_words, "東京は日本", ("東京", "京は", "は日", "日本")),
         (content_words, "and of the", ()),
         (latin_words, "The CAFÉ's crème, and the 東京 x2!", ("the", "cafe", "s", "creme", "and", "x2")),
@@ -98,11 +90,6 @@ def test_elements_are_distinct_words_ours_without_stop_words_and_mastra_s_in_lat
     assert elements(text) == expected
 
 
-def test_by_mastra_two_texts_without_elements_are_alike():
-    scorer = Completeness(elements=letters, definition="mastra", scale=5)
-    assert score_of(scorer, Sample(input="1", output="2"), []).value == 5
-
-
 def test_the_reference_may_be_what_is_to_be_taken_up():
     sample = Sample(input="x", output="Paris", reference="Paris")
     assert score_of(Completeness(compare_to="reference"), sample, []).value == 1
@@ -112,11 +99,6 @@ def test_mastra_takes_all_words():
     sample = Sample(input="Is it open?", output="It is.")
     assert score_of(Completeness(definition="mastra"), sample, []).value == pytest.approx(2 / 3)
     assert score_of(Completeness(), sample, []).value == 0
-
-
-def test_elements_must_be_a_function():
-    with refused("elements", "a plain function of a text"):
-        Completeness(elements=cast(Any, "words"))
 
 
 def test_thousands_of_elements_take_no_quadratic_time():

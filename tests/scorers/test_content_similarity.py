@@ -10,7 +10,6 @@ from evalstone.scorers import ContentSimilarity
 from evalstone.scorers.text.similarity import dice
 from evalstone.types import Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
-from tests.refusals import refused
 
 
 def value(left: str, right: str, **options: Any) -> float:
@@ -67,15 +66,3 @@ def test_the_score_stands_on_its_scale():
     assert score_of(ContentSimilarity(scale=10), Sample(input="abc", output="abc"), []) == Score(
         10, 10, "Bigrams in common."
     )
-
-
-@pytest.mark.parametrize(
-    ("options", "allowed"),
-    [
-        ({"ignore_case": "no"}, "true or false"),
-        ({"compare_to": "context"}, "'input' or 'reference'"),
-    ],
-)
-def test_an_unknown_option_is_refused(options: dict[str, Any], allowed: str):
-    with refused(next(iter(options)), allowed):
-        ContentSimilarity(**options)

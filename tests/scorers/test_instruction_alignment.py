@@ -9,7 +9,6 @@ from evalstone.scorers import InstructionAlignment
 from evalstone.scorers.text.alignment import followed_share
 from evalstone.types import Sample
 from tests.fakes import record_of, score_of, verdicts
-from tests.refusals import refused
 
 SCORER = InstructionAlignment(instructions=["Be brief.", "Greet by name.", "Use French."])
 SAMPLE = Sample(input="How much?", output="5 euros.")
@@ -66,9 +65,3 @@ def test_instructions_come_from_the_scorer_or_line_by_line_from_the_sample():
 
 def test_a_text_gives_one_instruction_a_line():
     assert InstructionAlignment(instructions="1. a\n2. b").instructions == ("a", "b")
-
-
-@pytest.mark.parametrize("given", [[" "], [5], ["a", None]])
-def test_a_blank_instruction_is_refused(given: Any):
-    with refused("instructions", "a list of texts that are not blank"):
-        InstructionAlignment(instructions=given)

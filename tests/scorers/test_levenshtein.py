@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from evalstone.scorers import Levenshtein
 from evalstone.types import Sample, Skipped
 from tests.fakes import outcome_of, score_of
-from tests.refusals import refused
 
 
 def value(reference: str, output: str, **options: Any) -> float:
@@ -59,8 +58,3 @@ def test_characters_are_code_points_as_they_are():
 @pytest.mark.parametrize("output", ["", " ", "\n\t"])
 def test_a_blank_answer_has_zero(output: str):
     assert value("a b", output) == 0
-
-
-def test_an_option_of_another_type_is_refused():
-    with refused("ignore_whitespace", "true or false"):
-        Levenshtein(ignore_whitespace=1)  # type: ignore[arg-type]

@@ -1,14 +1,11 @@
 from __future__ import annotations
 
-from typing import Any, cast
-
-import pytest
+from typing import cast
 
 from evalstone.questions import CheckConversation
 from evalstone.scorers import MultiTurnJudge
 from evalstone.types import Message, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
-from tests.refusals import refused
 
 MESSAGES = [
     Message(role="system", content="Be kind."),
@@ -52,9 +49,3 @@ def test_the_criterion_can_come_from_the_sample():
     sample = Sample(messages=MESSAGES, metadata={"criterion": "c"})
     _, judge = record_of(MultiTurnJudge(), sample, [said("yes")])
     assert [cast(CheckConversation, q).criterion for q in judge.asked] == ["c"]
-
-
-@pytest.mark.parametrize("criterion", ["", "  ", 5])
-def test_a_blank_criterion_is_refused(criterion: Any):
-    with refused("criterion", "text that is not blank"):
-        MultiTurnJudge(criterion=criterion)

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
+from evalstone import checks
 from evalstone.scorers import ContextPrecision, Scorer, parse_scorer
 from evalstone.types import Failed, Message, Sample, Skipped, ToolCall, Trajectory, TrajectoryExpectation
 from tests.fakes import claims, ratings, record_of, statements, verdicts
@@ -18,7 +19,6 @@ TURNS: Any = [{"input": "And?", "output": "a"}, {"input": "And?", "output": "b"}
 STEPS = Trajectory.read(
     [{"step_type": "tool_call", "name": "find"}, {"step_type": "tool_call", "name": "send", "success": False}]
 )
-MATCH = {"reason": "r", "answer": "a", "match": "exact"}
 Case: TypeAlias = tuple[Scorer, Sample, Sequence[Any]]
 
 
@@ -43,8 +43,8 @@ def found(**lists: Any) -> dict[str, Any]:
     return {name: list(items) for name, items in lists.items()}
 
 
-def compared(match: dict[str, str]) -> dict[str, Any]:
-    return {"matches": {"1": match}, "extra": [], "contradictions": []}
+def compared(word: str) -> dict[str, Any]:
+    return {"matches": {"1": {"reason": "r", "answer": "a", "match": word}}, "extra": [], "contradictions": []}
 
 
 def steps(count: int) -> dict[str, Any]:
@@ -60,13 +60,10 @@ CALLED = talk(ASKED, PENDING, ANSWERED)
 ABC = qa(output="a b c", reference="a b c", context=[*"abc"])
 SKIPPED: dict[str, list[Case]] = {
     # Nothing that counts.
-    "the answer makes no statement": [
-        case("answer_relevancy", qa(), statements()),
-        case("answer_relevancy", qa(), statements(" ")),
-    ],
+    "the answer makes no statement": [case("answer_relevancy", qa(), statements()),
+        case("answer_relevancy", qa(), statements(" "))],
     "the answer makes no statement; deepeval gives 1 here": [
-        case("answer_relevancy(definition=deepeval)", qa(), statements())
-    ],
+        case("answer_relevancy(definition=deepeval)", qa(), statements())],
     "the reference makes no statement": [case("answer_similarity", qa(reference="r"), statements("a"), statements())],
     "the answer contains no opinion": [case("bias", qa(), found(opinions=[" "]))],
     "the reference makes no claim": [case("context_recall", ABC, claims())],
@@ -77,268 +74,179 @@ SKIPPED: dict[str, list[Case]] = {
     "the answer makes no claim; mastra gives 0 here": [case("hallucination(definition=mastra)", ABC, claims())],
     "the judge found no part of the answer to decide on": [case("toxicity", qa(), found(verdicts=[]))],
     "the judge found no question about the source": [
-        case("summarization", qa(input="a"), found(questions=[]), claims("a"), verdicts("supported"))
-    ],
-    "the summary makes no claim": [
-        case("summarization", qa(), found(questions=["q"]), verdicts("yes"), claims()),
-        case("summarization", qa(), found(questions=[]), claims()),
-    ],
+        case("summarization", qa(input="a"), found(questions=[]), claims("a"), verdicts("supported"))],
+    "the summary makes no claim": [case("summarization", qa(), found(questions=["q"]), verdicts("yes"), claims()),
+        case("summarization", qa(), found(questions=[]), claims())],
     "the judge found no statement in the passages": [case("context_statement_relevancy", ABC, found(verdicts=[]))],
-    "the agent made no plan": [
-        case("plan_adherence", talk(), found(steps=[])),
+    "the agent made no plan": [case("plan_adherence", talk(), found(steps=[])),
         *(case("plan_quality", talk(state=state), found(steps=[])) for state in (None, 5, [], {"basket": ["Search"]})),
-        *(case("plan_quality", talk(state={"plan": plan})) for plan in ([], " ", [" "])),
-    ],
+        *(case("plan_quality", talk(state={"plan": plan})) for plan in ([], " ", [" "]))],
     "the user asks for nothing": [case("topic_adherence(topics=['baking'])", talk(), found(requests=[]))],
     "the assistant says nothing": [case("multi_turn_judge(criterion=c)", talk(ASKED, SILENT))],
     "the conversation ends with an unanswered user message": [
-        case("tool_call_appropriateness", talk(ASKED, ANSWERED, ASKED))
-    ],
+        case("tool_call_appropriateness", talk(ASKED, ANSWERED, ASKED))],
     "no instruction applies": [case("instruction_alignment(instructions=['i'])", qa(), verdicts("not_applicable"))],
     "the input has no elements": [case("completeness", qa(input="Is it?"))],
     "the input has no keyword": [case("keyword_coverage", qa(input="Is it?"))],
-    "the reference has no words except articles": [
-        case("f1_tokens", qa(reference=reference)) for reference in ("the", "A.", "?!")
-    ],
+    "the reference has no words except articles":
+        [case("f1_tokens", qa(reference=reference)) for reference in ("the", "A.", "?!")],
     "the reference has no words": [case("rouge_l", qa(reference="?!"))],
     "the answer has no words": [case("rouge_l", qa(reference="a", output="…"))],
     "the reference makes no choice among ABCD: 'Paris'": [case("choice(letters=ABCD)", qa(reference="Paris"))],
     # No passages.
     "there are no passages": [
-        *(
-            case(spec, qa(context=[]))
-            for spec in ("context_position", "context_precision", "context_statement_relevancy", "context_usage")
-        ),
+        *(case(f"context_{x}", qa(context=[])) for x in ("position", "precision", "statement_relevancy", "usage")),
         case("context_position(context=[])", ABC),
-        case("hallucination(definition=deepeval)", qa(context=[]), claims("a"), verdicts("not_mentioned")),
-    ],
+        case("hallucination(definition=deepeval)", qa(context=[]), claims("a"), verdicts("not_mentioned"))],
     "there are no passages; mastra gives an error here": [case("context_precision(definition=mastra)", qa(context=[]))],
     # Nothing expected.
     "no steps are expected": [case("trajectory_accuracy", did(expected)) for expected in (None, {"maxSteps": 1})],
-    "nothing is expected of the trajectory": [
-        case("trajectory_quality", did(expected))
-        for expected in (None, {}, {"ordering": "strict"}, {"blacklistedTools": []})
-    ],
-    "no tool call is expected: the expected trajectory names none": [
-        case("tool_call_f1", did(expected))
-        for expected in ({"maxSteps": 3}, [{"step_type": "model_generation", "name": "gpt"}])
-    ],
-    "no tool is expected: give tool, order, or an expected trajectory that names tools": [
-        case("tool_call_accuracy", did(expected, messages=[ASKED, ANSWERED])) for expected in (None, {"maxSteps": 1})
-    ],
+    "nothing is expected of the trajectory":
+        [case("trajectory_quality", did(x)) for x in (None, {}, {"ordering": "strict"}, {"blacklistedTools": []})],
+    "no tool call is expected: the expected trajectory names none":
+        [case("tool_call_f1", did(x)) for x in ({"maxSteps": 3}, [{"step_type": "model_generation", "name": "gpt"}])],
+    "no tool is expected: give tool, order, or an expected trajectory that names tools":
+        [case("tool_call_accuracy", did(expected, messages=[ASKED, ANSWERED])) for expected in (None, {"maxSteps": 1})],
     # Fields, and entries of metadata, that are absent or blank.
     "answer_correctness needs reference; the input and output are blank": [
-        case("answer_correctness", Sample(input=" ", output=""))
-    ],
+        case("answer_correctness", Sample(input=" ", output=""))],
     "content_similarity needs reference": [case("content_similarity(compare_to=reference)", qa())],
     "faithfulness needs context": [case("faithfulness", Sample(output="a", messages=[PENDING]))],
-    "tone_consistency needs input": [
-        case(f"tone_consistency({options})", Sample(output="a"))
-        for options in ("compare_to=input", "definition=mastra_0_13")
-    ],
+    "tone_consistency needs input":
+        [case(f"tone_consistency({x})", Sample(output="a")) for x in ("compare_to=input", "definition=mastra_0_13")],
     "goal_reached needs messages": [case("goal_reached", Sample(input="q"))],
     "tool_call_accuracy needs messages": [case("tool_call_accuracy(tool=a)", Sample(input="q"))],
     "trajectory_accuracy needs trajectory": [case("trajectory_accuracy(expected=['a'])", Sample())],
-    "instruction_alignment needs instructions": [
-        case("instruction_alignment", qa(instructions=blank)) for blank in (None, " \n")
-    ],
+    "instruction_alignment needs instructions":
+        [case("instruction_alignment", qa(instructions=blank)) for blank in (None, " \n")],
     "prompt_alignment needs input": [case("prompt_alignment(mode=user)", Sample(output="a", instructions="i"))],
     "prompt_alignment needs instructions": [case("prompt_alignment(mode=system)", qa())],
     "prompt_alignment needs input or instructions": [case("prompt_alignment", Sample(output="a"))],
-    "multi_turn_judge needs a criterion, its own or in metadata": [
-        case("multi_turn_judge", talk(metadata=metadata)) for metadata in ({}, {"criterion": " \u200b"})
-    ],
-    "topic_adherence needs topics, its own or in metadata": [
-        case("topic_adherence", talk(metadata=metadata)) for metadata in ({}, {"topics": []}, {"topics": " "})
-    ],
-    "rubric needs criteria, or a rubric in metadata": [
-        case("rubric", qa(metadata=metadata))
-        for metadata in ({}, {"rubric": None}, {"rubric": ""}, {"rubric": " \n"}, {"rubric": []})
-    ],
+    "multi_turn_judge needs a criterion, its own or in metadata":
+        [case("multi_turn_judge", talk(metadata=metadata)) for metadata in ({}, {"criterion": " \u200b"})],
+    "topic_adherence needs topics, its own or in metadata":
+        [case("topic_adherence", talk(metadata=metadata)) for metadata in ({}, {"topics": []}, {"topics": " "})],
+    "rubric needs criteria, or a rubric in metadata":
+        [case("rubric", qa()), *(case("rubric", qa(metadata={"rubric": rubric})) for rubric in (None, "", " \n", []))],
     "noise_sensitivity needs a baseline (or reference) and noisy_query in metadata": [case("noise_sensitivity", qa())],
     "noise_sensitivity needs a baseline (or reference)": [case("noise_sensitivity(noisy_query=n)", qa())],
     "noise_sensitivity needs noisy_query in metadata": [
-        case("noise_sensitivity", qa(reference="b", metadata={"noisy_query": " "}))
-    ],
+        case("noise_sensitivity", qa(reference="b", metadata={"noisy_query": " "}))],
     "pairwise needs other in metadata": [case("pairwise(compare_to=other)", qa())],
     "the other is blank": [case("pairwise(compare_to=other)", qa(metadata={"other": " "}))],
     "c needs context and reference": [case("llm_classifier(question='{{context}} {{reference}}?', name=c)", qa())],
     "the input is blank": [case("keyword_coverage(definition=mastra)", qa(input=" "))],
-    "the output is blank": [
-        case("keyword_coverage(definition=mastra)", qa(output="")),
-        case("textual_difference(compare_to=reference)", qa(output="\u3000", reference="a")),
-    ],
+    "the output is blank": [case("keyword_coverage(definition=mastra)", qa(output="")),
+        case("textual_difference(compare_to=reference)", qa(output="\u3000", reference="a"))],
     # Turns and steps.
     "exact_match per turn needs turns": [case("per_turn(scorer=exact_match)", qa())],
     "no turn has a score: exact_match needs reference": [case("per_turn(scorer=exact_match)", Sample(turns=TURNS))],
     "turn 2: exact_match needs reference": [case("per_turn(scorer=exact_match, turn=-1)", Sample(turns=TURNS))],
-    **{
-        f"the conversation has 2 turns, so no turn {turn}": [
-            case(f"per_turn(scorer=exact_match, turn={turn})", Sample(turns=TURNS))
-        ]
-        for turn in (3, -3, -4)
-    },
+    **{f"the conversation has 2 turns, so no turn {turn}":
+        [case(f"per_turn(scorer=exact_match, turn={turn})", Sample(turns=TURNS))] for turn in (3, -3, -4)},
     "contains per step needs trajectory": [case("per_step(scorer=contains(expected=x))", qa())],
     "step 2, send: it did not succeed": [case("per_step(scorer=contains(expected=x), step=send)", did())],
     "there is no step 'look'; the steps are “find”; “send”": [
-        case("per_step(scorer=contains(expected=x), step=look)", did())
-    ],
-}
+        case("per_step(scorer=contains(expected=x), step=look)", did())],
+}  # fmt: skip
 FAILED: dict[str, list[Case]] = {
     # What the sample has.
     "answer_similarity needs a reference; the sample's is blank": [
-        case("answer_similarity(definition=mastra)", qa(reference=""))
-    ],
+        case("answer_similarity(definition=mastra)", qa(reference=""))],
     "context_precision: context_from returned no passages for sample 's1'": [
-        case(ContextPrecision(context_from=lambda _: []), qa())
-    ],
-    **{
-        f"goal_reached: goal in metadata must be text or a list of texts, not {goal}": [
-            case("goal_reached", talk(metadata={"goal": goal}))
-        ]
-        for goal in (5, ["a", " "], ["a", 5], {"a": 1})
-    },
-    **{
-        f"{name}: the conversation has {lacking}": [case(f"{name}{options}", talk(message))]
-        for name, options in (
-            ("goal_reached", ""),
-            ("plan_adherence", ""),
-            ("tool_call_accuracy", "(tool=a)"),
-            ("tool_call_appropriateness", ""),
-        )
+        case(ContextPrecision(context_from=lambda _: []), qa())],
+    **{f"goal_reached: goal in metadata must be text or a list of texts, not {goal}":
+        [case("goal_reached", talk(metadata={"goal": goal}))] for goal in (5, ["a", " "], ["a", 5], {"a": 1})},
+    **{f"{spec.partition('(')[0]}: the conversation has {lacking}": [case(spec, talk(message))]
+        for spec in ("goal_reached", "plan_adherence", "tool_call_accuracy(tool=a)", "tool_call_appropriateness")
         for message, lacking in (
-            (ASKED, "no assistant message"),
-            (ANSWERED, "no user message, and the sample no input"),
-        )
-    },
+            (ASKED, "no assistant message"), (ANSWERED, "no user message, and the sample no input"))},
     "multi_turn_judge: the criterion in metadata must be text": [
-        case("multi_turn_judge", talk(metadata={"criterion": 5}))
-    ],
+        case("multi_turn_judge", talk(metadata={"criterion": 5}))],
     "rubric: the rubric in metadata: criteria must be a checklist or a list of criteria, not int": [
-        case("rubric", qa(metadata={"rubric": 5}))
-    ],
+        case("rubric", qa(metadata={"rubric": 5}))],
     "topic_adherence: topics in metadata must be text or a list of texts, not [5]": [
-        case("topic_adherence", talk(metadata={"topics": [5]}))
-    ],
+        case("topic_adherence", talk(metadata={"topics": [5]}))],
     "plan in state must be text or a list of steps, not {'tier': 'gold'}": [
-        case("plan_quality", talk(state={"plan": {"tier": "gold"}}))
-    ],
+        case("plan_quality", talk(state={"plan": {"tier": "gold"}}))],
     "the token budget can't be checked: not every model generation has token counts": [
-        case("trajectory_quality", did({"maxTotalTokens": 5}))
-    ],
+        case("trajectory_quality", did({"maxTotalTokens": 5}))],
     "the duration budget can't be checked: not all durations were measured": [
-        case("trajectory_quality", did({"maxTotalDurationMs": 5}))
-    ],
+        case("trajectory_quality", did({"maxTotalDurationMs": 5}))],
     "pairwise: other in metadata must be text, not int": [
-        case("pairwise(compare_to=other)", qa(metadata={"other": 3}))
-    ],
+        case("pairwise(compare_to=other)", qa(metadata={"other": 3}))],
     "texts of 201 and 200 words are too long to compare; the product of the lengths may be at most 40,000": [
-        case("ter", qa(reference="a " * 201, output="b " * 200))
-    ],
+        case("ter", qa(reference="a " * 201, output="b " * 200))],
     "regex: the reference '(' is not a regular expression: missing ), unterminated subpattern at position 0": [
-        case("regex", qa(reference="("))
-    ],
-    **{
-        f"json_schema: the schema refers to {ref.lstrip('#')}, which is not part of it; nothing is fetched": [
-            case({"name": "json_schema", "schema": {"$ref": ref}}, qa(output="1"))
-        ]
-        for ref in ("http://127.0.0.1:9/schema.json", "other.json", "#/$defs/nowhere")
-    },
+        case("regex", qa(reference="("))],
+    **{f"json_schema: the schema refers to {ref.lstrip('#')}, which is not part of it; nothing is fetched":
+        [case(checks.json_schema({"$ref": ref}), qa(output="1"))]
+        for ref in ("http://127.0.0.1:9/schema.json", "other.json", "#/$defs/nowhere")},
     # What the judge says.
     "3 opinions, 0 verdicts; missing: 1, 2, 3": [case("bias", ABC, found(opinions="abc"), verdicts())],
     "3 opinions, 2 verdicts; missing: 3": [case("bias", ABC, found(opinions="abc"), verdicts("yes", "no"))],
     "3 statements, 1 verdict; missing: 2, 3": [case("answer_relevancy", ABC, statements(*"abc"), verdicts("yes"))],
     "3 claims, 4 verdicts; unknown: '4'": [case("hallucination", ABC, claims(*"abc"), verdicts(*["supported"] * 4))],
-    "3 claims, 2 verdicts; missing: 3": [
-        case(name, ABC, claims(*"abc"), verdicts("supported", "supported"))
-        for name in ("faithfulness", "context_recall")
-    ],
+    "3 claims, 2 verdicts; missing: 3":
+        [case(x, ABC, claims(*"abc"), verdicts(*["supported"] * 2)) for x in ("faithfulness", "context_recall")],
     "3 claims, 0 verdicts; missing: 1, 2, 3": [case("faithfulness", ABC, claims(*"abc"), verdicts())],
     "3 passages, 4 verdicts; unknown: '4'": [case("context_precision", ABC, verdicts(*["yes"] * 4))],
     "3 passages, 2 verdicts; missing: 3": [case("context_precision", ABC, verdicts("yes", "no"))],
     "3 passages, 1 verdict; missing: 2, 3": [case("context_position", ABC, verdicts("yes"))],
     "3 passages, 0 verdicts; missing: 1, 2, 3": [case("context_precision", ABC, verdicts())],
-    "3 passages, 1 rating; missing: 2, 3": [
-        case(name, ABC, ratings(("high", True))) for name in ("context_relevance", "context_usage")
-    ],
-    "3 passages, 0 ratings; missing: 1, 2, 3": [
-        case(name, ABC, ratings(missing=["all"])) for name in ("context_relevance", "context_usage")
-    ],
+    "3 passages, 1 rating; missing: 2, 3":
+        [case(name, ABC, ratings(("high", True))) for name in ("context_relevance", "context_usage")],
+    "3 passages, 0 ratings; missing: 1, 2, 3":
+        [case(name, ABC, ratings(missing=["all"])) for name in ("context_relevance", "context_usage")],
     "2 instructions, 0 verdicts; missing: 1, 2": [
-        case("instruction_alignment(instructions=['i', 'j'])", qa(), verdicts())
-    ],
+        case("instruction_alignment(instructions=[i, j])", qa(), verdicts())],
     "2 instructions, 1 verdict; missing: 2": [
-        case("instruction_alignment(instructions=['i', 'j'])", qa(), verdicts("yes"))
-    ],
-    "2 checklist items, 0 verdicts; missing: 1, 2": [case("rubric(criteria=['i', 'j'])", qa(), verdicts())],
-    "2 checklist items, 1 verdict; missing: 2": [case("rubric(criteria=['i', 'j'])", qa(), verdicts("yes"))],
+        case("instruction_alignment(instructions=[i, j])", qa(), verdicts("yes"))],
+    "2 checklist items, 0 verdicts; missing: 1, 2": [case("rubric(criteria=[i, j])", qa(), verdicts())],
+    "2 checklist items, 1 verdict; missing: 2": [case("rubric(criteria=[i, j])", qa(), verdicts("yes"))],
     "2 reference statements, 1 match; missing: 2": [
-        case("answer_similarity", qa(reference="r"), statements("a"), statements("r", "r"), compared(MATCH))
-    ],
+        case("answer_similarity", qa(reference="r"), statements("a"), statements("r", "r"), compared("exact"))],
     "2 steps, 1 verdict; missing: 2": [case("trajectory_judge", did(input="q"), steps(1))],
     "2 steps, 0 verdicts; missing: 1, 2": [case("trajectory_judge", did(input="q"), steps(0))],
     "1 call, 0 verdicts; missing: 1": [case("tool_call_appropriateness", CALLED, calls(0))],
     "1 call, 2 verdicts; unknown: '2'": [case("tool_call_appropriateness", CALLED, calls(2))],
-    "a JSON object with the key 'verdicts' was expected": [case("context_statement_relevancy", ABC, {})],
-    **{
-        f"verdict 1 cites passage 3; there {there}": [
-            case("faithfulness", qa(context=context), claims("a"), verdicts(("supported", [3])))
-        ]
-        for context, there in ((["p", "q"], "are 2 passages"), (["p"], "is 1 passage"))
-    },
-    **{
-        f"verdict 1: '{word}' cites the passages that decide it; passages is empty": [
-            case("goal_reached", talk(), verdicts((word, [])))
-        ]
-        for word in ("reached", "failed")
-    },
+    "a JSON object with the key 'verdicts' was expected":
+        [case(x, ABC, {}) for x in ("context_statement_relevancy", "toxicity")],
+    "the JSON object in the reply is cut off": [case("toxicity", ABC, '{"verdicts": [')],
+    **{f"verdict 1 cites passage 3; there {there}":
+        [case("faithfulness", qa(context=context), claims("a"), verdicts(("supported", [3])))]
+        for context, there in ((["p", "q"], "are 2 passages"), (["p"], "is 1 passage"))},
+    **{f"verdict 1: '{word}' cites the passages that decide it; passages is empty":
+        [case("goal_reached", talk(), verdicts((word, [])))] for word in ("reached", "failed")},
     "requests.1: 'Lend 500 euros' is not from the conversation, which doesn't have: 500; take only what it says": [
-        case("topic_adherence(topics=['baking'])", talk(), found(requests=["Lend 500 euros"]))
-    ],
+        case("topic_adherence(topics=['baking'])", talk(), found(requests=["Lend 500 euros"]))],
     "steps.1: 'Pay 300 euros' is not from the conversation, which doesn't have: 300; take only what it says": [
-        case("plan_quality", talk(), found(steps=["Pay 300 euros"]))
-    ],
-}
-UNKNOWN: dict[str, list[Case]] = {
+        case("plan_quality", talk(), found(steps=["Pay 300 euros"]))],
+}  # fmt: skip
+BEGINNINGS: dict[str, list[Case]] = {
     "verdict 2.verdict: ": [
         *(case("bias", ABC, found(opinions="abc"), verdicts("no", word, "no")) for word in ("unsure", "")),
-        *(
-            case("answer_relevancy", ABC, statements(*"abc"), verdicts("yes", word, "no"))
-            for word in ("unsure", "partially", "")
-        ),
+        *(case("answer_relevancy", ABC, statements("a", "b"), verdicts("yes", x)) for x in ("unsure", "partially", "")),
         *(case("context_precision", ABC, verdicts("yes", word, "no")) for word in ("yess", "maybe", "")),
-        *(
-            case("instruction_alignment(instructions=['i', 'j'])", qa(), verdicts("yes", word))
-            for word in ("n/a", "yess", "")
-        ),
-    ],
+        *(case("instruction_alignment(instructions=[i, j])", qa(), verdicts("yes", x)) for x in ("n/a", "yess", ""))],
     "match 1.match: ": [
-        case(
-            "answer_similarity",
-            qa(reference="r"),
-            statements("a"),
-            statements("r"),
-            compared(MATCH | {"match": "close"}),
-        )
-    ],
-    "verdict: ": [
-        case("multi_turn_judge(criterion=c)", talk(), reply)
-        for reply in ({"reason": "r", "verdict": "perhaps"}, {"verdict": None}, {"reason": "x"}, {})
-    ],
-    "verdicts.0.statement: ": [
-        case("context_statement_relevancy", ABC, reply)
-        for reply in ({"verdicts": {"1": {}}}, {"verdicts": [{"verdict": "yes"}]})
-    ],
+        case("answer_similarity", qa(reference="r"), statements("a"), statements("r"), compared("close"))],
+    "verdict: ":
+        [case("multi_turn_judge(criterion=c)", talk(), reply)
+            for reply in ({"reason": "r", "verdict": "perhaps"}, {"verdict": None}, {"reason": "x"}, {})],
+    "verdicts.0.statement: ":
+        [case("context_statement_relevancy", ABC, {"verdicts": x}) for x in ({"1": {}}, [{"verdict": "yes"}])],
     "verdicts.0.verdict: ": [
-        case(
-            "context_statement_relevancy", ABC, found(verdicts=[{"reason": "r", "statement": "a", "verdict": "maybe"}])
-        )
-    ],
+        *(case("toxicity", ABC, {"verdicts": [{"reason": "r", "part": "a", "verdict": x}]}) for x in (True, "maybe")),
+        case("context_statement_relevancy", ABC, {"verdicts": [{"reason": "r", "statement": "a", "verdict": "?"}]})],
+    "0 steps, 3 verdicts; ": [case("trajectory_judge", did(input="q", trajectory=Trajectory()), steps(1))],
+    "0 calls, 2 verdicts; ": [case("tool_call_appropriateness", talk(), calls(1))],
+    "verdicts: ": [case("toxicity", ABC, {"verdicts": "yes"})],
+    "verdicts.0.part: ": [case("toxicity", ABC, found(verdicts=[{"verdict": "yes"}]))],
     "verdict 1.appropriate: ": [
-        case("tool_call_appropriateness", CALLED, {"calls": {"1": {"reason": "r"}}, "missing": []})
-    ],
-}
-"""By the place in the reply; what was expected there is said in the words of pydantic."""
+        case("tool_call_appropriateness", CALLED, {"calls": {"1": {"reason": "r"}}, "missing": []})],
+}  # fmt: skip
+"""By how the error begins: with the place in the reply. What was expected there is said in the words of pydantic."""
 
 
 def rows(table: dict[str, list[Case]]) -> list[tuple[Scorer, Sample, Sequence[Any], str]]:
@@ -363,8 +271,8 @@ def test_a_sample_or_a_reply_that_a_scorer_cannot_read_fails(
     assert outcome.error == error
 
 
-@pytest.mark.parametrize(("scorer", "sample", "replies", "place"), rows(UNKNOWN))
-def test_an_unknown_word_fails_instead_of_counting_as_no(
+@pytest.mark.parametrize(("scorer", "sample", "replies", "place"), rows(BEGINNINGS))
+def test_a_reply_with_an_unknown_word_fails_instead_of_counting_as_no(
     scorer: Scorer, sample: Sample, replies: Sequence[Any], place: str
 ) -> None:
     outcome = record_of(scorer, sample, replies)[0].outcome

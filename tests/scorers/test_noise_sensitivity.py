@@ -6,13 +6,13 @@ from typing import Any, cast
 import pytest
 
 from evalstone.questions import JudgeRobustness, NoiseImpact, Robustness
-from evalstone.questions.robustness import DIMENSIONS, IMPACTS
+from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import NoiseSensitivity
 from evalstone.types import Failed, Sample, Skipped
 from tests.fakes import outcome_of, record_of, score_of
-from tests.refusals import refused
 
 SCORER = NoiseSensitivity(baseline="In 1815.", noisy_query="When, in 1816, was Ada born?", noise="misinformation")
+UNHARMED = {"reason": "because", "impact": "none"}
 SAMPLE = Sample(input="When was Ada born?", output="In 1815, not in 1816.")
 
 
@@ -123,42 +123,14 @@ def test_an_empty_question_or_answer_is_skipped_and_by_mastra_an_error(sample: S
         judged(cast(Any, True)),
         judged(0.5, "strong"),
         '{"dimensions": [], "issues": [], "robustness": 1e999}',
-        {
-            "dimensions": [{"reason": "x", "dimension": "relevance", "impact": "none"}] * 2,
-            "issues": [],
-            "robustness": 1,
-        },
-        {**by_name("none"), "dimensions": {"relevance": {"reason": "x", "impact": "none"}}},
-        {
-            **by_name("none"),
-            "dimensions": {**by_name("none")["dimensions"], "tone": {"reason": "x", "impact": "none"}},
-        },
+        by_name("none") | {"dimensions": [{"reason": "x", "dimension": "relevance", "impact": "none"}] * 2},
+        by_name("none") | {"dimensions": {"relevance": UNHARMED}},
+        by_name("none") | {"dimensions": dict.fromkeys((*DIMENSIONS, "tone"), UNHARMED)},
         by_name("strong"),
     ],
 )
 def test_a_reply_that_is_none_fails(reply: Any):
     assert isinstance(outcome_of(SCORER, SAMPLE, [reply]), Failed)
-
-
-@pytest.mark.parametrize("blank", ["", " ", "\u200b"])
-@pytest.mark.parametrize("name", ["baseline", "noisy_query"])
-def test_a_blank_option_is_refused(name: str, blank: str):
-    with refused(name, "text that is not blank"):
-        NoiseSensitivity(**cast(Any, {name: blank}))
-
-
-@pytest.mark.parametrize("impact", IMPACTS)
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_weight_outside_0_to_1_is_refused(impact: str, value: float):
-    with refused(impact, "a number from 0 to 1"):
-        NoiseSensitivity(**cast(Any, {impact: value}))
-
-
-@pytest.mark.parametrize("name", ["discrepancy", "issue", "issue_limit"])
-def test_a_penalty_that_is_no_number_from_0_is_refused(name: str):
-    for value in (-1.0, float("nan"), float("inf")):
-        with refused(name, "a number of 0 or more"):
-            NoiseSensitivity(**cast(Any, {name: value}))
 
 
 def test_dimensions_are_asked_for_by_name_with_the_reason_first():

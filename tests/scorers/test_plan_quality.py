@@ -10,7 +10,6 @@ from evalstone.questions import JudgePlan, ListPlan
 from evalstone.scorers import PlanQuality
 from evalstone.types import Message, Sample, ToolCall
 from tests.fakes import record_of, score_of
-from tests.refusals import refused
 
 STEPS = ("Search a flight to Oslo", "Book the flight to Oslo")
 TALK = [
@@ -123,8 +122,3 @@ def test_quality_and_adherence_share_the_search_for_the_plan():
     run = evaluate([SAMPLE], ["plan_quality", "plan_adherence"], judge=judge, ledger=None)
     assert (run["plan_quality"].mean, run["plan_adherence"].mean) == (1, 0)
     assert sorted(question.kind for question in judge.asked) == ["judge_execution", "judge_plan", "list_plan"]
-
-
-def test_tools_that_have_no_name_are_refused():
-    with refused("tools", "a list of tools, each a name or an object with a name"):
-        PlanQuality(tools="search")

@@ -10,7 +10,6 @@ from evalstone.scorers import PromptAlignment
 from evalstone.scorers.text.alignment import Mode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
-from tests.refusals import refused
 
 SAMPLE = Sample(input="Name two rivers.", output="The Nile.", instructions="Be brief.")
 
@@ -140,14 +139,6 @@ def test_by_mastra_numbers_count_as_they_are_while_the_score_stays_on_its_scale(
         outcome = outcome_of(scorer, SAMPLE, [outside])
         assert isinstance(outcome, Failed)
         assert "in [0, 1]" in outcome.error
-
-
-def test_options_that_make_no_sense_are_refused():
-    with refused("mode", "'both', 'user' or 'system'"):
-        PromptAlignment(mode=cast(Any, "usr"))
-    for history in (-1, 1.5, True):
-        with refused("history", "a whole number of 0 or more"):
-            PromptAlignment(history=cast(Any, history))
 
 
 @pytest.mark.parametrize("mode", ["both", "user", "system"])

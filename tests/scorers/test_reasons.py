@@ -21,61 +21,30 @@ FOUND = [{"step_type": "tool_call", "name": name, "tool_result": name} for name 
 SENT = {"step_type": "tool_call", "name": "send", "success": False}
 PRICED = [Message(role="user", content="How much?"), Message(role="assistant", content="5 euros.")]
 REASONS: list[tuple[str, Sample, Script, str]] = [
-    (
-        "f1_tokens",
-        Sample(reference="the red fox", output="a fox, red or blue"),
-        [],
-        "2 words in common, of 4 in the answer and 2 in the reference.",
-    ),
+    ("f1_tokens", Sample(reference="the red fox", output="a fox, red or blue"), [],
+        "2 words in common, of 4 in the answer and 2 in the reference."),
     ("rouge_l", Sample(reference="a b c d", output="a c"), [], "2 words in common, in order, of 2 and 4."),
     ("levenshtein", Sample(reference="sitting", output="kitten"), [], "3 edits; the longer text has 7 characters."),
-    (
-        "tone_consistency",
-        Sample(output="A good day now again. A day, six words long now."),
-        [],
-        "2 sentences with tones from 0 to 0.6.",
-    ),
-    (
-        "tone_consistency(reference_tone='a good day')",
-        Sample(output="a good long day"),
-        [],
-        "The answer's tone is 0.75, the reference's 1.",
-    ),
-    (
-        "recall_at_k",
-        Sample(metadata={"retrieved": list("xaybz"), "relevant": list("abc")}),
-        [],
-        "2 of 3 relevant documents among 5 retrieved at rank 2, 4.",
-    ),
-    (
-        "factual_correctness",
-        Sample(output="a b", reference="a b"),
+    ("tone_consistency", Sample(output="A good day now again. A day, six words long now."), [],
+        "2 sentences with tones from 0 to 0.6."),
+    ("tone_consistency(reference_tone='a good day')", Sample(output="a good long day"), [],
+        "The answer's tone is 0.75, the reference's 1."),
+    ("recall_at_k", Sample(metadata={"retrieved": list("xaybz"), "relevant": list("abc")}), [],
+        "2 of 3 relevant documents among 5 retrieved at rank 2, 4."),
+    ("factual_correctness", Sample(output="a b", reference="a b"),
         {"list_claims": claims("a", "b"), "verify_claims": verdicts("supported", "not_mentioned")},
-        "precision 0.50, recall 0.50; not in the reference: “b”; left out: “b”.",
-    ),
-    (
-        "multi_turn_judge(criterion='It is priced')",
-        Sample(messages=PRICED),
-        [{"reason": "turn 1 does", "verdict": "yes"}],
-        "Over 1 turn, it is met: It is priced (turn 1 does)",
-    ),
-    (
-        "per_step(scorer=contains(expected=find))",
-        Sample(trajectory=Trajectory.read([FOUND[0], SENT, FOUND[1]])),
-        [],
-        "Mean of 2 of 3 steps (step 1, find: 1, step 3, look: 0). Step 3, look: The answer does not contain “find”.",
-    ),
+        "precision 0.50, recall 0.50; not in the reference: “b”; left out: “b”."),
+    ("multi_turn_judge(criterion='It is priced')", Sample(messages=PRICED),
+        [{"reason": "turn 1 does", "verdict": "yes"}], "Over 1 turn, it is met: It is priced (turn 1 does)"),
+    ("per_step(scorer=contains(expected=find))", Sample(trajectory=Trajectory.read([FOUND[0], SENT, FOUND[1]])), [],
+        "Mean of 2 of 3 steps (step 1, find: 1, step 3, look: 0). Step 3, look: The answer does not contain “find”."),
     ("choice(expected=B)", Sample(output="The answer is (b)."), [], "The answer chooses B; expected B."),
     ("choice(expected=B)", Sample(output=""), [], "No single choice can be read from the answer; expected B."),
-    (
-        "numeric_match(expected=10, tolerance=1, which=any)",
-        Sample(output="3, 11 and 1e99999"),
-        [],
-        "The nearest number is 11; expected 10 ± 1.",
-    ),
+    ("numeric_match(expected=10, tolerance=1, which=any)", Sample(output="3, 11 and 1e99999"), [],
+        "The nearest number is 11; expected 10 ± 1."),
     ("numeric_match(expected=5)", Sample(output="no idea"), [], "The answer has no number; expected 5."),
     ("not_contains(expected=a)", Sample(output=" "), [], "The answer does not contain “a”."),
-]
+]  # fmt: skip
 PARAMETERS: dict[str, dict[str, Any]] = {
     "contains": {"expected": "is"},
     "not_contains": {"expected": "is"},

@@ -18,7 +18,6 @@ from evalstone.scorers import HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, Recal
 from evalstone.scorers.retrieval import RetrievalScorer
 from evalstone.types import Failed, Outcome, Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
-from tests.refusals import refused
 
 KINDS: tuple[type[RetrievalScorer], ...] = (HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision)
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
@@ -214,12 +213,6 @@ def test_columns_of_a_file_are_read_from_the_metadata():
     run = evaluate(rows, ["mrr", "ndcg_at_k(k=5)"], ledger=None)
     assert run["mrr"].mean == pytest.approx((1 / 2 + 1) / 2)
     assert (run["mrr"].scored, run["mrr"].skipped) == (2, 1)
-
-
-@pytest.mark.parametrize("k", [0, -1, 2.5, True, "10"])
-def test_a_cut_that_is_no_rank_is_refused(k: Any):
-    with refused("k", "a whole number of 1 or more"):
-        PrecisionAtK(k=k)
 
 
 @pytest.mark.filterwarnings(

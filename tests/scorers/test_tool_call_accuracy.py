@@ -7,7 +7,6 @@ import pytest
 from evalstone.scorers import ToolCallAccuracy
 from evalstone.types import Message, Sample, ToolCall, TrajectoryExpectation
 from tests.fakes import score_of
-from tests.refusals import refused
 
 
 def sample_of(*tools: str, state: Any = "result", **fields: Any) -> Sample:
@@ -98,17 +97,3 @@ def test_the_reason_tells_what_was_expected_and_called():
 def test_the_input_stands_in_for_a_users_message():
     sample = Sample(input="q", messages=[Message(role="assistant", content="a")])
     assert score_of(ToolCallAccuracy(tool="a"), sample, []).value == 0
-
-
-@pytest.mark.parametrize(
-    ("options", "allowed"),
-    [
-        ({"tool": ""}, "text that is not blank"),
-        ({"tool": 5}, "text that is not blank"),
-        ({"order": "a"}, "a list of texts that are not blank"),
-        ({"strict": "yes"}, "true or false"),
-    ],
-)
-def test_parameters_that_mean_nothing_are_refused(options: dict[str, Any], allowed: str):
-    with refused(next(iter(options)), allowed):
-        ToolCallAccuracy(**options)

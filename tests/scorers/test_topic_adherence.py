@@ -8,7 +8,6 @@ from evalstone.questions import JudgeRequests, ListRequests
 from evalstone.scorers import TopicAdherence
 from evalstone.types import Message, Sample, Skipped, ToolCall
 from tests.fakes import outcome_of, record_of, score_of
-from tests.refusals import refused
 
 TALK = [
     Message(role="user", content="How do I bake bread, and who invented the oven?"),
@@ -99,10 +98,3 @@ def test_the_scorers_topics_win_over_those_of_the_sample():
     assert cast(JudgeRequests, judge.asked[1]).topics == ("history",)
     one = Sample(messages=TALK, metadata={"topics": "baking"})
     assert cast(JudgeRequests, record_of(TopicAdherence(), one, said("+a"))[1].asked[1]).topics == ("baking",)
-
-
-def test_what_means_nothing_is_refused():
-    with refused("topics", "a list of texts that are not blank"):
-        TopicAdherence(topics="baking")
-    with refused("measure", "'f1', 'precision', 'recall' or 'accuracy'"):
-        TopicAdherence(measure=cast(Any, "f2"))

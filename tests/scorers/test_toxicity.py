@@ -6,8 +6,8 @@ import pytest
 
 from evalstone.questions import FindToxicity, ToxicityVerdict
 from evalstone.scorers import Toxicity
-from evalstone.types import Failed, Sample
-from tests.fakes import outcome_of, record_of, score_of
+from evalstone.types import Sample
+from tests.fakes import record_of, score_of
 
 SAMPLE = Sample(output="The plan is hopeless. Only an idiot could write it.")
 
@@ -30,21 +30,6 @@ def test_the_score_is_the_share_of_toxic_parts_and_the_reason_quotes_them(words:
     assert list(score.evidence) == [
         ToxicityVerdict(one["part"], one["verdict"] == "yes", "because") for one in parts(*words)["verdicts"]
     ]
-
-
-@pytest.mark.parametrize(
-    "reply",
-    [
-        {},
-        {"verdicts": "yes"},
-        {"verdicts": [{"verdict": "yes"}]},
-        {"verdicts": [{"reason": "x", "part": "The plan", "verdict": True}]},
-        parts("no", "maybe"),
-        '{"verdicts": [',
-    ],
-)
-def test_a_reply_without_verdicts_or_with_unknown_words_fails(reply: Any):
-    assert isinstance(outcome_of(Toxicity(), SAMPLE, [reply]), Failed)
 
 
 def test_it_asks_one_question():

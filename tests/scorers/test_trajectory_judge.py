@@ -1,15 +1,14 @@
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from evalstone.questions.tool_use import JudgeSteps, StepVerdict, StepVerdicts
 from evalstone.scorers import TrajectoryJudge
 from evalstone.scorers.agents.trajectories import judged_value
-from evalstone.types import Failed, Sample, Trajectory, TrajectoryExpectation
-from tests.fakes import outcome_of, record_of, score_of
-from tests.refusals import refused
+from evalstone.types import Sample, Trajectory, TrajectoryExpectation
+from tests.fakes import record_of, score_of
 
 STEPS = [
     {"step_type": "tool_call", "name": "search", "tool_args": {"q": "a"}},
@@ -86,14 +85,3 @@ def test_the_scorer_s_expectation_wins_over_the_sample_s():
         asked = judge.asked[0]
         assert isinstance(asked, JudgeSteps)
         assert asked.expected == wanted
-
-
-def test_a_verdict_on_a_step_that_nobody_took_fails():
-    assert isinstance(outcome_of(TrajectoryJudge(), EMPTY, [reply((True, True))]), Failed)
-
-
-@pytest.mark.parametrize("weight", ["necessary", "in_order", "missing"])
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_a_weight_outside_its_range_is_refused(weight: str, value: float):
-    with refused(weight, "a number from 0 to 1"):
-        TrajectoryJudge(**cast(Any, {weight: value}))

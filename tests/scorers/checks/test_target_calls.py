@@ -11,7 +11,6 @@ from evalstone import Sample, Score, Skipped, checks, evaluate, score
 from evalstone.scorers.checks import Check
 from evalstone.targets import Answer
 from evalstone.types import Usage
-from tests.refusals import refused
 
 CALL = {"seconds": 1.25, "cost": 0.02, "usage": {"input": 900, "output": 100, "cached": 0, "requests": 1}}
 
@@ -39,12 +38,6 @@ def test_what_is_within_the_limit_passes(check: Check, value: float, reason: str
 def test_what_is_not_known_is_skipped(check: Check, call: Any) -> None:
     outcome = score(check, Sample(input="x", metadata={"target": call})).outcome
     assert outcome == Skipped(f"{check.name} needs {check.reported} of a target's call")  # pyright: ignore
-
-
-@pytest.mark.parametrize("limit", [-1, float("nan"), float("inf"), "2", True, None])
-def test_a_limit_is_a_number_of_0_or_more(limit: Any) -> None:
-    with refused("limit", "a number of 0 or more"):
-        checks.latency(limit)
 
 
 def test_they_score_the_calls_of_a_target() -> None:
