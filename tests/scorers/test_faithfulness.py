@@ -15,6 +15,7 @@ from tests.fakes import claims, outcome_of, record_of, score_of, verdicts
 
 SAMPLE = Sample(output="Ada was born in 1815 in London, in May.", context=["Ada, born 1815.", "Ada came from Paris."])
 SAID = claims("Ada was born in 1815.", "Ada was born in London.", "Ada was born in May.")
+NONE: list[int] = []
 MIXED = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")
 
 
@@ -39,7 +40,7 @@ def test_the_share_counts_supported_claims_only(words: list[str], share: float):
     ("words", "share", "reason"),
     [
         (
-            [("supported", [1]), ("contradicted", [2]), ("not_mentioned", [])],
+            [("supported", [1]), ("contradicted", [2]), ("not_mentioned", NONE)],
             1 / 3,
             "1 of 3 claims are supported; contradicted: “Ada was born in London.” (by passage 2); "
             "in no passage: “Ada was born in May.”.",
@@ -78,7 +79,7 @@ def test_the_claims_of_the_answer_are_checked_against_the_passages():
     _, judge = record_of(Faithfulness(), SAMPLE, [SAID, MIXED])
     assert judge.asked == [
         ListClaims(text=SAMPLE.output or ""),
-        VerifyClaims(claims=tuple(SAID["claims"]), context=SAMPLE.context or ()),
+        VerifyClaims(claims=tuple(SAID["claims"]), context=tuple(SAMPLE.context or ())),
     ]
 
 

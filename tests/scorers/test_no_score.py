@@ -27,16 +27,20 @@ def case(scorer: str | Scorer, sample: Sample, *replies: Any) -> Case:
 
 
 def qa(**fields: Any) -> Sample:
-    return Sample(**{"id": "s1", "input": "q", "output": "a", **fields})
+    return Sample(**dict[str, Any](id="s1", input="q", output="a") | fields)
 
 
 def talk(*messages: Message, **fields: Any) -> Sample:
     return Sample(messages=messages or (ASKED, ANSWERED), **fields)
 
 
-def did(expected: Any = None, **fields: Any) -> Sample:
+def did(expected: Any = None, trajectory: Trajectory = STEPS, **fields: Any) -> Sample:
     wanted = None if expected is None else TrajectoryExpectation.read(expected)
-    return Sample(**{"trajectory": STEPS, "expected_trajectory": wanted, **fields})
+    return Sample(trajectory=trajectory, expected_trajectory=wanted, **fields)
+
+
+def each(*values: Any) -> tuple[Any, ...]:
+    return values
 
 
 def found(**lists: Any) -> dict[str, Any]:
@@ -79,8 +83,8 @@ SKIPPED: dict[str, list[Case]] = {
         case("summarization", qa(), found(questions=[]), claims())],
     "the judge found no statement in the passages": [case("context_statement_relevancy", ABC, found(verdicts=[]))],
     "the agent made no plan": [case("plan_adherence", talk(), found(steps=[])),
-        *(case("plan_quality", talk(state=state), found(steps=[])) for state in (None, 5, [], {"basket": ["Search"]})),
-        *(case("plan_quality", talk(state={"plan": plan})) for plan in ([], " ", [" "]))],
+        *(case("plan_quality", talk(state=x), found(steps=[])) for x in each(None, 5, [], {"basket": []})),
+        *(case("plan_quality", talk(state={"plan": plan})) for plan in each([], " ", [" "]))],
     "the user asks for nothing": [case("topic_adherence(topics=['baking'])", talk(), found(requests=[]))],
     "the assistant says nothing": [case("multi_turn_judge(criterion=c)", talk(ASKED, SILENT))],
     "the conversation ends with an unanswered user message": [
@@ -102,11 +106,11 @@ SKIPPED: dict[str, list[Case]] = {
     # Nothing expected.
     "no steps are expected": [case("trajectory_accuracy", did(expected)) for expected in (None, {"maxSteps": 1})],
     "nothing is expected of the trajectory":
-        [case("trajectory_quality", did(x)) for x in (None, {}, {"ordering": "strict"}, {"blacklistedTools": []})],
+        [case("trajectory_quality", did(x)) for x in each(None, {}, {"ordering": "strict"}, {"blacklistedTools": []})],
     "no tool call is expected: the expected trajectory names none":
-        [case("tool_call_f1", did(x)) for x in ({"maxSteps": 3}, [{"step_type": "model_generation", "name": "gpt"}])],
+        [case("tool_call_f1", did(x)) for x in each({"maxSteps": 3}, [{"step_type": "model_generation", "name": "x"}])],
     "no tool is expected: give tool, order, or an expected trajectory that names tools":
-        [case("tool_call_accuracy", did(expected, messages=[ASKED, ANSWERED])) for expected in (None, {"maxSteps": 1})],
+        [case("tool_call_accuracy", did(x, messages=[ASKED, ANSWERED])) for x in each(None, {"maxSteps": 1})],
     # Fields, and entries of metadata, that are absent or blank.
     "answer_correctness needs reference; the input and output are blank": [
         case("answer_correctness", Sample(input=" ", output=""))],
@@ -123,11 +127,11 @@ SKIPPED: dict[str, list[Case]] = {
     "prompt_alignment needs instructions": [case("prompt_alignment(mode=system)", qa())],
     "prompt_alignment needs input or instructions": [case("prompt_alignment", Sample(output="a"))],
     "multi_turn_judge needs a criterion, its own or in metadata":
-        [case("multi_turn_judge", talk(metadata=metadata)) for metadata in ({}, {"criterion": " \u200b"})],
+        [case("multi_turn_judge", talk(metadata=metadata)) for metadata in each({}, {"criterion": " \u200b"})],
     "topic_adherence needs topics, its own or in metadata":
-        [case("topic_adherence", talk(metadata=metadata)) for metadata in ({}, {"topics": []}, {"topics": " "})],
+        [case("topic_adherence", talk(metadata=metadata)) for metadata in each({}, {"topics": []}, {"topics": " "})],
     "rubric needs criteria, or a rubric in metadata":
-        [case("rubric", qa()), *(case("rubric", qa(metadata={"rubric": rubric})) for rubric in (None, "", " \n", []))],
+        [case("rubric", qa()), *(case("rubric", qa(metadata={"rubric": x})) for x in each(None, "", " \n", []))],
     "noise_sensitivity needs a baseline (or reference) and noisy_query in metadata": [case("noise_sensitivity", qa())],
     "noise_sensitivity needs a baseline (or reference)": [case("noise_sensitivity(noisy_query=n)", qa())],
     "noise_sensitivity needs noisy_query in metadata": [
@@ -156,7 +160,7 @@ FAILED: dict[str, list[Case]] = {
     "context_precision: context_from returned no passages for sample 's1'": [
         case(ContextPrecision(context_from=lambda _: []), qa())],
     **{f"goal_reached: goal in metadata must be text or a list of texts, not {goal}":
-        [case("goal_reached", talk(metadata={"goal": goal}))] for goal in (5, ["a", " "], ["a", 5], {"a": 1})},
+        [case("goal_reached", talk(metadata={"goal": goal}))] for goal in each(5, ["a", " "], ["a", 5], {"a": 1})},
     **{f"{spec.partition('(')[0]}: the conversation has {lacking}": [case(spec, talk(message))]
         for spec in ("goal_reached", "plan_adherence", "tool_call_accuracy(tool=a)", "tool_call_appropriateness")
         for message, lacking in (
@@ -233,12 +237,12 @@ BEGINNINGS: dict[str, list[Case]] = {
         case("answer_similarity", qa(reference="r"), statements("a"), statements("r"), compared("close"))],
     "verdict: ":
         [case("multi_turn_judge(criterion=c)", talk(), reply)
-            for reply in ({"reason": "r", "verdict": "perhaps"}, {"verdict": None}, {"reason": "x"}, {})],
+            for reply in each({"reason": "r", "verdict": "perhaps"}, {"verdict": None}, {"reason": "x"}, {})],
     "verdicts.0.statement: ":
-        [case("context_statement_relevancy", ABC, {"verdicts": x}) for x in ({"1": {}}, [{"verdict": "yes"}])],
+        [case("context_statement_relevancy", ABC, {"verdicts": x}) for x in each({"1": {}}, [{"verdict": "yes"}])],
     "verdicts.0.verdict: ": [
         *(case("toxicity", ABC, {"verdicts": [{"reason": "r", "part": "a", "verdict": x}]}) for x in (True, "maybe")),
-        case("context_statement_relevancy", ABC, {"verdicts": [{"reason": "r", "statement": "a", "verdict": "?"}]})],
+        case("context_statement_relevancy", ABC, {"verdicts": [{"reason": "r", "statement": "a", "verdict": "so"}]})],
     "0 steps, 3 verdicts; ": [case("trajectory_judge", did(input="q", trajectory=Trajectory()), steps(1))],
     "0 calls, 2 verdicts; ": [case("tool_call_appropriateness", talk(), calls(1))],
     "verdicts: ": [case("toxicity", ABC, {"verdicts": "yes"})],

@@ -37,6 +37,7 @@ def outcome(scorer: RetrievalScorer, retrieved: object, relevant: object) -> Out
 
 RANKED = ["x", "a", "y", "b", "z"]
 RELEVANT = ["a", "b", "c"]
+NOTHING: tuple[Any, ...] = ([], {}, {"a": 0}, {"a": -2})
 
 
 @pytest.mark.parametrize(
@@ -141,10 +142,7 @@ def test_nothing_retrieved_is_zero(kind: type[RetrievalScorer]):
         ({}, "{} needs retrieved and relevant in metadata"),
         ({"retrieved": ["a"]}, "{} needs relevant in metadata"),
         ({"relevant": ["a"]}, "{} needs retrieved in metadata"),
-        *[
-            ({"retrieved": RANKED, "relevant": nothing}, "no document is relevant")
-            for nothing in ([], {}, {"a": 0}, {"a": -2})
-        ],
+        *[({"retrieved": RANKED, "relevant": nothing}, "no document is relevant") for nothing in NOTHING],
     ],
 )
 def test_without_ids_and_judgments_there_is_no_score(
