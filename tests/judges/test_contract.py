@@ -153,7 +153,7 @@ def test_an_answer_has_the_questions_type_and_names_its_judge(judge: Judge) -> N
     answer = answered(judge)
     (verdict,) = answer.value
     assert verdict.verdict == "supported"
-    assert verdict.claim == "Paris is in France."
+    assert verdict.claim == SAMPLE["output"]
     assert answer.judge == judge.identity
     assert answer.confidence is None or 0 <= answer.confidence <= 1
 

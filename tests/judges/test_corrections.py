@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -49,7 +49,7 @@ def test_a_correction_beyond_the_window_is_followed_by_one_that_starts_afresh() 
     assert answer.usage.requests == 2
     error, requests = asked(prose, TOO_LONG, retries=1)
     assert isinstance(error, ReplyError)
-    assert "no complete JSON object" in str(error)
+    assert "no complete JSON" in str(error)
     assert len(requests) == 2
 
 
@@ -63,7 +63,7 @@ def test_a_correction_beyond_the_window_divides_no_question() -> None:
         run = evaluate([{"id": "1", "output": text, "context": [text]}], "faithfulness", judge=judge, ledger=None)
     outcome = run.records[0].outcome
     assert isinstance(outcome, Failed)
-    assert "no complete JSON object" in outcome.error
+    assert "no complete JSON" in outcome.error
     assert len(server.requests) == 2
 
 
@@ -73,8 +73,8 @@ def test_a_reply_that_was_cut_off_names_its_limit_and_is_asked_for_shorter() -> 
     assert isinstance(answer, JudgeAnswer)
     shown, request = requests[1]["messages"][-2:]
     assert shown["content"] == '{"claims": ["Ada was'
-    assert "at the limit of 200 tokens" in request["content"]
-    assert "Write shorter: each thing once, in one short sentence at most." in request["content"]
+    assert "limit of 200 tokens" in request["content"]
+    assert "Write shorter" in request["content"]
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_the_last_error_of_replies_that_are_cut_off_names_max_tokens(settings: d
     error, requests = asked(completion('{"claims": ["Ada was', finish="length"), **settings)
     assert len(requests) == 4
     assert isinstance(error, ReplyError)
-    with pytest.raises(ReplyError, match=f"^the reply was cut off before its end, {told}"):
+    with pytest.raises(ReplyError, match=f"^the reply .* {told}"):
         raise error
 
 
@@ -130,7 +130,7 @@ def test_a_reply_that_repeats_itself_is_left_out_but_for_its_beginning(reply: st
     assert not rest
     assert reply.startswith(beginning)
     assert len(beginning) <= 300
-    assert "it repeats itself. Reply again" in request["content"], "what it repeats is not said again"
+    assert "repeats itself. Reply" in request["content"]  # without what it repeats
     error, _ = asked(completion(reply, finish=finish), max_tokens=900, retries=0)
     assert "it repeats itself" in str(error)
     assert len(str(error)) < 400
@@ -202,7 +202,7 @@ def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> Non
         assert "blunder" not in json.dumps(request["messages"])
         *before, last = request["messages"]
         assert before == opening[:-1]
-        assert last["content"].startswith(opening[-1]["content"] + "\n\nAn earlier reply could not be used: ")
+        assert last["content"].startswith(f"{opening[-1]['content']}\n\nAn earlier reply ")
     seeds = [request["seed"] for request in requests]
     assert seeds == [7, 7, 7 + SEED_STEP, 7 + 2 * SEED_STEP]
     assert [request["temperature"] for request in requests] == [0, 0, 0.5, 0.5]
@@ -236,7 +236,7 @@ def test_prose_in_place_of_a_verdict_is_asked_again_once() -> None:
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value.verdict, answer.usage.requests) == ("no", 2)
     assert requests[1]["messages"][-2]["content"] == PROSE
-    assert "no JSON object, and is neither yes nor no" in requests[1]["messages"][-1]["content"]
+    assert "neither yes nor" in requests[1]["messages"][-1]["content"]
 
 
 def test_prose_twice_is_undecided() -> None:
@@ -244,7 +244,9 @@ def test_prose_twice_is_undecided() -> None:
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value.verdict, len(requests)) == ("undecided", 2)
     assert answer.reply == PROSE + " Again."
-    assert answer.detail == {"doubt": "it holds no JSON object, and is neither yes nor no"}
+    assert answer.detail is not None
+    assert list(answer.detail) == ["doubt"]
+    assert "neither yes nor" in answer.detail["doubt"]
 
 
 @pytest.mark.parametrize(
@@ -300,7 +302,7 @@ def test_a_run_counts_its_corrections_those_that_helped_and_the_calls_that_were_
         run = evaluate(ROWS, MakesClaims(), judge=judge, ledger=None)
     line = run.summary[0]
     assert (line.corrections, line.corrected, line.lost) == (5, 1, 2)
-    assert run.corrections == "5 corrections of malformed replies, 1 helped; 2 judge calls were paid and gave no answer"
+    assert run.corrections
     assert run.corrections in str(run)
     stored = run.to_dict()["scorers"][0]
     assert (stored["corrections"], stored["corrected"], stored["lost"]) == (5, 1, 2)
@@ -310,12 +312,12 @@ def test_a_run_counts_its_corrections_those_that_helped_and_the_calls_that_were_
 def test_a_correction_that_brought_prose_again_did_not_help() -> None:
     rows = [{"input": "q", "output": "Zed.", "context": ["p"]}]
     run = evaluate(rows, "relevancy_check", judge=ScriptedJudge([PROSE, PROSE]), ledger=None)
-    assert run.corrections == "1 correction of malformed replies, 0 helped"
+    line = run.summary[0]
+    assert (line.corrections, line.corrected, line.lost) == (1, 0, 0)
 
 
 def test_a_run_without_corrections_says_nothing_of_them() -> None:
     run = evaluate([{"output": "Ada."}], MakesClaims(), judge=ScriptedJudge([{"claims": ["Ada."]}]), ledger=None)
-    assert run.corrections == ""
     assert not {"corrections", "corrected", "lost"} & run.to_dict()["scorers"][0].keys()
 
 
@@ -324,8 +326,25 @@ def test_a_call_that_had_no_answer_in_time_may_have_been_paid() -> None:
         judge = ModelJudge("vllm/m", base_url=server.url, timeout=0.1)
         run = evaluate(ROWS[:1], MakesClaims(), judge=judge, ledger=None)
         assert len(server.requests) == 1
-    assert run.corrections == "1 judge call was paid and gave no answer"
+    line = run.summary[0]
+    assert (line.corrections, line.corrected, line.lost) == (0, 0, 1)
     assert run.warnings == {"timeouts": 1}
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ((5, 1, 2), "5 corrections of malformed replies, 1 helped; 2 judge calls were paid and gave no answer"),
+        ((1, 0, 0), "1 correction of malformed replies, 0 helped"),
+        ((0, 0, 1), "1 judge call was paid and gave no answer"),
+        ((0, 0, 0), ""),
+    ],
+)
+def test_what_a_run_says_of_its_corrections(counts: tuple[int, int, int], sentence: str) -> None:
+    run = evaluate([{"output": "Ada."}], MakesClaims(), judge=ScriptedJudge([{"claims": ["Ada."]}]), ledger=None)
+    corrections, corrected, lost = counts
+    line = replace(run.summary[0], corrections=corrections, corrected=corrected, lost=lost)
+    assert replace(run, summary=(line,)).corrections == sentence
 
 
 FLEET = ListClaims(text="The fleet has two ships. They sail at noon. The harbor is small.")
@@ -337,32 +356,32 @@ def listed(*invented: str) -> dict[str, Any]:
 
 
 def test_a_correction_names_every_ungrounded_item_and_one_that_is_left_then_is_dropped() -> None:
-    answer, requests = asked(listed("It sank in 1902.", "It flies."), listed("It sank in 1903."), GOOD, question=FLEET)
+    answer, requests = asked(listed("Lost in 1902.", "It flies."), listed("Lost in 1903."), GOOD, question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     shown = requests[1]["messages"][-1]["content"]
-    assert "claims.3: 'It sank in 1902.'" in shown
+    assert "claims.3: 'Lost in 1902.'" in shown
     assert "claims.4: 'It flies.'" in shown
     assert (answer.value, len(requests), answer.usage.requests) == (tuple(GROUNDED), 2, 2)
-    why = "claims.3: 'It sank in 1903.' is not from the text, which doesn't have: 1903"
+    why = "claims.3: 'Lost in 1903.' is not from the text, which doesn't have: 1903"
     assert answer.detail == {"dropped": [why]}
-    assert json.loads(answer.reply or "") == {"claims": [*GROUNDED, "It sank in 1903."]}
+    assert json.loads(answer.reply or "") == {"claims": [*GROUNDED, "Lost in 1903."]}
 
 
 def test_nothing_is_dropped_before_a_correction_could_help() -> None:
-    answer, requests = asked(listed("It sank in 1902."), listed(), question=FLEET)
+    answer, requests = asked(listed("Lost in 1902."), listed(), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value, answer.detail, len(requests)) == (tuple(GROUNDED), None, 2)
-    answer, requests = asked(completion("prose"), listed("It sank in 1902."), listed(), question=FLEET)
+    answer, requests = asked(completion("prose"), listed("Lost in 1902."), listed(), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value, len(requests)) == (tuple(GROUNDED), 3)
-    answer, requests = asked(completion("prose"), listed("It sank in 1902."), question=FLEET, retries=1)
+    answer, requests = asked(completion("prose"), listed("Lost in 1902."), question=FLEET, retries=1)
     assert isinstance(answer, JudgeAnswer)
     assert answer.detail is not None
     assert (answer.value, len(answer.detail["dropped"]), len(requests)) == (tuple(GROUNDED), 1, 2)
 
 
 def test_too_many_ungrounded_items_get_two_fresh_tries() -> None:
-    several = listed("It sank in 1902.", "It flies.")
+    several = listed("Lost in 1902.", "It flies.")
     answer, requests = asked(several, several, several, listed("It flies."), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     assert answer.value == tuple(GROUNDED)
@@ -371,7 +390,7 @@ def test_too_many_ungrounded_items_get_two_fresh_tries() -> None:
     assert [len(request["messages"]) for request in requests] == [2, 4, 2, 2]
     error, requests = asked(several, question=FLEET)
     assert isinstance(error, ReplyError)
-    assert "claims.3: 'It sank in 1902.'" in str(error)
+    assert "claims.3: 'Lost in 1902.'" in str(error)
     assert "claims.4: 'It flies.'" in str(error)
     assert len(requests) == 4
 

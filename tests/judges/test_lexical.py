@@ -38,6 +38,8 @@ TOWER = (
     "Paris is the capital of France. About two million people live in the city.",
 )
 
+CITIES = "| City | Country |\n|:---|---:|\n| Paris | France |\n| Rome | Italy |"
+
 
 def asked(question: Question[A]) -> JudgeAnswer[A]:
     return asyncio.run(LexicalJudge().answer(question))
@@ -83,9 +85,7 @@ QUESTIONS = {
 
 @pytest.mark.parametrize("kind", sorted(QUESTIONS.keys() - ANSWERED))
 def test_a_question_that_words_cannot_answer_is_declined_with_advice(kind: str):
-    with pytest.raises(
-        JudgeDeclined, match=f"can't answer this scorer's questions \\({kind}\\); use a model, such as --judge"
-    ):
+    with pytest.raises(JudgeDeclined, match=f"\\({kind}\\); use a model"):
         asked(QUESTIONS[kind])
 
 
@@ -100,14 +100,37 @@ def test_an_answer_is_valid_without_a_call_and_names_its_judge(kind: str):
         assert alternatives[answer.value.verdict] == max(alternatives.values())
 
 
-def test_claims_are_the_sentences_that_assert_something():
-    text = "Sure! The tower is 300 metres tall. Would you like more? It opened in 1889. I hope this helps!"
-    assert claims(text) == ("The tower is 300 metres tall.", "It opened in 1889.")
-
-
-def test_a_lead_in_that_names_the_source_is_no_part_of_a_claim():
-    assert claims("Based on the provided passages, the tower is tall.") == ("The tower is tall.",)
-    assert claims("Passage 2 mentions that Paris is large.") == ("Paris is large.",)
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "Sure! The tower is 300 metres tall. Would you like more? It opened in 1889. I hope this helps!",
+            ["The tower is 300 metres tall.", "It opened in 1889."],
+        ),
+        ("Paris", ["Paris"]),
+        ("It is tall. It is tall.", ["It is tall."]),
+        # A lead-in that names the source.
+        ("Based on the provided passages, the tower is tall.", ["The tower is tall."]),
+        ("Passage 2 mentions that Paris is large.", ["Paris is large."]),
+        # A question that tells something.
+        ("Yeah, did you know that Paris is large?", ["Paris is large"]),
+        ("Have you heard that Paris is large ? Do you know how large? Did you know?", ["Paris is large"]),
+        # What is said beside the unknown.
+        ("I don't know by whom, but it was built in 1889.", ["it was built in 1889."]),
+        ("I'm not sure by whom, but it was built in 1889.", ["it was built in 1889."]),
+        ("I am not sure but it was built in 1889.", ["I am not sure but it was built in 1889."]),
+        ("The owner is not sure of it.", ["The owner is not sure of it."]),
+        # The header of a table.
+        (
+            f"Cities:\n\n{CITIES}\n\nA | B\n--- | ---\nOslo | Norway\n",
+            ["| Paris | France |", "| Rome | Italy |", "Oslo | Norway"],
+        ),
+        ("Paris | France\nRome | Italy", ["Paris | France", "Rome | Italy"]),
+        ("| --- |\nParis is in France.", ["Paris is in France."]),
+    ],
+)
+def test_claims_are_the_sentences_that_assert_something(text: str, expected: list[str]):
+    assert list(claims(text)) == expected
 
 
 @pytest.mark.parametrize(
@@ -128,41 +151,14 @@ def test_a_lead_in_that_names_the_source_is_no_part_of_a_claim():
         "Here are the steps:",
         "How tall is it?",
         "Hello!",
-    ],
-)
-def test_what_asserts_nothing_makes_no_claim(text: str):
-    assert claims(text) == ()
-
-
-def test_a_question_that_tells_something_is_a_claim():
-    assert claims("Yeah, did you know that Paris is large?") == ("Paris is large",)
-    assert claims("Have you heard that Paris is large ? Do you know how large? Did you know?") == ("Paris is large",)
-
-
-def test_what_is_said_beside_the_unknown_is_a_claim():
-    assert claims("I don't know by whom, but it was built in 1889.") == ("it was built in 1889.",)
-    assert claims("I'm sorry, but I cannot answer this question.") == ()
-    assert claims("I'm not sure by whom, but it was built in 1889.") == ("it was built in 1889.",)
-    assert claims("I am not sure but it was built in 1889.") == ("I am not sure but it was built in 1889.",)
-    assert claims("The owner is not sure of it.") == ("The owner is not sure of it.",)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
         "I'm not sure.",
         "I’m not sure about that.",
         "I am not entirely certain whether it is open.",
         "I am unsure about it.",
     ],
 )
-def test_who_is_not_sure_makes_no_claim(text: str):
+def test_what_asserts_nothing_makes_no_claim(text: str):
     assert claims(text) == ()
-
-
-def test_one_word_is_a_claim_and_a_repeated_sentence_is_one_claim():
-    assert claims("Paris") == ("Paris",)
-    assert claims("It is tall. It is tall.") == ("It is tall.",)
 
 
 def test_a_claim_in_the_words_of_a_passage_is_supported_and_the_reason_quotes_it():
@@ -187,12 +183,15 @@ def test_another_number_in_the_same_sentence_contradicts():
     assert "320" in found.reason
 
 
-def test_a_number_in_words_is_the_same_number():
-    assert verdict("The Eiffel Tower is three hundred metres tall.").verdict == "supported"
-
-
-def test_a_negated_sentence_contradicts():
-    assert verdict("Paris is not the capital of France.").verdict == "contradicted"
+@pytest.mark.parametrize(
+    ("claim", "expected"),
+    [
+        ("The Eiffel Tower is three hundred metres tall.", "supported"),
+        ("Paris is not the capital of France.", "contradicted"),
+    ],
+)
+def test_a_number_in_words_is_the_same_number_and_a_negation_contradicts(claim: str, expected: str):
+    assert verdict(claim).verdict == expected
 
 
 def test_a_name_in_no_passage_makes_a_short_claim_unsupported_and_is_named():
@@ -209,7 +208,7 @@ def test_a_claim_that_shares_no_word_is_not_mentioned():
 def test_without_text_in_the_passages_nothing_is_supported(context: tuple[str, ...]):
     found = verdict("Paris is large.", context)
     assert found.verdict == "not_mentioned"
-    assert found.reason == "there is no text to check it against"
+    assert "no text" in found.reason
 
 
 def test_verdicts_come_in_the_order_of_the_claims_with_a_confidence():
@@ -295,34 +294,38 @@ def test_a_claim_of_ten_thousand_words_is_judged():
     assert len(verdict(claim).reason) < 1000
 
 
-GERMAN = {"output": "Die Garantie gilt 24 Monate.", "context": ["Alle Geräte haben eine Garantie von 24 Monaten."]}
-CHINESE = {"output": "您可以在收货后30天内退货。", "context": ["商品可在收货后30天内退货。"]}
-ENGLISH = {"output": "The tower is tall.", "context": TOWER}
+GERMAN = Sample(output="Die Garantie gilt 24 Monate.", context=["Alle Geräte haben eine Garantie von 24 Monaten."])
+CHINESE = Sample(output="您可以在收货后30天内退货。", context=["商品可在收货后30天内退货。"])
+ENGLISH = Sample(output="The tower is tall.", context=TOWER)
 
 
 def test_samples_that_are_not_in_english_are_counted_under_the_title():
-    run = evaluate([GERMAN, CHINESE, ENGLISH], "faithfulness", judge="lexical", ledger=None)
+    samples = [GERMAN, CHINESE, ENGLISH]
+    run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
     first, caution = run.judge_note.splitlines()
     assert first == LexicalJudge().note
-    assert caution.startswith("lexical judge: 2 of 3 samples are not in English; it was trained on English")
+    assert caution == LexicalJudge().caution(iter(samples))
     assert caution in [line.replace("\\", "") for line in lines(run_view(run))]
     assert evaluate([ENGLISH], "faithfulness", judge="lexical", ledger=None).judge_note == first
 
 
 def test_a_panel_and_a_log_pass_on_the_caution_of_their_judges(tmp_path: Path):
     for judge in (Panel(LexicalJudge(), ScriptedJudge([])), LoggingJudge(LexicalJudge(), tmp_path / "log.jsonl")):
-        caution = judge.caution(iter([Sample(output="Die Garantie gilt 24 Monate. " * 2)]))
-        assert caution.startswith("lexical judge: 1 of 1 sample is not in English")
+        samples = [Sample(output="Die Garantie gilt 24 Monate. " * 2)]
+        assert judge.caution(iter(samples)) == LexicalJudge().caution(iter(samples)) != ""
+
+
+@pytest.mark.parametrize(
+    ("samples", "counted"), [([GERMAN], "1 of 1 sample is"), ([GERMAN, CHINESE, ENGLISH], "2 of 3 samples are")]
+)
+def test_what_the_caution_says(samples: list[Sample], counted: str):
+    sentence = (
+        f"lexical judge: {counted} not in English; it was trained on English, and misses what other languages support: "
+        "use a model"
+    )
+    assert LexicalJudge().caution(iter(samples)) == sentence
 
 
 def test_a_judge_that_was_not_asked_has_no_caution():
     run = evaluate([GERMAN], "contains(expected=Monate)", judge="lexical", ledger=None)
     assert run.judge_note == ""
-
-
-def test_the_header_row_of_a_table_is_no_claim() -> None:
-    first = "| City | Country |\n|:---|---:|\n| Paris | France |\n| Rome | Italy |"
-    table = f"Cities:\n\n{first}\n\nA | B\n--- | ---\nOslo | Norway\n"
-    assert claims(table) == ("| Paris | France |", "| Rome | Italy |", "Oslo | Norway")
-    assert claims("Paris | France\nRome | Italy") == ("Paris | France", "Rome | Italy")
-    assert claims("| --- |\nParis is in France.") == ("Paris is in France.",)

@@ -29,10 +29,6 @@ def value(question: Question[Any]) -> Any:
     return asyncio.run(LexicalJudge().answer(question)).value
 
 
-def correct(answer: str, reference: str, question: str = CAPITAL) -> str:
-    return value(CorrectAgainstReference(question=question, answer=answer, reference=reference)).verdict
-
-
 def test_it_answers_all_that_the_first_seven_scorers_and_answer_correctness_ask():
     sample = {
         "input": CAPITAL,
@@ -47,9 +43,11 @@ def test_it_answers_all_that_the_first_seven_scorers_and_answer_correctness_ask(
     assert run["hallucination"].mean == 0
 
 
-def test_the_statements_of_an_answer_are_its_sentences():
-    assert value(ListStatements(answer="- Paris.\n- It is large. It is large.")) == ("Paris.", "It is large.")
-    assert value(ListStatements(answer=" ")) == ()
+@pytest.mark.parametrize(
+    ("answer", "statements"), [("- Paris.\n- It is large. It is large.", ("Paris.", "It is large.")), (" ", ())]
+)
+def test_the_statements_of_an_answer_are_its_sentences(answer: str, statements: tuple[str, ...]):
+    assert value(ListStatements(answer=answer)) == statements
 
 
 @pytest.mark.parametrize(
@@ -76,24 +74,35 @@ def test_a_statement_beside_the_rest_of_an_answer_does_not_fully_address_the_que
     assert [one.addresses for one in found] == ["yes", "partly"]
 
 
-def test_an_answer_is_correct_when_it_says_what_the_reference_adds_to_the_question():
-    assert correct("I think it is Paris.", "Paris") == "yes"
-    assert correct("The capital of France is Lyon.", "The capital of France is Paris.") == "no"
+@pytest.mark.parametrize(
+    ("question", "answer", "reference", "verdict"),
+    [
+        (CAPITAL, "I think it is Paris.", "Paris", "yes"),
+        (CAPITAL, "The capital of France is Lyon.", "The capital of France is Paris.", "no"),
+        ("How many?", "There are 12 of them.", "There are 15 of them.", "no"),
+        ("What of the tower?", "The tower is not open.", "The tower is open.", "no"),
+    ],
+)
+def test_an_answer_is_correct_when_it_says_what_the_reference_adds_to_the_question(
+    question: str, answer: str, reference: str, verdict: str
+):
+    asked = CorrectAgainstReference(question=question, answer=answer, reference=reference)
+    assert value(asked).verdict == verdict
 
 
-def test_an_answer_with_another_figure_or_a_negation_is_not_correct():
-    assert correct("There are 12 of them.", "There are 15 of them.", "How many?") == "no"
-    assert correct("The tower is not open.", "The tower is open.", "What of the tower?") == "no"
-
-
-def test_an_answer_off_the_question_or_off_the_passages_does_not_agree_with_them():
-    def agrees(question: str, answer: str) -> str:
-        passages = ("Paris is the capital of France.",)
-        return value(AgreesWithContext(question=question, answer=answer, context=passages)).verdict
-
-    assert agrees(CAPITAL, "Paris is the capital of France.") == "yes"
-    assert agrees("When do whales sing?", "Paris is the capital of France.") == "no"
-    assert agrees(CAPITAL, "The capital of France is Honolulu in Hawaii.") == "no"
+@pytest.mark.parametrize(
+    ("question", "answer", "verdict"),
+    [
+        (CAPITAL, "Paris is the capital of France.", "yes"),
+        ("When do whales sing?", "Paris is the capital of France.", "no"),
+        (CAPITAL, "The capital of France is Honolulu in Hawaii.", "no"),
+    ],
+)
+def test_an_answer_off_the_question_or_off_the_passages_does_not_agree_with_them(
+    question: str, answer: str, verdict: str
+):
+    passages = ("Paris is the capital of France.",)
+    assert value(AgreesWithContext(question=question, answer=answer, context=passages)).verdict == verdict
 
 
 def test_levels_fall_with_what_a_passage_has_of_the_question():

@@ -94,7 +94,7 @@ def test_on_no_left_out_data_is_the_judge_worse_than_word_overlap_beyond_doubt()
 
 @pytest.mark.parametrize(("member", "value"), [("format", 1), ("measures", ["words"]), ("stemmer", "none")])
 def test_a_model_that_was_made_for_other_code_is_refused(member: str, value: Any):
-    with pytest.raises(DataError, match=rf"model\.json\.gz: {member} should be .*run `make train-lexical`"):
+    with pytest.raises(DataError, match=rf"model\.json\.gz: {member} .*`make train-lexical`"):
         from_data({**content(), member: value})
 
 
@@ -115,21 +115,20 @@ def test_a_claim_of_few_words_counts_less():
     assert pooled([(1.0,), (0.0,)], [4, 1]) == [pytest.approx(0.8 - 0.4)]
     passages = prepared(TOWER, shipped().lexicon)
     assert [evidence(claim, passages).size for claim in ("It is.", "That is cool.", TOWER[0])] == [1, 1, 5]
-    told = "Paris is the capital of France."
-    assert support(f"{told} That is cool.") > support(f"{told} Whales sing under water in Honolulu.")
+    told, foreign = "Paris is the capital of France.", "Whales sing under water in Honolulu."
+    assert support(f"{told} That is cool.") > support(f"{told} {foreign}")
 
 
-def test_word_overlap_is_the_share_of_the_different_words_of_the_whole_response():
-    passages = prepared(TOWER, shipped().lexicon)
-    assert word_overlap(comparable_low("Paris, Paris is three hundred metres tall? Sure!"), passages) == 5 / 6
-    assert word_overlap((), passages) == 1
+@pytest.mark.parametrize(("response", "share"), [("Paris, Paris is three hundred metres tall? Sure!", 5 / 6), ("", 1)])
+def test_word_overlap_is_the_share_of_the_different_words_of_the_whole_response(response: str, share: float):
+    assert word_overlap(comparable_low(response), prepared(TOWER, shipped().lexicon)) == share
 
 
 def test_word_overlap_has_a_fifth_of_the_say_and_all_of_it_where_nothing_is_claimed():
     model = replace(shipped(), response=Curve((1.0, 0.0, 0.0, 0.0), 0.0), overlap=Curve((2.0, 0.0, 0.0), -1.0))
     assert model.response_logit(3.0, 1.0, fields=False, short=True) == pytest.approx(0.8 * 3 + 0.2 * 1)
     assert model.response_logit(None, 1.0, fields=False, short=True) == 0.5
-    assert support("Is Paris the capital of France?") > 0.5 > support("Do whales sing in Honolulu?")
+    assert support("Is Paris large?") > 0.5 > support("Do whales sing?")
 
 
 def test_a_curve_is_logistic_and_does_not_overflow():
@@ -139,8 +138,8 @@ def test_a_curve_is_logistic_and_does_not_overflow():
 
 
 def test_every_measure_of_a_copied_sentence_is_at_its_best():
-    passages = prepared(("Gustave Eiffel built the tower in Paris.",), shipped().lexicon)
-    assert evidence("Gustave Eiffel built the tower in Paris.", passages).values == IDEAL
+    sentence = "Gustave Eiffel built the tower in Paris."
+    assert evidence(sentence, prepared((sentence,), shipped().lexicon)).values == IDEAL
 
 
 def test_no_measure_leaves_its_range():
@@ -151,28 +150,31 @@ def test_no_measure_leaves_its_range():
 
 def test_the_more_a_response_adds_the_less_it_is_supported():
     whole = "The Eiffel Tower is 300 metres tall. It was completed in 1889."
-    assert support(whole) > support(whole + " Gustave Eiffel was born in Dijon.") > support("Whales sing under water.")
+    more, other = f"{whole} Gustave Eiffel was born in Dijon.", "Whales sing under water."
+    assert support(whole) > support(more) > support(other)
 
 
 def test_the_probability_is_of_the_verdict_and_the_reason_names_the_weakest_claim():
-    found = choice("The Eiffel Tower is 300 metres tall. Whales sing in Honolulu at night.")
+    weakest = "Whales sing in Honolulu at night."
+    found = choice(f"The Eiffel Tower is 300 metres tall. {weakest}")
     assert found.verdict == "no"
     assert found.probability is not None
     assert found.probability < 0.5
-    assert 'supported least: "Whales sing in Honolulu at night."' in found.reason
-    assert choice("Paris is the capital of France.").verdict == "yes"
+    assert f'supported least: "{weakest}"' in found.reason
+    assert choice(TOWER[0]).verdict == "yes"
 
 
-def test_another_figure_in_the_same_sentence_is_a_no():
-    assert support("The Eiffel Tower is 320 metres tall.") <= 0.2
-    assert support("Paris is not the capital of France.") <= 0.2
+@pytest.mark.parametrize("claim", ["The Eiffel Tower is 320 metres tall.", "Paris is not the capital of France."])
+def test_another_figure_or_a_negation_in_the_same_sentence_is_a_no(claim: str):
+    assert support(claim) <= 0.2
 
 
 def test_without_passages_nothing_is_supported_and_without_claims_nothing_is_lacking():
     assert choice("Paris is large.", ()).verdict == "no"
     assert "no text" in choice("Paris is large.", ()).reason
-    assert support("I cannot answer this question.") == 0.5
-    assert choice("I cannot answer this question.").verdict == "yes"
+    declined = "I cannot answer this question."
+    assert support(declined) == 0.5
+    assert choice(declined).verdict == "yes"
 
 
 def test_passages_joined_by_blank_lines_are_judged_as_those_apart():

@@ -202,8 +202,9 @@ def test_what_may_be_another_word_for_the_same_is_no_swap(source: str, claim: st
 
 
 def test_a_name_that_another_passage_has_is_no_swap():
-    passages = prepared(("The tower is in Paris.", "He moved to Berlin."), shipped().lexicon)
-    assert evidence("The tower is in Berlin.", passages).swap is None
+    source, claim = ("The tower is in Paris.", "He moved to Berlin."), "The tower is in Berlin."
+    assert evidence(claim, prepared(source[:1], shipped().lexicon)).swap is not None
+    assert evidence(claim, prepared(source, shipped().lexicon)).swap is None
 
 
 OPPOSED = [

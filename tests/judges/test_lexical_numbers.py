@@ -157,10 +157,16 @@ def test_chinese_numerals_are_numbers_where_they_count_something(text: str, expe
     assert numbers(text) == expected
 
 
-def test_other_words_stay_in_their_places():
-    assert tokens("About two million People live in 3 Cities") == "about 2000000 people live in 3 cities"
-    assert tokens("the 3rd of March") == "the 3 of 3mo"
-    assert comparable("Ada had Three Cats") == ["Ada", "had", "3", "Cats"]
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("About two million People live in 3 Cities", "about 2000000 people live in 3 cities"),
+        ("the 3rd of March", "the 3 of 3mo"),
+    ],
+)
+def test_other_words_stay_in_their_places(text: str, expected: str):
+    assert tokens(text) == expected
+    assert comparable("Ada: Three Cats") == ["Ada", "3", "Cats"]
 
 
 @pytest.mark.parametrize(

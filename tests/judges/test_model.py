@@ -23,7 +23,7 @@ from evalstone.questions import ListClaims, VerifyClaims
 from tests.serving import Behaviour, Response, Server, completion, serving
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
-GOOD = completion(json.dumps({"claims": ["Ada was born in 1815."]}))
+GOOD = completion(json.dumps({"claims": [QUESTION.text]}))
 
 
 def asked(server: Server, question: Any = QUESTION, **settings: Any) -> Any:
@@ -38,7 +38,7 @@ def one_after_another(*answers: Any) -> Behaviour:
 def test_an_answer_comes_with_value_usage_cost_and_the_judges_name() -> None:
     with serving(one_after_another(GOOD)) as server:
         answer = asked(server)
-    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.value == (QUESTION.text,)
     assert (answer.usage.input, answer.usage.output, answer.usage.cached, answer.usage.requests) == (100, 20, 40, 1)
     assert answer.cost == pytest.approx((60 * 0.15 + 40 * 0.075 + 20 * 0.6) / 1e6)
     assert answer.judge == f"openai/gpt-4o-mini({server.url})"
@@ -49,7 +49,7 @@ def test_an_answer_comes_with_value_usage_cost_and_the_judges_name() -> None:
 def test_a_good_reply_counts_though_its_tokens_are_counted_badly(usage: Any) -> None:
     with serving(one_after_another({**GOOD, "usage": usage})) as server:
         answer = asked(server)
-    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.value == (QUESTION.text,)
     assert (answer.usage.input, answer.cost) == (0, None)
 
 
@@ -107,11 +107,11 @@ def test_a_wrapped_object_is_read(wrapped: str) -> None:
 def test_an_unusable_reply_is_shown_to_the_model_with_its_error() -> None:
     with serving(one_after_another(completion('{"claims": 3}'), GOOD)) as server:
         answer = asked(server)
-    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.value == (QUESTION.text,)
     assert answer.usage.requests == 2
     messages = server.requests[1]["messages"]
     assert messages[-2] == {"role": "assistant", "content": '{"claims": 3}'}
-    assert "claims: Input should be a valid list" in messages[-1]["content"]
+    assert "claims: Input should" in messages[-1]["content"]
 
 
 def test_after_the_last_retry_the_error_carries_the_raw_reply_and_what_was_spent() -> None:
@@ -212,9 +212,10 @@ def test_a_wait_beyond_the_deadline_that_one_was_asked_for_is_waited_for_by_nobo
         first, *later = asyncio.run(ask())
         assert len(server.requests) == 1
     assert "requests per day" in str(first)
-    assert {str(error) for error in later} == {
-        f"{server.url.split('/')[2]} asked to wait for longer than total_timeout=5 s (HTTP 429: requests per day)"
-    }
+    (said,) = {str(error) for error in later}
+    assert said.startswith(f"{server.url.split('/')[2]} asked")
+    assert "total_timeout=5 s" in said
+    assert "HTTP 429: requests per" in said
 
 
 def test_a_deadline_ends_the_attempts_and_names_the_last_trouble() -> None:
@@ -250,7 +251,7 @@ def test_of_several_slow_answers_each_names_the_concurrency(count: int) -> None:
 
     with serving(lambda _, __: Response(body=GOOD, delay=1.0)) as server:
         errors = asyncio.run(together(ModelJudge("vllm/x", base_url=server.url, timeout=0.3)))
-    assert ["a lower concurrency may help" in str(error) for error in errors] == [count > 1] * count
+    assert ["lower concurrency" in str(error) for error in errors] == [count > 1] * count
 
 
 def test_a_correction_that_takes_too_long_costs_what_was_paid_before() -> None:
@@ -355,26 +356,28 @@ def test_a_base_url_from_the_environment_is_taken_and_named(monkeypatch: pytest.
 def test_identity_names_what_changes_answers_and_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         monkeypatch.delenv(name, raising=False)
-    judge = ModelJudge("openai/gpt-5.1", api_key="secret", temperature=0.5, seed=1, headers={"X-Api-Key": "hidden"})
-    assert judge.identity == "openai/gpt-5.1(temperature=0.5, seed=1)"
+    model = "openai/gpt-5.1"
+    judge = ModelJudge(model, api_key="secret", temperature=0.5, seed=1, headers={"X-Api-Key": "hidden"})
+    assert judge.identity == f"{model}(temperature=0.5, seed=1)"
     assert "secret" not in repr(judge)
     assert "hidden" not in repr(judge)
     assert pickle.loads(pickle.dumps(judge)) == judge
 
 
-def test_unknown_names_get_the_nearest() -> None:
-    with pytest.raises(ConfigError, match="did you mean openai"):
-        ModelJudge("opneai/gpt-5.1")
-    with pytest.raises(ConfigError, match="provider/model"):
-        parse_judge("gpt-5.1")
-    with pytest.raises(ConfigError, match="did you mean openai/gpt-4o"):
-        parse_judge("gpt-4o")
-    with pytest.raises(ConfigError, match="did you mean anthropic/claude-sonnet-4-5"):
-        parse_judge("claude-sonnet-4-5(temperature=1)")
-    with pytest.raises(ConfigError, match="did you mean lexical"):
-        parse_judge("lexcal")
-    with pytest.raises(ConfigError, match="did you mean temperature"):
-        parse_judge({"model": "openai/gpt-5.1", "temprature": 1})
+@pytest.mark.parametrize(
+    ("judge", "near"),
+    [
+        ("opneai/gpt-5.1", "did you mean openai"),
+        ("gpt-5.1", "provider/model"),
+        ("gpt-4o", "did you mean openai/gpt-4o"),
+        ("claude-sonnet-4-5(temperature=1)", "did you mean anthropic/claude-sonnet-4-5"),
+        ("lexcal", "did you mean lexical"),
+        ({"model": "openai/gpt-5.1", "temprature": 1}, "did you mean temperature"),
+    ],
+)
+def test_unknown_names_get_the_nearest(judge: Any, near: str) -> None:
+    with pytest.raises(ConfigError, match=near):
+        parse_judge(judge)
 
 
 def test_one_retry_after_holds_back_all_callers() -> None:
@@ -465,7 +468,7 @@ def test_requests_go_through_the_proxy_that_is_set_and_never_look_for_a_netrc(
         answer = asyncio.run(
             ModelJudge("vllm/x", base_url="http://models.example/v1", total_timeout=5.0).answer(QUESTION)
         )
-    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.value == (QUESTION.text,)
     assert proxy.headers[0]["Host"] == "models.example"
 
 

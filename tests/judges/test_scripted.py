@@ -73,7 +73,7 @@ def test_a_reply_that_cannot_be_read_is_followed_by_the_next_one():
 
 def test_retries_end_and_the_last_error_tells_why():
     judge = ScriptedJudge(["first", "second", claims("never heard")], retries=1)
-    with pytest.raises(ReplyError, match="no complete JSON object") as raised:
+    with pytest.raises(ReplyError, match="no complete JSON") as raised:
         asked(judge, ONE)
     assert raised.value.reply == "second"
 
@@ -81,13 +81,6 @@ def test_retries_end_and_the_last_error_tells_why():
 def test_no_verdict_at_all_to_the_end_is_an_error_of_the_reply():
     with pytest.raises(ReplyError, match="1 claim, 0 verdicts"):
         asked(ScriptedJudge(lambda _: {"verdicts": {}}, retries=2), VERIFY)
-
-
-def test_a_script_that_is_used_up_has_no_answer():
-    judge = ScriptedJudge([claims("a")])
-    asked(judge, ONE)
-    with pytest.raises(JudgeError, match="scripted has no answer to list_claims"):
-        asked(judge, TWO)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +100,7 @@ def test_why_a_script_has_no_answer_is_said(script: Any, reason: str):
         for _ in range(3):
             asked(judge, ONE)
 
-    with pytest.raises(JudgeError, match=f"^scripted has no answer to list_claims: {reason}$"):
+    with pytest.raises(JudgeError, match=f"^scripted .* list_claims: {reason}$"):
         ask_until_none()
 
 
@@ -123,7 +116,7 @@ def test_a_script_without_a_reply_has_no_answer(script: Any):
 
 
 def test_a_text_is_no_list_of_replies():
-    with pytest.raises(ConfigError, match="for a single reply, pass a list of one"):
+    with pytest.raises(ConfigError, match="a list of one"):
         ScriptedJudge('{"claims": []}')
 
 
@@ -157,7 +150,7 @@ def test_a_recorded_run_is_scored_again_without_the_judge(tmp_path: Path):
 
 def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):
     replay = ReplayJudge.from_records(written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0]))
-    with pytest.raises(JudgeDeclined, match="no answer to this list_claims question was recorded"):
+    with pytest.raises(JudgeDeclined, match="list_claims question"):
         asked(replay, TWO)
 
 
@@ -205,7 +198,7 @@ STEP = {"fingerprint": "f", "reply": "r", "answer": 1}
 def test_a_file_that_is_broken_is_refused_with_the_line(tmp_path: Path, line: str):
     file = tmp_path / "records.jsonl"
     file.write_text(f"{json.dumps({'steps': [STEP]})}\n{line}\n", encoding="utf-8")
-    with pytest.raises(DataError, match=r"records\.jsonl, line 2: (not a line of records\.jsonl|not JSON)"):
+    with pytest.raises(DataError, match=r"\.jsonl, line 2: not "):
         ReplayJudge.from_records(file)
 
 
@@ -217,7 +210,7 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path):
 
 
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
-    with pytest.raises(DataError, match=r"can't read .*: No such file"):
+    with pytest.raises(DataError, match=r"none.*: No such"):
         ReplayJudge.from_records(tmp_path / "none.jsonl")
 
 
@@ -233,13 +226,14 @@ def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path)
 def test_a_recording_of_a_judge_that_it_does_not_hold_is_refused(tmp_path: Path):
     file = written(tmp_path, record_of(Faithfulness(), SAMPLE, REPLIES)[0])
     assert len(ReplayJudge.from_records(file, judge="scripted").calls) == 2
-    with pytest.raises(DataError, match="has no answers of 'openai/x'"):
+    with pytest.raises(DataError, match="answers of 'openai/x'"):
         ReplayJudge.from_records(file, judge="openai/x")
 
 
 def test_scripted_judges_may_have_names():
     judge = ScriptedJudge([claims("a")], name="ada")
-    assert (judge.identity, repr(judge)) == ("ada", "ScriptedJudge(retries=3, name='ada')")
+    assert judge.identity == "ada"
+    assert repr(judge).endswith("(retries=3, name='ada')")
     assert asked(judge, ONE).judge == "ada"
 
 

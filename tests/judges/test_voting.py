@@ -202,7 +202,7 @@ def test_lists_that_judges_made_themselves_are_taken_whole_from_the_first() -> N
 def test_words_without_an_order_go_to_the_first_of_a_tie_and_must_agree_to_be_unanimous() -> None:
     assert voted(Chosen("b", "r"), Chosen("a")).value == Chosen("b", "r")
     assert voted(Chosen("b"), Chosen("a", "s"), Chosen("a")).value == Chosen("a", "s")
-    with pytest.raises(JudgeDeclined, match="not unanimous on choice: b, a"):
+    with pytest.raises(JudgeDeclined, match="on choice: b, a"):
         voted(Chosen("b"), Chosen("a"), vote="unanimous")
     assert voted(Chosen("a"), Chosen("a"), vote="unanimous").value == Chosen("a")
 

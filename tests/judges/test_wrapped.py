@@ -107,7 +107,7 @@ def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="can't write the log"):
+    with pytest.raises(ConfigError, match="write the log"):
         LoggingJudge(Slow(), tmp_path / "none" / "log.jsonl").check()
 
 
@@ -164,5 +164,5 @@ def test_max_requests_of_a_model_counts_its_http_requests_and_not_questions_that
 def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:
     judge = LoggingJudge(ModelJudge("vllm/x", seed=1), "l.jsonl")
     assert judge.identity == ModelJudge("vllm/x", seed=1).identity
-    with pytest.raises(ConfigError, match="judge must be a Judge, not str"):
+    with pytest.raises(ConfigError, match="Judge, not str"):
         LoggingJudge("vllm/x")  # pyright: ignore[reportArgumentType]

@@ -19,6 +19,7 @@ from evalstone.models.families import other_kind
 from evalstone.questions import ListClaims
 from evalstone.targets.model import ModelTarget
 from evalstone.types import Failed, Record
+from tests.refusals import refused
 from tests.serving import Behaviour, Response, completion, obliging, serving
 
 
@@ -56,7 +57,7 @@ def test_a_text_that_a_gateway_blocks_fails_its_sample_alone(tmp_path: Path, sta
     outcome = run.records[place].outcome
     assert isinstance(outcome, Failed)
     assert f"HTTP {status}: blocked by rule 942100" in outcome.error
-    assert "the text may be blocked" in outcome.error
+    assert "may be blocked" in outcome.error
     # Before the first answer a probe tells, and it is paid for; after one nothing has to be asked.
     assert len(probes) == (1 if place == 0 else 0)
     assert (run.records[place].cost == 0) == (place != 0)
@@ -97,7 +98,7 @@ def test_a_model_that_declines_has_accepted_the_key() -> None:
         async with judge.opened():
             with pytest.raises(JudgeDeclined):
                 await judge.answer(ListClaims(text="one"))
-            with pytest.raises(ProviderError, match="the text may be blocked"):
+            with pytest.raises(ProviderError, match="may be blocked"):
                 await judge.answer(ListClaims(text="two"))
 
     with serving(lambda _, number: replies[number - 1]) as server:
@@ -116,7 +117,8 @@ def test_a_key_that_cannot_be_sent_is_refused_before_the_run(
             return  # no environment can hold it
         monkeypatch.setenv("GROQ_API_KEY", key)
     records: list[Record] = []
-    with pytest.raises(ConfigError, match=r"the key of groq/m in (api_key|GROQ_API_KEY) contains ") as raised:
+    setting = "GROQ_API_KEY" if from_environment else "api_key"
+    with pytest.raises(ConfigError, match=f"groq/m in {setting} contains ") as raised:
         evaluate([{"output": "x"}], ["toxicity"], judge=judge, ledger=None, on_record=records.append)
     assert "abc" not in str(raised.value)
     assert records == []
@@ -124,13 +126,13 @@ def test_a_key_that_cannot_be_sent_is_refused_before_the_run(
 
 @pytest.mark.parametrize("headers", [{"x-route": "a\nb"}, {"x-route": "a\x00"}, {"x route": "a"}, {"": "a"}, {"x": 1}])
 def test_headers_that_cannot_be_sent_are_refused(headers: dict[str, str]) -> None:
-    with pytest.raises(ConfigError, match="headers must be a mapping of names to text without line breaks"):
+    with refused("headers"):
         ModelJudge("vllm/m", headers=headers)
 
 
 @pytest.mark.parametrize("url", ["http://h/v1?version=2", "http://h/v1#x", "http://h/v1?key=secret"])
 def test_a_base_url_with_a_query_is_refused(url: str) -> None:
-    with pytest.raises(ConfigError, match="has a query or a fragment") as raised:
+    with pytest.raises(ConfigError, match="query or a fragment") as raised:
         ModelJudge("vllm/m", base_url=url).check()
     assert "secret" not in str(raised.value)
 
@@ -138,12 +140,11 @@ def test_a_base_url_with_a_query_is_refused(url: str) -> None:
 @pytest.mark.parametrize("user", ["secret", "me:secret", ":secret"])
 def test_a_base_url_with_a_user_is_refused_without_showing_it(monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     url = f"http://{user}@127.0.0.1:1/v1"
-    expected = "has a user name or password; pass the key as api_key or in headers"
-    with pytest.raises(ConfigError, match=expected) as raised:
+    with pytest.raises(ConfigError, match=r"password; .* api_key") as raised:
         ModelJudge("vllm/m", base_url=url)
     assert "secret" not in str(raised.value)
     monkeypatch.setenv("VLLM_BASE_URL", url)
-    with pytest.raises(ConfigError, match="has a user name or password") as raised:
+    with pytest.raises(ConfigError, match="user name or") as raised:
         ModelJudge("vllm/m").check()
     assert "secret" not in str(raised.value)
 

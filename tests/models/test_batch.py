@@ -124,7 +124,7 @@ def test_a_message_that_was_cut_off_declined_or_is_none_is_told_apart() -> None:
     assert declined.value.cost == pytest.approx(0.5 * (50 * 3 + 10 * 3.75 + 40 * 0.3 + 20 * 15) / 1e6)
     with pytest.raises(ProviderError, match="sent no message"):
         api.reply(MESSAGES, {"status": 200, "body": {"content": None}})
-    with pytest.raises(ProviderError, match="the batch ended without an answer: expired"):
+    with pytest.raises(ProviderError, match="answer: expired"):
         api.reply(MESSAGES, {"status": 0, "error": "expired"})
 
 
@@ -144,7 +144,7 @@ def test_a_schema_or_a_length_that_anthropic_refuses_is_left_out_from_then_on() 
     assert left.keys() == {"model", "max_tokens", "messages", "system"}
     assert left["max_tokens"] == 4_096
     assert not api.learn(FORM, left, {"status": 400, "error": "max_tokens: 4096 > 100"})
-    assert not api.learn(FORM, left, {"status": 400, "error": "the prompt is too long"})
+    assert not api.learn(FORM, left, {"status": 400, "error": "prompt too long"})
     assert not api.learn(FORM, left, {"status": 529, "error": "temperature"})
 
 
@@ -213,7 +213,7 @@ def test_what_a_provider_calls_a_batch_leads_to_no_other_path() -> None:
 
 @pytest.mark.parametrize("judge", [LexicalJudge(), ModelJudge("groq/x"), ModelJudge("google/x")])
 def test_a_judge_without_a_batch_api_is_refused_with_those_that_have_one(judge: Any) -> None:
-    with pytest.raises(ConfigError, match=r"use a model of openai/… or anthropic/…"):
+    with pytest.raises(ConfigError, match="openai/… or anthropic/…"):
         batch_api(batch_judge(judge))
 
 

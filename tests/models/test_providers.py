@@ -83,7 +83,7 @@ def test_an_installed_package_adds_a_provider(monkeypatch: pytest.MonkeyPatch) -
     assert provider_info("example/m") == OURS
     judge = ModelJudge("example/m")
     assert (judge.url, judge.identity) == ("https://models.example/v1", "example/m")
-    with pytest.raises(ConfigError, match="set the environment variable EXAMPLE_KEY"):
+    with pytest.raises(ConfigError, match="variable EXAMPLE_KEY"):
         judge.check()
 
 
@@ -94,7 +94,7 @@ def test_an_installed_package_replaces_no_known_provider(monkeypatch: pytest.Mon
 
 def test_an_unknown_provider_is_named_with_the_installed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins(monkeypatch, example=f"{__name__}:OURS")
-    with pytest.raises(ConfigError, match=r"unknown provider 'exampel'; did you mean example\?"):
+    with pytest.raises(ConfigError, match=r"'exampel'; .* example\?"):
         ModelJudge("exampel/m")
 
 
@@ -114,13 +114,13 @@ def test_a_provider_that_cannot_be_loaded_is_named(value: str, problem: str, mon
 def test_a_provider_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
     plugins(monkeypatch, broken="no_such_module:X", example=f"{__name__}:OURS")
     assert provider_info("example/m") == OURS
-    with pytest.raises(ConfigError, match="unknown provider 'opneai'; did you mean openai"):
+    with pytest.raises(ConfigError, match=r"'opneai'; .* openai"):
         ModelJudge("opneai/m")
 
 
 def test_two_packages_with_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     plug_in(monkeypatch, ("mine", f"{__name__}:OURS"), ("mine", "other:INFO"))
-    with pytest.raises(ConfigError, match=f"two packages add the provider mine: {__name__}:OURS and other:INFO"):
+    with pytest.raises(ConfigError, match=f"provider mine: {__name__}:OURS and other:"):
         ModelJudge("mine/m")
     with pytest.raises(ConfigError, match="unknown provider 'other'"):
         info_of("other")

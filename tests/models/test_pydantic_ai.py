@@ -156,11 +156,11 @@ def test_a_reply_that_ended_in_an_error_is_not_whole() -> None:
     ],
 )
 def test_a_reply_that_a_filter_stopped_is_told_from_one_that_the_model_refused(details: Any, told: str) -> None:
-    parts = [TextPart("Sorry, the model cannot answer this question.")]
+    parts = [TextPart("Sorry, no.")]
     with pytest.raises(JudgeDeclined) as error:
         sent(ModelResponse(parts=parts, finish_reason="content_filter", provider_details=details))
     assert str(error.value).startswith(told)
-    assert error.value.reply == "Sorry, the model cannot answer this question."
+    assert error.value.reply == "Sorry, no."
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_a_text_that_the_provider_blocks_is_declined_after_one_call(error: Excep
     async def work() -> None:
         await converse(QUESTION, provider(error, seen=seen).complete, judge="g")
 
-    with pytest.raises(JudgeDeclined, match="the provider blocked the text: "):
+    with pytest.raises(JudgeDeclined, match="blocked the text: "):
         asyncio.run(work())
     assert len(seen) == 1
 
@@ -286,7 +286,7 @@ def test_a_refusal_of_one_text_is_told_from_a_wrong_key(category: Any, status: i
 
     first, answer, last = asyncio.run(work())
     assert isinstance(first, ProviderError)
-    assert "the text may be blocked" in str(last)
+    assert "may be blocked" in str(last)
     assert answer.text == '{"claims": ["a"]}'
     assert (first.usage.requests, last.usage.requests) == (1, 0)
     with pytest.raises(JudgeRefused):
@@ -321,7 +321,7 @@ def test_an_account_without_credit_is_not_asked_again(status: int, body: Any) ->
         refused = provider(ModelHTTPError(status, "gemini", body), seen=seen)
         return await converse(QUESTION, refused.complete, judge="g", total_timeout=1.0)
 
-    with pytest.raises(JudgeRefused, match=f"{status}.*; add credit to the account"):
+    with pytest.raises(JudgeRefused, match=f"{status}.*; add credit"):
         asyncio.run(work())
     assert len(seen) == 1
 
@@ -363,7 +363,7 @@ def test_a_provider_that_stays_busy_is_given_up_after_the_total_timeout() -> Non
         model = provider(ModelHTTPError(503, "gemini", {"error": "busy"}))
         return await converse(QUESTION, model.complete, judge="g", total_timeout=0.5)
 
-    with pytest.raises(ProviderError, match=r"gave no answer in \d+ attempts; the last: HTTP 503"):
+    with pytest.raises(ProviderError, match=r"\d+ attempts; .* HTTP 503"):
         asyncio.run(work())
 
 
@@ -392,7 +392,7 @@ def test_a_reasoning_effort_is_not_dropped_for_a_model_that_does_not_reason() ->
             MESSAGES, QUESTION.reply_form, SETTINGS
         )
 
-    with pytest.raises(ConfigError, match="doesn't support reasoning_effort"):
+    with pytest.raises(ConfigError, match="support reasoning_effort"):
         asyncio.run(work())
 
 
@@ -411,7 +411,7 @@ def test_a_missing_key_is_the_callers_to_mend(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_reasoning_effort_that_does_not_exist_is_refused_before_the_run() -> None:
-    with pytest.raises(ConfigError, match=r"reasoning_effort of \S+ must be minimal or .* not 'much'"):
+    with pytest.raises(ConfigError, match=r"effort .*minimal .*'much'"):
         ModelJudge("google/gemini-2.5-pro", api_key="k", reasoning_effort="much").check()
     ModelJudge("google/gemini-2.5-pro", api_key="k", reasoning_effort="high").check()
 
@@ -516,12 +516,12 @@ def test_the_libraries_clients_follow_no_redirect_and_read_a_limited_reply(
 
     requests: list[int] = []
     with serving_hostile(lambda _: http(b"{}")) as other:
-        with pytest.raises(JudgeRefused, match=r"redirects to http://127\.0\.0\.1:\d+ \(HTTP 307\)"):
+        with pytest.raises(JudgeRefused, match=r"http://127\.0\.0\.1:\d+ \(HTTP 307\)"):
             ask(http(b"", f"Location: {other.url}/x?key=1", status=307))
         assert other.requests == []
-    with pytest.raises(ReplyTooLarge, match="more than 100,000 bytes; max_reply_bytes"):
+    with pytest.raises(ReplyTooLarge, match="100,000 bytes; max_reply"):
         ask(chunked(itertools.repeat(b"x" * 10_000)))
-    with pytest.raises(ProviderError, match="content encoding 'gzip', which was not asked for"):
+    with pytest.raises(ProviderError, match="encoding 'gzip'"):
         ask(http(b"", "Content-Encoding: gzip"))
     for odd in (b"[" * 100_000, b"null", b'{"content": 5}', b'{"candidates": [1], "usage": {"input_tokens": "x"}}'):
         with pytest.raises(JudgeError):
@@ -612,4 +612,4 @@ def test_the_mark_reaches_the_providers_that_know_it(
             asyncio.run(ModelJudge(model, api_key="k", total_timeout=1.0).answer(QUESTION))
         request = server.requests[0].decode()
     assert request.count('"cache_control"') == ("anthropic" in model)
-    assert "Ada was born in 1815." in request
+    assert QUESTION.text in request

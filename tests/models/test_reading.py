@@ -137,11 +137,11 @@ def test_an_error_response_is_read_if_it_is_short() -> None:
 
 
 def test_a_response_that_is_too_large_has_an_unknown_cost_and_can_be_copied() -> None:
-    error = pickle.loads(pickle.dumps(ReplyTooLarge("host", 1000)))
-    assert (str(error), error.cost) == (
-        "host sent a reply of more than 1,000 bytes; max_reply_bytes allows larger ones",
-        None,
-    )
+    error = ReplyTooLarge("host", 1000)
+    copied = pickle.loads(pickle.dumps(error))
+    assert (str(copied), copied.cost) == (str(error), None)
+    assert str(error).startswith("host sent")
+    assert "1,000 bytes; max_reply" in str(error)
 
 
 def test_lists_and_objects_are_counted_outside_of_texts() -> None:
@@ -239,8 +239,6 @@ def test_the_time_to_wait_may_be_in_an_error(content: bytes, seconds: float | No
     ],
 )
 def test_a_redirect_names_the_server_only(location: str, target: str) -> None:
-    message = str(redirect_error("host", 301, "https://host.example:8000/v1/chat", location))
-    assert (
-        message
-        == f"host redirects to {target} (HTTP 301), and redirects are not followed; set base_url to the final URL"
-    )
+    error = redirect_error("host", 301, "https://host.example:8000/v1/chat", location)
+    sentence = "host redirects to {} (HTTP 301), and redirects are not followed; set base_url to the final URL"
+    assert str(error) == sentence.format(target)

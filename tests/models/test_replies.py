@@ -27,6 +27,7 @@ from evalstone.models.replies import MAX_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
 from evalstone.questions.base import JudgeAnswer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
+from tests.refusals import refused
 from tests.serving import completion
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
@@ -55,7 +56,7 @@ def test_a_reply_that_is_no_json_is_told_as_text(body: bytes, told: str) -> None
 def test_every_status_of_a_success_has_a_reply(status: int) -> None:
     answer, _ = asked(http(json.dumps(GOOD).encode(), status=status))
     assert (answer.value, answer.cost) == (("a",), pytest.approx(120e-6))
-    with pytest.raises(ProviderError, match="sent an empty reply"):
+    with pytest.raises(ProviderError, match="empty reply"):
         asked(http(b"", status=204))
 
 
@@ -76,7 +77,7 @@ def test_a_reply_that_breaks_off_is_asked_for_again_and_was_paid_for(broken: Rep
 
 
 def test_a_path_that_is_not_there_may_be_a_wrong_base_url() -> None:
-    with pytest.raises(JudgeRefused, match=r"HTTP 404.*the model's name and the base URL"):
+    with pytest.raises(JudgeRefused, match=r"HTTP 404.*base URL"):
         asked(http(b"not found", status=404))
 
 
@@ -88,7 +89,7 @@ def test_no_redirect_is_followed(status: int) -> None:
     with serving_hostile(lambda _: http(json.dumps(GOOD).encode())) as other:
         target = other.url.replace("http://", "http://user:pass@") + "/chat/completions?key=abc"
         judge: dict[str, Any] = {"api_key": "sk-1", "headers": {"x-api-key": "k", "X-Custom": "c"}}
-        with pytest.raises(JudgeRefused, match=f"redirects to http://127.0.0.1:.*HTTP {status}.*set base_url") as error:
+        with pytest.raises(JudgeRefused, match=f"to http://127.0.0.1:.*HTTP {status}.*set base_url") as error:
             asked(http(b"", f"Location: {target}", status=status), **judge)
         assert other.requests == []
     assert not any(secret in str(error.value) for secret in ("user", "pass@", "abc"))
@@ -105,7 +106,7 @@ def test_a_redirect_to_anything_is_an_error_in_words(location: str) -> None:
 def test_a_redirect_ends_a_run_at_once() -> None:
     with serving_hostile(lambda _: http(b"", "Location: http://other/", status=307)) as started:
         judge = ModelJudge("vllm/m", base_url=started.url)
-        with pytest.raises(JudgeRefused, match="redirects to http://other "):
+        with pytest.raises(JudgeRefused, match="to http://other "):
             evaluate(ROWS, "faithfulness", judge=judge, concurrency=4, ledger=None)
     assert len(started.requests) <= 8
 
@@ -125,7 +126,7 @@ def endless(piece: bytes = b"x" * 65536) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_a_compressed_bomb_is_not_decompressed(encoding: str) -> None:
-    with pytest.raises(ReplyTooLarge, match="more than 8,000,000 bytes; max_reply_bytes") as error:
+    with pytest.raises(ReplyTooLarge, match="8,000,000 bytes; max_reply") as error:
         asked(http(bomb(encoding, 200_000_000), f"Content-Encoding: {encoding}"))
     assert error.value.cost is None
 
@@ -184,7 +185,7 @@ def test_compressed_data_that_is_broken_is_an_error_of_the_endpoint(content: byt
 
 @pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress", "x" * 5000], ids=lambda each: each[:20])
 def test_an_encoding_that_was_not_asked_for_is_refused(encoding: str) -> None:
-    with pytest.raises(ProviderError, match="only gzip is read") as error:
+    with pytest.raises(ProviderError, match="only gzip") as error:
         asked(http(b"{}", f"Content-Encoding: {encoding}"))
     assert error.value.cost is None
 
@@ -205,7 +206,7 @@ def test_the_limit_is_the_judge_s_and_no_part_of_its_identity() -> None:
     with pytest.raises(ReplyTooLarge):
         asked(body, max_reply_bytes=1000)
     assert "max_reply" not in ModelJudge("vllm/m", max_reply_bytes=9).identity
-    with pytest.raises(ConfigError, match="max_reply_bytes must be a whole number of 1 or more"):
+    with refused("max_reply_bytes", "a whole number of 1 or more"):
         ModelJudge("vllm/m", max_reply_bytes=0)
 
 
@@ -368,7 +369,7 @@ def test_a_reply_with_lone_surrogates_is_shown_to_the_model_and_asked_for_again(
 
 
 def test_a_plain_text_reply_has_a_length_that_is_read() -> None:
-    with pytest.raises(ReplyError, match="at most 2,000,000 are read") as error:
+    with pytest.raises(ReplyError, match="most 2,000,000 are") as error:
         asked(reply_with(choices=[{"message": {"content": "x" * 2_500_000}}]))
     assert len(error.value.reply or "") < 2001
 
@@ -392,21 +393,19 @@ def test_the_base_url_of_a_batch_is_checked_too(monkeypatch: pytest.MonkeyPatch)
     "url", ["http://[::1", "http://h:99999/v1", "http://h:x/v1", "http://a b/v1", "http://x..y/v1"]
 )
 def test_a_base_url_that_cannot_be_read_is_refused_before_the_run(url: str) -> None:
-    with pytest.raises(ConfigError, match=r"the base_url .* is invalid"):
+    with pytest.raises(ConfigError, match=r"base_url .* invalid"):
         ModelJudge("vllm/m", base_url=url).check()
     with pytest.raises(ConfigError, match="must have a host"):
         ModelJudge("vllm/m", base_url="http:///v1").check()
 
 
 def test_a_reply_has_a_limit_on_lists_and_objects() -> None:
-    with pytest.raises(
-        ProviderError, match=r"more than 10,000 lists and objects; max_reply_bytes allows more"
-    ) as error:
+    with pytest.raises(ProviderError, match=r"10,000 lists .*max_reply") as error:
         asked(reply_with(extra=[[] for _ in range(20_000)]), max_reply_bytes=320_000)
     assert error.value.cost is None  # it was paid for, but the usage in it wasn't read
 
 
 def test_a_large_reply_is_read_like_a_small_one() -> None:
-    large = completion(json.dumps({"claims": ["Ada was born in 1815."]}) + "\n" * 150_000)
+    large = completion(json.dumps({"claims": [QUESTION.text]}) + "\n" * 150_000)
     answer, _ = asked(http(json.dumps(large).encode()))
-    assert answer.value == ("Ada was born in 1815.",)
+    assert answer.value == (QUESTION.text,)

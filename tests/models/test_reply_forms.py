@@ -275,7 +275,8 @@ def test_batches_of_anthropic_send_no_bounds_and_without_schemas_the_form() -> N
     held = sent()
     assert held["output_config"]["format"]["schema"] == Unbounded().json_schema
     assert not held["messages"][-1]["content"].endswith(Bounded().form)
-    assert api.learn(Bounded().reply_form, held, {"status": 400, "error": "output_config.format: not supported"})
+    refusal = {"status": 400, "error": "output_config.format: not supported"}
+    assert api.learn(Bounded().reply_form, held, refusal)
     free = sent()
     assert "output_config" not in free
     assert free["messages"][-1]["content"].endswith(f"\n{Bounded().form}")

@@ -48,7 +48,7 @@ def test_an_endpoint_that_always_refuses_gets_few_requests(status: int, wait: st
     with serving_hostile(lambda _: http(b"{}", f"Retry-After: {wait}", status=status)) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, total_timeout=1.2)
         began = time.monotonic()
-        with pytest.raises(JudgeUnavailable, match=r"gave no answer in \d+ attempts?"):
+        with pytest.raises(JudgeUnavailable, match=r"answer in \d+ attempts?"):
             evaluate(ROWS, "faithfulness", judge=judge, concurrency=32, ledger=None)
         seconds = time.monotonic() - began
     most = 32 + 32 + limits.RETRIES_SAVED + limits.RETRIES_PER_SECOND * seconds
@@ -99,7 +99,7 @@ def test_a_question_is_asked_a_hundred_times_at_most(adapted: bool, monkeypatch:
         raise TransientError("again", host="h", adapted=adapted)
 
     monkeypatch.setattr(limits, "FIRST_WAIT", 0.0)
-    with pytest.raises(ProviderTimeout, match="h gave no answer in 100 attempts; the last: again"):
+    with pytest.raises(ProviderTimeout, match=r"h gave .* 100 attempts; .*: again"):
         asyncio.run(converse(ListClaims(text="a"), refuse, judge="m"))
     assert len(asked) == 100
 

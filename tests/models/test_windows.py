@@ -101,9 +101,11 @@ def test_a_body_that_is_too_large_for_a_proxy_is_too_long() -> None:
     assert error.window is None
 
 
-def test_the_window_is_no_code_of_the_error() -> None:
-    assert getattr(refused("Prompt exceeds max length", code="1261"), "window", 0) is None
-    assert getattr(refused("It exceeds the maximum prompt length.", code=400), "window", 0) is None
+@pytest.mark.parametrize(
+    ("message", "code"), [("Prompt exceeds max length", "1261"), ("It exceeds the maximum prompt length.", 400)]
+)
+def test_the_window_is_no_code_of_the_error(message: str, code: object) -> None:
+    assert getattr(refused(message, code=code), "window", 0) is None
 
 
 def test_a_router_passes_on_the_window() -> None:
@@ -111,7 +113,7 @@ def test_a_router_passes_on_the_window() -> None:
     error = refused("Provider returned error", code=400, metadata={"raw": raw, "provider_name": "N"})
     assert isinstance(error, PromptTooLong)
     assert error.window == 8192
-    assert "Provider returned error: This model's maximum context length" in str(error)
+    assert "error: This model's" in str(error)
 
 
 def test_the_window_of_llama_cpp_stands_beside_its_message() -> None:
@@ -123,7 +125,8 @@ def test_the_window_of_llama_cpp_stands_beside_its_message() -> None:
 
 @pytest.mark.parametrize("message", OTHERS, ids=range(len(OTHERS)))
 def test_another_refusal_is_none_of_the_window(message: str) -> None:
-    assert window_error(f"host refused the request (HTTP 400: {message})") is None
+    refusal = f"host refused the request (HTTP 400: {message})"
+    assert window_error(refusal) is None
 
 
 TOLD = [
@@ -152,7 +155,7 @@ def test_a_judged_text_that_a_refusal_repeats_teaches_no_window(text: str, prefi
 def test_a_refusal_in_a_batch_names_the_setting_too() -> None:
     for name in ("openai/gpt-4o", "anthropic/claude-sonnet-4-5"):
         api = batch_api(ModelJudge(name, api_key="k"))
-        with pytest.raises(PromptTooLong, match="set context_window=200000 for this model") as error:
+        with pytest.raises(PromptTooLong, match="context_window=200000 for") as error:
             api.reply(
                 opening_messages(QUESTION),
                 {"status": 400, "error": "prompt is too long: 210000 tokens > 200000 maximum"},
@@ -210,7 +213,7 @@ def test_a_prompt_that_the_server_cuts_is_read_in_parts() -> None:
     assert len(cut) == 1
     assert cut[0].detail is not None
     assert "read 4,096 tokens of" in cut[0].detail["error"]
-    assert cut[0].detail["error"].endswith("set context_window=4096 for this model")
+    assert "context_window=4096" in cut[0].detail["error"]
     assert cut[0].cost == pytest.approx((4096 + 200) / 1e6)
     assert run.cost == pytest.approx(sum(step.cost or 0 for step in run.records[0].steps))
     whole, *parts = [len(asked_in(request).split()) for request in server.requests if "House 1 " in asked_in(request)]
@@ -227,8 +230,8 @@ def test_a_cut_prompt_that_has_no_parts_fails_and_names_the_setting() -> None:
             .outcome
         )
     assert isinstance(outcome, Failed)
-    assert "the model read 4,096 tokens of" in outcome.error
-    assert "raise the server's context length, or set context_window=4096" in outcome.error
+    assert "read 4,096 tokens of" in outcome.error
+    assert "context_window=4096" in outcome.error
 
 
 PROSE = " ".join(FACTS)
@@ -273,4 +276,4 @@ def test_a_prompt_of_which_the_server_leaves_its_window_is_cut_though_most_of_it
     assert (cut_error("m", prompt, read) is not None) == is_cut
     error = cut_error("m", prompt, 8194)
     assert error is not None
-    assert (error.window, "read 8,194 tokens of 10,000 or more" in str(error)) == (8194, True)
+    assert (error.window, "8,194 tokens of 10,000 " in str(error)) == (8194, True)

@@ -142,13 +142,18 @@ def test_what_is_no_target_is_refused_with_what_is_one(value: Any, problem: str)
         parse_target(value)
 
 
-def test_each_form_of_address_is_its_kind_of_target() -> None:
-    assert isinstance(parse_target("cmd:python agent.py --base https://x/y:z"), CommandTarget)
-    assert isinstance(parse_target("HTTPS://host.example/v1/responses"), HTTPTarget)
-    assert isinstance(parse_target("ollama/llama3:8b"), ModelTarget)
-    assert isinstance(parse_target("openrouter/meta-llama/llama-3:free"), ModelTarget)
-    target = parse_target(f"{__name__}:plain") if __name__ in sys.modules else parse_target("json:dumps.__class__")
-    assert isinstance(target, FunctionTarget)
+@pytest.mark.parametrize(
+    ("address", "kind"),
+    [
+        ("cmd:python agent.py --base https://x/y:z", CommandTarget),
+        ("HTTPS://host.example/v1/responses", HTTPTarget),
+        ("ollama/llama3:8b", ModelTarget),
+        ("openrouter/meta-llama/llama-3:free", ModelTarget),
+        (f"{__name__}:plain" if __name__ in sys.modules else "json:dumps.__class__", FunctionTarget),
+    ],
+)
+def test_each_form_of_address_is_its_kind_of_target(address: str, kind: type) -> None:
+    assert isinstance(parse_target(address), kind)
 
 
 def test_settings_beside_a_target_are_set_on_a_copy_of_it() -> None:
@@ -167,7 +172,8 @@ def test_limits_may_stand_in_the_table() -> None:
 def test_a_function_of_a_file_with_what_lies_beside_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
-    folder = tmp_path / "some" / "where"
+    file = "some/where/my-agent.py"
+    folder = (tmp_path / file).parent
     folder.mkdir(parents=True)
     (folder / "beside_of_test.py").write_text("YEAR = 1815\n")
     (folder / "my-agent.py").write_text(
@@ -177,11 +183,11 @@ def test_a_function_of_a_file_with_what_lies_beside_it(tmp_path: Path, monkeypat
         "class Inner:\n    agent = Agent()\n"
     )
     for name in ("Agent", "Inner.agent"):
-        run = evaluate(CASES, BORN, target=f"some/where/my-agent.py:{name}", ledger=None)
+        run = evaluate(CASES, BORN, target=f"{file}:{name}", ledger=None)
         assert run["contains"].mean == 1
         assert run.target is not None
-        assert run.target.identity == f"some/where/my-agent.py:{name}"
-    assert parse_target("some/where/my-agent.py:Inner.agent") == parse_target("some/where/my-agent.py:Inner.agent")
+        assert run.target.identity == f"{file}:{name}"
+    assert parse_target(f"{file}:Inner.agent") == parse_target(f"{file}:Inner.agent")
 
 
 def test_files_of_one_name_are_modules_of_their_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

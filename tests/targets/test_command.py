@@ -159,7 +159,8 @@ def test_large_input_and_output_do_not_block_each_other() -> None:
 def test_a_flood_of_stdout_ends_the_command() -> None:
     code = "import os\nwhile True: os.write(1, b'x' * 65536)"
     (error,) = errors(code, max_output_bytes=1_000_000)
-    assert "wrote more than 1,000,000 bytes to stdout; max_output_bytes allows more" in error
+    assert "1,000,000 bytes to stdout" in error
+    assert "max_output_bytes" in error
 
 
 def test_a_flood_of_stderr_is_read_and_forgotten() -> None:
@@ -186,7 +187,7 @@ def test_a_command_that_ignores_sigterm_dies_with_its_children_on_timeout(tmp_pa
     code = STUBBORN.format(file=str(pids), then="time.sleep(600)")
     started = time.monotonic()
     (error,) = errors(code, timeout=1)
-    assert error == "the target failed: no answer within 1 s"
+    assert error.endswith("no answer within 1 s")
     assert time.monotonic() - started < 8
     found = [int(pid) for pid in pids.read_text().split()]
     assert len(found) == 2
@@ -281,13 +282,12 @@ def test_a_file_that_is_no_program_ends_the_run(tmp_path: Path, monkeypatch: pyt
     monkeypatch.chdir(tmp_path)
     Path("script").write_text("echo")
     Path("script").chmod(0o755)
-    with pytest.raises(TargetUnavailable, match=r"can't be used: \./script can't be started: Exec format error"):
+    with pytest.raises(TargetUnavailable, match=r"\./script .*Exec format"):
         evaluate(CASES, BORN, target="cmd:./script", ledger=None)
 
 
 def test_a_secret_in_the_command_is_not_shown() -> None:
-    target = parse_target("cmd:agent --api-key=sk-very-secret-123 x")
-    assert target.name == "cmd:agent --api-key=*** x"
+    assert parse_target("cmd:x --key=sk-1234567890").name == "cmd:x --key=***"
 
 
 @pytest.mark.parametrize(
@@ -297,7 +297,8 @@ def test_a_secret_in_a_command_is_neither_shown_nor_part_of_the_identity(form: s
     first, second = (CommandTarget(command=f"run {form.format(secret)}").name for secret in ("k7-first", "k8-second"))
     assert first == second == f"cmd:run {form.format('***')}"
     first, second = (CommandTarget(command=f"run {form.format(word)}").name for word in ("alpha", "beta"))
-    assert first != second, "a word may be no secret, and change what the command answers"
+    # A word may be no secret, and change what the command answers.
+    assert first != second
     assert first.startswith(f"cmd:run {form.format('***')} (")
 
 

@@ -54,7 +54,7 @@ def test_the_costs_of_target_and_judge_are_one_sum_and_told_apart(tmp_path: Path
 def test_one_budget_covers_target_and_judge(concurrency: int) -> None:
     agent = Agent()
     run = run_it(agent, budget=3.0, concurrency=concurrency)
-    assert "does not fit into what is left of the budget of $3" in run.stop_reason
+    assert "budget of $3" in run.stop_reason
     assert run.cost is not None
     assert 2.2 < agent.calls * COST + (run.judge_cost or 0) <= 3.0
 
@@ -116,8 +116,8 @@ def test_an_interrupted_run_goes_on_with_the_rest_of_its_budget(tmp_path: Path) 
 def test_a_target_without_costs_says_that_the_budget_covers_the_judge_alone() -> None:
     run = run_it(Agent(None), 4, budget=1.0)
     assert run.target is not None
-    assert run.target.note == "the target reports no cost; the budget covers the judge calls alone"
-    assert "The target reports no cost; the budget covers the judge calls alone." in str(run)
+    assert "judge calls alone" in run.target.note
+    assert f"T{run.target.note[1:]}." in str(run)
     assert "judge cost $0.0800" in str(run)
     assert run.cost == pytest.approx(4 * PRICE)
     without = run_it(Agent(None), 4)
@@ -128,14 +128,15 @@ def test_a_target_without_costs_says_that_the_budget_covers_the_judge_alone() ->
 def test_answers_without_a_cost_among_others_are_counted() -> None:
     run = run_it(Agent(COST, None), 4)
     assert run.target is not None
-    assert (run.target.cost, run.target.note) == (2 * COST, "the target reports no cost of 2 answers")
+    assert run.target.cost == 2 * COST
+    assert "cost of 2 answers" in run.target.note
 
 
 @pytest.mark.parametrize("concurrency", [1, 32])
 def test_a_run_makes_no_more_calls_than_max_requests(concurrency: int) -> None:
     agent = Agent()
     run = run_it(agent, concurrency=concurrency, settings={"limits": Limits(max_requests=5)})
-    assert run.stop_reason == "max_requests=5 of agent is reached"
+    assert run.stop_reason.startswith("max_requests=5 of ")
     assert agent.calls == 5
     assert len(run) == 5
 

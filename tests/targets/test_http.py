@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Failed, Sample, evaluate
+from evalstone import Failed, Sample, Skipped, evaluate
 from evalstone.errors import ConfigError, TargetUnavailable
 from evalstone.targets import HTTPTarget, parse_target
 from evalstone.types import Message, ToolCall
@@ -28,7 +28,7 @@ SAMPLE = Sample(
     context=["a", "b"],
     metadata={"user": {"id": 7}, "tags": ["x"]},
     messages=[
-        Message(role="user", content="When was Ada born?"),
+        Message(role="user", content="And Ada?"),
         Message(
             role="assistant",
             tool_calls=[ToolCall(name="look_up", arguments={"name": "Ada"}, result={"year": 1815}, id="c1")],
@@ -37,7 +37,8 @@ SAMPLE = Sample(
         Message(role="assistant", content="a recorded answer"),
     ],
 )
-CHAT = completion("Ada was born in 1815.")
+ASK = "https://host.example/ask"
+CHAT = completion("Born in 1815.")
 RESPONSE: dict[str, Any] = {
     "object": "response",
     "error": None,
@@ -66,7 +67,7 @@ def test_chat_completions_by_the_url() -> None:
         "model": "m",
         "messages": [
             {"role": "system", "content": "Be brief."},
-            {"role": "user", "content": "When was Ada born?"},
+            {"role": "user", "content": "And Ada?"},
             {
                 "role": "assistant",
                 "content": "",
@@ -83,10 +84,10 @@ def test_chat_completions_by_the_url() -> None:
     assert run.cost == pytest.approx(300e-6)
     answered = next(iter(run.dataset or ()))
     assert [message.content for message in answered.messages] == [
-        "When was Ada born?",
+        "And Ada?",
         "",
         "And Bob?",
-        "Ada was born in 1815.",
+        "Born in 1815.",
     ]
 
 
@@ -99,7 +100,7 @@ def test_the_responses_api_with_more_in_the_request() -> None:
         "model": "m",
         "instructions": "Be brief.",
         "input": [
-            {"role": "user", "content": "When was Ada born?"},
+            {"role": "user", "content": "And Ada?"},
             {"type": "function_call", "call_id": "c1", "name": "look_up", "arguments": '{"name": "Ada"}'},
             {"type": "function_call_output", "call_id": "c1", "output": '{"year": 1815}'},
             {"role": "user", "content": "And Bob?"},
@@ -124,7 +125,7 @@ def test_a_template_and_paths() -> None:
             "address": f"{server.url}/ask?v=2",
             "body": {
                 "q": "{input}",
-                "said": "Say: {{ input }} {metadata.tags} \\{input\\} { text }",
+                "said": "1: {{ input }} {metadata.tags} \\{input\\} { n }",
                 "messages": "{messages}",
                 "docs": "{context}",
                 "n": ["{trial}", 3, None],
@@ -141,7 +142,7 @@ def test_a_template_and_paths() -> None:
     assert len(sent.pop("messages")) == 4
     assert sent == {
         "q": "And Bob?",
-        "said": 'Say: And Bob? ["x"] {input} { text }',
+        "said": '1: And Bob? ["x"] {input} { n }',
         "docs": ["a", "b"],
         "n": [1, 3, None],
         "user": {"id": 7},
@@ -172,7 +173,7 @@ def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPat
         assert "1234567890" not in run.target.identity
         assert "1234567890" not in repr(parse_target(target))
         monkeypatch.delenv("MY_AGENT_KEY")
-        with pytest.raises(ConfigError, match=r"Authorization of http.* needs the environment variable MY_AGENT_KEY"):
+        with pytest.raises(ConfigError, match=r"Authorization .*AGENT_KEY"):
             evaluate(CASES, BORN, target=target, ledger=None)
 
 
@@ -180,7 +181,7 @@ def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPat
 def test_a_service_that_lets_nobody_in_ends_the_run(status: int) -> None:
     with (
         serving(lambda request, n: Response(status, {"error": {"message": "no"}})) as server,
-        pytest.raises(TargetUnavailable, match=rf"can't be used: .*HTTP {status}: no.*check the"),
+        pytest.raises(TargetUnavailable, match=rf"used: .*HTTP {status}: no.*check the"),
     ):
         evaluate(CASES, BORN, target=f"{server.url}/chat/completions", ledger=None)
 
@@ -192,7 +193,7 @@ def test_a_service_that_has_answered_refuses_one_sample_alone() -> None:
     with serving(reply) as server:
         target = {"address": f"{server.url}/chat/completions", "max_concurrency": 1}
         (error,) = failures(target, 3)
-    assert "HTTP 404: no such thing" in error
+    assert "404: no such thing" in error
 
 
 def test_what_cannot_be_reached_fails_and_is_asked_again_by_a_resumed_run(tmp_path: Any) -> None:
@@ -205,7 +206,8 @@ def test_what_cannot_be_reached_fails_and_is_asked_again_by_a_resumed_run(tmp_pa
         target = {"address": f"{server.url}/chat/completions", "retries": 1, "version": "1"}
         run = evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db")
         (failure,) = [record.outcome for record in run if isinstance(record.outcome, Failed)]
-        assert "gave no answer in 2 attempts; the last: HTTP 503: busy" in failure.error
+        assert "2 attempts" in failure.error
+        assert "HTTP 503: busy" in failure.error
         asked = len(server.requests)
         down = False
         assert evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db")["contains"].mean == 1
@@ -220,7 +222,7 @@ def test_a_rate_limit_is_waited_for() -> None:
 def test_nobody_there_ends_the_run_and_says_so() -> None:
     target = {"address": "http://127.0.0.1:9/chat/completions", "timeout": 2, "max_concurrency": 32}
     cases = [{"id": str(n), "input": "x"} for n in range(60)]
-    with pytest.raises(TargetUnavailable, match=r"could not connect to http://127.0.0.1:9; is the server running"):
+    with pytest.raises(TargetUnavailable, match=r"127.0.0.1:9; is the server"):
         evaluate(cases, BORN, target=target, ledger=None)
 
 
@@ -278,7 +280,7 @@ def test_endless_and_dripping_replies_end() -> None:
         assert "more than 1,000,000 bytes" in error
     with serving_hostile(drip) as server:
         (error,) = failures({"address": f"{server.url}/chat/completions", "timeout": 0.5})
-        assert error == "the target failed: no answer within 0.5 s"
+        assert error.endswith("no answer within 0.5 s")
 
 
 @pytest.mark.parametrize(
@@ -322,7 +324,8 @@ def test_a_sample_without_what_the_template_needs_is_skipped() -> None:
         target = {"address": f"{server.url}/ask", "body": {"q": "{input}", "u": "{metadata.user}"}}
         run = evaluate(cases, BORN, target=target, ledger=None)
     assert len(server.requests) == 1
-    assert "the target needs metadata.user, which the sample lacks" in str(run.records[1].outcome)
+    assert isinstance(run.records[1].outcome, Skipped)
+    assert parse_target(target).lacking(Sample(input="x")) == ["metadata.user"]
     body = {name: f"{{{name}}}" for name in ("messages", "trial", "thread")}
     asking = parse_target({"address": "https://host.example/ask", "body": body})
     assert asking.lacking(Sample(input="x")) == []
@@ -330,16 +333,17 @@ def test_a_sample_without_what_the_template_needs_is_skipped() -> None:
 
 
 def test_a_template_is_part_of_the_identity() -> None:
-    url = "https://host.example/ask?code=secret-code-123"
+    url = f"{ASK}?code=secret-code-123"
     names = {
         parse_target({"address": url, "body": {"q": "{input}"}, **more}).name
         for more in ({}, {"output": "a"}, {"body": {"p": "{input}"}}, {"headers": {"X-Route": "b"}}, {"model": "m"})
     }
     assert len(names) == 5
-    assert all(name.startswith("https://host.example/ask?code=***(") for name in names)
+    assert all(name.startswith(f"{ASK}?code=***(") for name in names)
     secret = parse_target({"address": url, "body": {"q": "{input}"}, "headers": {"Authorization": "Bearer x"}})
     assert secret.name in names
-    assert parse_target("https://host.example/v1/chat/completions").name == "https://host.example/v1/chat/completions"
+    chat = "https://host.example/v1/chat/completions"
+    assert parse_target(chat).name == chat
 
 
 def test_a_secret_in_the_body_is_hidden_in_an_answer_that_repeats_it() -> None:
@@ -353,11 +357,11 @@ def test_a_secret_in_the_body_is_hidden_in_an_answer_that_repeats_it() -> None:
 @pytest.mark.parametrize("parameter", ["code", "key", "token", "session_id"])
 def test_a_hidden_parameter_that_may_be_no_secret_is_part_of_the_identity(parameter: str) -> None:
     def name(text: str) -> str:
-        return parse_target({"address": f"https://host.example/ask?{parameter}={text}", "api": "chat"}).name
+        return parse_target({"address": f"{ASK}?{parameter}={text}", "api": "chat"}).name
 
     assert name("de") == name("de") != name("fr")
     assert name("s3cret-1") == name("s3cret-2")
-    assert name("fr").startswith(f"https://host.example/ask?{parameter}=***(")
+    assert name("fr").startswith(f"{ASK}?{parameter}=***(")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_a_record_of_the_same_trial_twice_is_refused(run: Run, tmp_path: Path) -
     file = write_run(run, tmp_path) / "records.jsonl"
     lines = file.read_text().splitlines()
     file.write_text("\n".join([*lines, lines[2]]) + "\n")
-    with pytest.raises(DataError, match=r"sample 'q0', trial 2 by 'contains.*' is a duplicate of line 3"):
+    with pytest.raises(DataError, match=r"'q0', trial 2 .*'contains.*' .*line 3"):
         read_run(tmp_path)
     assert json.loads(lines[2])["trial"] == 2
 
@@ -118,20 +118,17 @@ def test_a_comparison_shows_the_answers_of_the_trials_that_changed(run: Run) -> 
 def test_fields_beside_messages_are_never_lost_to_a_field_too_many(field: dict[str, object]) -> None:
     messages = [{"role": "assistant", "content": "Let me think."}]
     assert Answer.of({"messages": messages, "plan": ["look up"]}).output == "Let me think."
-    with pytest.raises(DataError, match="what is no answer: plan: no field of an Answer"):
+    with pytest.raises(DataError, match=": plan: no field"):
         Answer.of({"messages": messages, "plan": ["look up"], **field})
-
-
-def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
-    with pytest.raises(
-        DataError, match=r"what is no answer: retrieved: no field of an Answer, which has context, cost"
-    ):
-        Answer.of({"output": "x", "retrieved": ["d1"]})
 
 
 @pytest.mark.parametrize(
     ("returned", "says"),
     [
+        (
+            {"output": "x", "retrieved": ["d1"]},
+            "no answer: retrieved: no field of an Answer, which has context, cost, ",
+        ),
         (7, "no answer: return text, an Answer, or a mapping of its fields (context, cost, instructions, "),
         ({"text": "x", "n": 1}, "no answer: return text, an Answer, or a mapping of its fields (context, cost, "),
         (
@@ -143,5 +140,5 @@ def test_an_answer_with_a_field_too_many_is_told_that_field_first() -> None:
     ],
 )
 def test_what_is_no_answer_is_told_first_what_to_return(returned: Any, says: str) -> None:
-    with pytest.raises(DataError, match=re.escape(f"the target returned what is {says}")):
+    with pytest.raises(DataError, match=f"^the target returned .*{re.escape(says)}"):
         Answer.of(returned)

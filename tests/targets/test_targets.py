@@ -19,6 +19,8 @@ from evalstone.types import Message, Record, Usage
 BORN = "contains(expected='1815')"
 CASES = [{"id": f"q{n}", "input": f"When was Ada born? ({n})", "context": ["Ada was born in 1815."]} for n in range(6)]
 
+HERE = f"({Path(__file__).name}, line "
+
 
 class Seen(Scorer):
     """Remembers the samples that it gets."""
@@ -35,7 +37,7 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
 
     def agent(*, input: str) -> str:
         calls.append(input)
-        return "Ada was born in 1815." if "(3)" not in input else "Ada was born in 1912."
+        return f"Ada was born in {1912 if '(3)' in input else 1815}."
 
     run = evaluate(CASES, [Seen(), "faithfulness", BORN], target=agent, ledger=None)
     assert sorted(calls) == sorted(str(case["input"]) for case in CASES)
@@ -43,7 +45,7 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
     assert run["contains"].mean == run["faithfulness"].mean == pytest.approx(5 / 6)
     assert run.target is not None
     assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)
-    assert [sample.output for sample in run.dataset or ()][3] == "Ada was born in 1912."
+    assert ["1912" in (sample.output or "") for sample in run.dataset or ()] == [n == 3 for n in range(6)]
 
 
 def test_an_async_function_and_one_that_returns_an_answer() -> None:
@@ -104,9 +106,9 @@ def test_an_exception_and_no_answer_fail_their_sample_alone() -> None:
     outcomes = [record.outcome for record in run]
     failed = {n: outcome for n, outcome in enumerate(outcomes) if isinstance(outcome, Failed)}
     assert sorted(failed) == [1, 4]
-    assert failed[1].error.startswith("the target failed: KeyError: 'seven' (test_targets.py, line")
+    assert f": KeyError: 'seven' {HERE}" in failed[1].error
     assert failed[1].exception == "KeyError"
-    assert isinstance(outcomes[2], Score), "a blank answer is scored"
+    assert isinstance(outcomes[2], Score)  # a blank answer
     assert "returned None" in failed[4].error
     assert run.target is not None
     assert (run.target.answers, run.target.failed) == (4, 2)
@@ -119,16 +121,16 @@ def test_a_function_that_never_returns_times_out() -> None:
 
     run = evaluate(CASES[:3], BORN, target={"function": agent, "timeout": 0.05}, ledger=None)
     failures = [record.outcome.error for record in run if isinstance(record.outcome, Failed)]
-    assert failures == ["the target failed: no answer within 0.05 s"]
+    assert ["no answer within 0.05 s" in failure for failure in failures] == [True]
 
 
 def test_a_target_s_own_timeout_is_its_own_error() -> None:
     def agent(*, input: str) -> str:
-        raise TimeoutError("the database is slow")
+        raise TimeoutError("slow database")
 
     outcome = evaluate(CASES[:1], BORN, target=agent, ledger=None).records[0].outcome
     assert isinstance(outcome, Failed)
-    assert outcome.error.startswith("the target failed: TimeoutError: the database is slow (test_targets.py, line ")
+    assert f": TimeoutError: slow database {HERE}" in outcome.error
     assert "in agent" in (outcome.traceback or "")
 
 
@@ -137,7 +139,7 @@ def test_a_target_that_always_fails_ends_the_run() -> None:
         raise OSError("down")
 
     cases = [{"id": str(n), "input": "x"} for n in range(200)]
-    with pytest.raises(TargetUnavailable, match=r"failed on each of the first 10 samples; the last error: OSError: do"):
+    with pytest.raises(TargetUnavailable, match=r"first 10 .*: OSError: down"):
         evaluate(cases, BORN, target=agent, ledger=None)
 
 
@@ -198,8 +200,6 @@ def test_a_sample_that_lacks_what_the_target_needs_is_skipped() -> None:
 
     run = evaluate([CASES[0], {"id": "x", "reference": "y"}], BORN, target=agent, ledger=None)
     assert [type(record.outcome) for record in run] == [Score, Skipped]
-    with pytest.raises(ConfigError, match="no sample can be answered: the target needs input"):
-        evaluate([{"reference": "y"}], BORN, target=agent, ledger=None)
 
 
 def test_what_is_set_up_is_taken_down_also_after_a_failure() -> None:
@@ -321,7 +321,7 @@ def test_no_error_of_a_function_ends_more_than_its_trial(error: BaseException, a
     outcome = run.records[3].outcome
     assert isinstance(outcome, Failed)
     assert type(error).__name__ in outcome.error
-    assert "test_targets.py, line" in outcome.error
+    assert HERE in outcome.error
 
 
 @pytest.mark.slow
@@ -434,11 +434,11 @@ def test_an_interrupted_run_is_not_resumed_after_a_change_in_another_file(
     monkeypatch.chdir(tmp_path)
 
     def run(folder: Path, line: str, most: int) -> Any:
-        for name in ("changing_agent", "changing_helper"):
+        for name in ("changing", "helping"):
             sys.modules.pop(name, None)
         folder.mkdir()
-        (folder / "changing_agent.py").write_text("from changing_helper import say\ndef agent(input): return say()\n")
-        (folder / "changing_helper.py").write_text(f"def say():\n    {line}\n    return 'one'\n")
+        (folder / "changing.py").write_text("from helping import say\ndef agent(input): return say()\n")
+        (folder / "helping.py").write_text(f"def say():\n    {line}\n    return 'one'\n")
         records = list[Record]()
 
         def stops(record: Record) -> None:
@@ -448,19 +448,13 @@ def test_an_interrupted_run_is_not_resumed_after_a_change_in_another_file(
 
         with monkeypatch.context() as patch:
             patch.setattr(sys, "path", [str(folder), *sys.path])
-            target = importlib.import_module("changing_agent").agent
+            target = importlib.import_module("changing").agent
             return evaluate(CASES, BORN, target=target, ledger=tmp_path / "l.db", concurrency=1, on_record=stops)
 
     with pytest.raises(RuntimeError, match="enough"):
         run(tmp_path / "before", "pass", 2)
     after = run(tmp_path / "after", changed, 99)
     assert bool(after.resumed) is resumed
-    assert after.code == (("after/changing_agent.py", "after/changing_helper.py") if resumed else ())
+    assert after.code == (("after/changing.py", "after/helping.py") if resumed else ())
     assert bool(after.resumed_at) is resumed
     assert Run.from_dict(after.to_dict(), after.records).code == after.code
-
-
-def test_metadata_that_the_results_would_overwrite_is_refused() -> None:
-    cases = [{"id": "q", "input": "?", "metadata": {"target": "mine"}}]
-    with pytest.raises(ConfigError, match="sample 'q' has a target in its metadata"):
-        evaluate(cases, BORN, target="cmd:true", ledger=None)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import json
+import re
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -28,14 +29,15 @@ from tests.targets.tool_shop import ANSWERED, CASES, Shop, errors, one, outputs,
 def test_the_tools_of_the_target_take_the_place_of_those_of_its_functions(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     shop = Shop(Tools.mock({"search": 1}))
-    first = run_it({"function": shop.agent, "tools": f"record:{path}"})
+    tools = f"record:{path}"
+    first = run_it({"function": shop.agent, "tools": tools})
     live = len(shop.calls)
     again = run_it({"function": shop.agent, "tools": f"replay:{path}"})
     assert outputs(first) == outputs(again)
     assert errors(again) == []
     assert live == len(shop.calls) == 6
     assert first.target is not None
-    assert first.target.identity.endswith(f"Shop.agent with tools record:{path}")
+    assert first.target.identity.endswith(f".agent with tools {tools}")
 
 
 def test_a_target_that_calls_nothing_is_recorded_too_if_the_tools_are_its_own(tmp_path: Path) -> None:
@@ -46,7 +48,8 @@ def test_a_target_that_calls_nothing_is_recorded_too_if_the_tools_are_its_own(tm
     assert errors(one(FunctionTarget(function=_answer, tools=Tools.replay(path, strict=True)))) == []
     run_it({"function": shop.agent, "tools": Tools.record(path)}, cases=CASES[:1])
     (error,) = errors(one(FunctionTarget(function=_answer, tools=Tools.replay(path, strict=True))))
-    assert error.startswith("2 recorded tool calls were not made: search(query='question 0', limit=1), price(item=")
+    assert error.startswith("2 recorded")
+    assert f"search(query={CASES[0]['input']!r}, limit=1), price(item=" in error
     assert errors(one(FunctionTarget(function=_answer, tools=Tools.replay(path)))) == []
 
 
@@ -95,15 +98,13 @@ def test_what_a_mock_calls_is_mocked_and_what_is_called_after_a_failed_call_is_n
     assert outputs(run) == ["['question 0', 'more']"]
     calls = next(iter(run.dataset or ())).messages[1].tool_calls
     assert [call.name for call in calls] == ["price", "search", "search"]
-    assert errors(one({"function": agent, "tools": Tools.mock({"search": 1})})) == [
-        "the tool price has no mock; mocks: search"
-    ]
+    (error,) = errors(one({"function": agent, "tools": Tools.mock({"search": 1})}))
+    assert re.search("price .*; mocks: search$", error)
     run_it(Shop(Tools.record(tmp_path / "calls.jsonl")).agent)
     (error,) = errors(one({"function": agent, "tools": Tools.replay(tmp_path / "calls.jsonl")}))
-    assert (
-        error
-        == 'the tool price was called with other arguments than recorded: item was "question 0 0", now "question 0"'
-    )
+    asked = CASES[0]["input"]
+    assert "price" in error
+    assert error.endswith(f': item was "{asked} 0", now "{asked}"')
     assert (shop.calls, again) == ([], [True, True])
 
 
@@ -119,7 +120,7 @@ def test_a_call_whose_arguments_can_t_be_recorded_is_the_last_that_is_made(tmp_p
         return "1"
 
     (error,) = errors(one(agent))
-    assert error.startswith("the argument query of the tool search can't be recorded: object has no JSON form")
+    assert re.search("query .* search .*: object", error)
     assert (shop.calls, problems) == ([], [error, error])
 
 
@@ -154,10 +155,10 @@ def test_outside_of_a_run_functions_are_called_plainly_and_replays_are_refused(t
     assert Shop(Tools.record(path)).search("a", 1) == Shop(Tools()).search("a", 1) == ["a 0"]
     assert asyncio.run(Shop(Tools.record(path)).price(item="a")) == {"item": "a", "euros": 1}
     assert path.stat().st_size == size
-    with pytest.raises(TargetError, match="the tool search is replayed, and was called outside of an answer"):
+    with pytest.raises(TargetError, match="search is replayed"):
         Shop(Tools.replay(path)).search("a", 1)
     assert Shop(Tools.mock({"search": [1]})).search("a") == [1]
-    with pytest.raises(TargetError, match="the tool search has mocks by sample, and was called outside of an answer"):
+    with pytest.raises(TargetError, match="mocks by sample"):
         Shop(Tools.mock(lambda sample: {})).search("a")
 
 
@@ -198,7 +199,7 @@ def test_threads_know_the_sample_if_the_context_is_passed_on_and_fail_it_if_not(
         assert outputs(one(in_tasks)) == ["[['question 0 0']]"]
     before = len(shop.calls)
     (error,) = errors(one(agent(passed=False)))
-    assert error.startswith("the tool search was called in a thread that doesn't know the sample; start it with a copy")
+    assert re.search("tool search .* thread", error)
     assert len(shop.calls) - before == (kind == "live")
 
 
@@ -223,7 +224,7 @@ def test_a_call_after_the_answer_is_refused_unless_the_tools_are_plain(tmp_path:
     assert errors(one(agent)) == []
     answered.set()
     assert done.wait(5)
-    assert caught == (["the tool search was called after the target had answered"] if recording else [])
+    assert ["was called after" in problem for problem in caught] == [True] * recording
     assert shop.calls == ([] if recording else ["late"])
 
 
@@ -257,7 +258,7 @@ def test_a_call_that_had_not_returned_is_an_error_for_a_function_that_can_t_wait
     path.write_text(json.dumps(line) + "\n")
     shop = Shop(Tools.replay(path))
     (error,) = errors(one(lambda *, input: str(shop.search(input))))
-    assert error == "the tool search had not returned when it was recorded"
+    assert re.search("tool search .* returned", error)
 
 
 def test_what_prepare_and_finish_call_is_no_part_of_the_answer(tmp_path: Path) -> None:
@@ -280,7 +281,7 @@ def test_what_prepare_and_finish_call_is_no_part_of_the_answer(tmp_path: Path) -
     calls = [call["arguments"]["query"] for line in path.read_text().splitlines() for call in json.loads(line)["calls"]]
     assert sorted(calls) == ["question 0", "question 1", "question 2"]
     for refused in (target(Tools.replay(path)), target(Tools(), tools=f"replay:{path}")):
-        assert "the tool search is replayed, and was called outside of an answer" in errors(one(refused))[0]
+        assert "search is replayed" in errors(one(refused))[0]
 
 
 @pytest.mark.parametrize("strict", [False, True])
@@ -291,7 +292,7 @@ def test_the_turns_of_a_conversation_continue_the_same_recording(tmp_path: Path,
     async def talk(tools: Tools, turns: list[str], trial: int, thread: str) -> list[str]:
         @tools
         def look(what: str) -> str:
-            return f"{what} in {thread}"
+            return f"{what}:{thread}"
 
         def agent(*, input: str) -> str:
             return ", ".join(map(look, input))
@@ -312,14 +313,14 @@ def test_the_turns_of_a_conversation_continue_the_same_recording(tmp_path: Path,
     rows = [row for line in path.read_text().splitlines() if (row := json.loads(line))["thread"] == "first"]
     assert [(row["turn"], row["began"]) for row in rows] == [(1, 1), (2, 1), (3, 1)]
     tools = Tools.replay(path, strict=strict)
-    assert play(tools, ["ab", ".", "ca"]) == first == ["a in first, b in first", ". in first", "c in first, a in first"]
-    assert play(tools, ["a"], trial=2) == second == ["a in second"]
+    assert play(tools, ["ab", ".", "ca"]) == first == ["a:first, b:first", ".:first", "c:first, a:first"]
+    assert play(tools, ["a"], trial=2) == second == ["a:second"]
     if strict:
-        with pytest.raises(TargetError, match=r"1 recorded tool call was not made: look\(what='b'\)"):
+        with pytest.raises(TargetError, match=r"^1 recorded .*: look\(what='b'\)"):
             play(tools, ["a", "b"])
     else:
-        assert play(tools, ["a", "bc"]) == ["a in first", "b in first, c in first"]
-        with pytest.raises(TargetError, match="called with other arguments than recorded"):
+        assert play(tools, ["a", "bc"]) == ["a:first", "b:first, c:first"]
+        with pytest.raises(TargetError, match="with other arguments"):
             play(tools, ["ab", "ac", "ac"])
 
 
@@ -362,7 +363,9 @@ def test_a_call_that_fails_in_one_turn_fails_the_next_ones_too(tmp_path: Path) -
             found.append(str(caught.value))
         return found
 
-    assert asyncio.run(talk()) == ["the tool search has no mock; mocks: none"] * 2
+    first, second = asyncio.run(talk())
+    assert first == second
+    assert re.search("search .*; mocks: none$", first)
 
 
 def test_the_code_of_a_wrapped_function_is_part_of_the_plan() -> None:

@@ -86,9 +86,8 @@ def test_a_sample_without_an_id_that_is_not_recorded_fails_with_the_reason(tmp_p
     search = Tools.replay(path)(tool, name="search")
     run = evaluate([{"input": "a"}], "contains(expected=r)", target=lambda *, input: search(query=input), ledger=None)
     (problem,) = problems(run)
-    assert problem.endswith(
-        f"not recorded in {path} (it has no ID of its own, and its default ID changes with its content)"
-    )
+    assert f"not recorded in {path} (" in problem
+    assert "default ID" in problem
 
 
 @pytest.mark.parametrize("left", [1, 5, 12, 60, -3, -2])
@@ -97,7 +96,8 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
     lines = recording(path)
     path.write_text("".join(lines[:2]) + lines[2][:left])
     run = replayed(path, "a", "b", "c")
-    assert problems(run) == [f"the target failed: the tool calls of sample 'c', trial 1, are not recorded in {path}"]
+    (problem,) = problems(run)
+    assert re.search(f"'c', trial 1, .* recorded in {path}$", problem)
     Recorder(path).add(line("d", "t", call(query="d")))
     assert path.read_text().splitlines(keepends=True)[:2] == lines[:2]
     assert len(path.read_text().splitlines()) == 3
@@ -130,7 +130,7 @@ def test_a_call_that_finished_has_a_result_or_an_error(tmp_path: Path, changed: 
     del row["calls"][0]["result"]
     row["calls"][0].update(changed)
     path.write_text(json.dumps(row) + "\n")
-    with pytest.raises(DataError, match=r"line 1: .* \(calls.0 must have either a result or an error"):
+    with pytest.raises(DataError, match=r"line 1: .* \(calls.0 .*either"):
         Tools.replay(path)
 
 
@@ -190,10 +190,10 @@ def test_a_recording_that_changes_during_the_run_fails_and_does_not_mix_calls(tm
     for text in ("".join(reversed(lines)), "".join(lines)[30:], of_another_attempt, ""):
         path.write_text(text)
         run = evaluate(cases, "contains(expected=r)", target=lambda *, input: search(query=input), ledger=None)
-        assert [f"{path} has changed since the run began" in problem for problem in problems(run)] == [True]
+        assert [f"{path} has changed since" in problem for problem in problems(run)] == [True]
     path.unlink()
     run = evaluate(cases, "contains(expected=r)", target=lambda *, input: search(query=input), ledger=None)
-    assert "has changed since the run began: " in problems(run)[0]
+    assert "the run began: " in problems(run)[0]
 
 
 def test_the_content_is_part_of_the_name(tmp_path: Path) -> None:
@@ -249,7 +249,7 @@ def test_calls_that_are_too_long_for_a_line_fail_the_trial(tmp_path: Path, monke
         [{"id": "a", "input": "x" * 600}], "contains(expected=x)", target=lambda *, input: echo(input), ledger=None
     )
     (problem,) = problems(run)
-    assert "the recording of 1 tool call of sample 'a' is longer than 0.001 MB; to read it, set EVALSTONE" in problem
+    assert all(fact in problem for fact in ("1 tool call", "'a'", "0.001 MB", "EVALSTONE_MAX_ROW"))
 
 
 def test_a_folder_that_is_gone_fails_the_trial(tmp_path: Path) -> None:

