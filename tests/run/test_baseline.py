@@ -108,7 +108,7 @@ def test_a_largest_change_saves_samples_and_a_larger_one_is_an_error_that_names_
     _, whole = stopped_run(plan_of(answers), before, margins)
     watch, narrow = stopped_run(plan_of(answers), before, margins, max_change={Given().signature: 0.05})
     assert (watch.verdict, len(narrow) < len(whole) / 3) == ("pass", True)
-    with pytest.raises(DataError, match=r"max_change=0\.02, but given of sample 's\d+' changes by 0\.03"):
+    with pytest.raises(DataError, match=r"max_change=0\.02, .*given .*'s\d+' .* 0\.03"):
         stopped_run(plan_of(answers), before, margins, max_change={Given().signature: 0.02})
 
 
@@ -167,9 +167,7 @@ def test_a_run_may_have_fewer_samples_than_its_baseline_but_no_others() -> None:
     for record in run_of(BETTER[:20]):
         watch.add(record)
     assert watch.decisions()[0].n == 20
-    with pytest.raises(
-        ConfigError, match=r"the samples differ: 0 only in the first run, 1 only in the second \(such as 's401'\)"
-    ):
+    with pytest.raises(ConfigError, match=r"0 only .* 1 only .*'s401'\)"):
         watching(plan_of([*BETTER, 0.5]), before, given=0.0)
 
 
@@ -203,10 +201,10 @@ def test_what_can_not_be_compared_is_refused_before_the_run() -> None:
         with pytest.raises(ConfigError, match=problem):
             watching(of, baseline, given=0.0)
     for margin in (-0.1, 1.0):
-        with pytest.raises(ConfigError, match="max_regression of given must be 0 or more and below 1"):
+        with pytest.raises(ConfigError, match=r"regression of given .* 1"):
             watching(plan, before, given=margin)
     two = plan_of(BETTER, Given(), Harm())
-    with pytest.raises(ConfigError, match="the baseline has no scores of harm"):
+    with pytest.raises(ConfigError, match="scores of harm"):
         watching(two, before, given=0.0, harm=0.0)
 
 
@@ -223,7 +221,7 @@ def test_another_judge_is_refused_and_the_same_without_a_setting_is_not() -> Non
     before = evaluate(rows, ["faithfulness"], ledger=None)
     plan = plan_for(rows, ["faithfulness"])
     name = plan.scorers[0].signature
-    with pytest.raises(ConfigError, match=r"not comparable: the judges differ \(lexical@\d+, other@1\)"):
+    with pytest.raises(ConfigError, match=r"differ \(lexical@\d+, other@1\)"):
         RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=before, max_regression={name: 0.1})
     adapted = replace(before, summary=[replace(before.summary[0], judges=("other@1 without temperature",))])
     RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=adapted, max_regression={name: 0.1})
@@ -242,7 +240,7 @@ class Given2(Given):
 def test_scores_of_an_earlier_version_of_a_scorer_are_compared_if_it_is_allowed() -> None:
     before, plan = run_of(BEFORE), plan_of(BETTER, Given2())
     name, stop = Given2().signature, StopSignal()
-    with pytest.raises(ConfigError, match=r"given differs .* use allow_mismatch=True"):
+    with pytest.raises(ConfigError, match=r"given .* allow_mismatch"):
         RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1})
     gate = RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1}, allow_mismatch=True)
     for record in run_of(BETTER, [Given2()]):
@@ -253,14 +251,14 @@ def test_scores_of_an_earlier_version_of_a_scorer_are_compared_if_it_is_allowed(
 def test_a_baseline_that_its_gate_stopped_or_with_groups_or_trials_is_refused() -> None:
     before = run_of(BEFORE)
     _, drawn = stopped_run(plan_of(BETTER), before, {Given().signature: 0.0})
-    with pytest.raises(ConfigError, match="the baseline was stopped by its own gate"):
+    with pytest.raises(ConfigError, match="its own gate"):
         watching(plan_of(SAME), drawn, given=0.0)
     grouped = replace(before, records=[replace(record, group="g") for record in before])
-    with pytest.raises(ConfigError, match="sample 's1' of the baseline is in group 'g'"):
+    with pytest.raises(ConfigError, match=r"'s1' .* in group 'g'"):
         watching(plan_of(SAME), grouped, given=0.0)
     rows = [{"id": f"s{n}", "input": "How much?"} for n in range(1, 4)]
     twice = evaluate(rows, [Given()], target=half, trials=2, ledger=None)
-    with pytest.raises(ConfigError, match="the baseline has 2 trials of each sample"):
+    with pytest.raises(ConfigError, match="2 trials of each"):
         watching(plan_of(SAME[:3]), twice, given=0.0)
 
 
@@ -317,9 +315,9 @@ def test_what_has_no_form_for_stopped_runs_is_left_out_or_refused() -> None:
     assert three.all_runs == {}
     assert "not_ranked" in [note.kind for note in three.notes]
     assert compare(before, replace(run, dataset=run.dataset))["given"].detectable is None
-    with pytest.raises(ConfigError, match="labels can't correct the difference of a run that its own gate stopped"):
+    with pytest.raises(ConfigError, match=r"labels .* correct .* gate"):
         compare(before, run, labels={"A": {"given": {"s1": 1.0}}, "B": {"given": {"s1": 1.0}}})
     assert run.drawn is not None
     other = replace(run, drawn=replace(run.drawn, seed="another"))
-    with pytest.raises(ConfigError, match="with samples in different orders"):
+    with pytest.raises(ConfigError, match="in different orders"):
         compare(other, run)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+import re
 import threading
 import time
 from datetime import UTC, datetime, timedelta
@@ -59,7 +60,7 @@ def test_a_batch_that_was_not_found_is_not_submitted_again_before_the_provider_c
     with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
         connection.exec_driver_sql("UPDATE batches SET remote = NULL")
     made, server.batches = server.batches, []
-    assert "(not known yet whether it was submitted)" in run().stop_reason
+    assert "(not known yet" in run().stop_reason
     assert not server.batches
     server.batches = made
     assert run().batches == ("batch_0",)
@@ -103,7 +104,7 @@ def test_a_batch_of_someone_else_that_might_be_ours_is_waited_for_and_then_told_
     batch = server.batches[0]
     batch.requests = {f"other-{n}": request for n, request in enumerate(batch.requests.values())}
     waits = run(model=ANTHROPIC)
-    assert f"{ours} (not known yet whether it was submitted)" in waits.stop_reason
+    assert f"{ours} (not known yet" in waits.stop_reason
     assert len(server.batches) == 1
     server.finish()
     assert run(model=ANTHROPIC).batches == ("batch_1",)
@@ -128,7 +129,7 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
 def test_a_batch_made_with_another_key_is_not_taken_for_lost(server: BatchServer, run: Call) -> None:
     run()
     server.batches.clear()
-    with pytest.raises(JudgeRefused, match=r"batch batch_0: .*No batch found.*key that submitted it\. Without --batch"):
+    with pytest.raises(JudgeRefused, match=r"batch_0: .* key .*--batch"):
         run()
 
 
@@ -141,16 +142,13 @@ def test_under_a_budget_samples_are_begun_that_can_be_paid_for_to_the_end_counti
     server: BatchServer, run: Call
 ) -> None:
     server.holding = True
-    assert (
-        run(budget=0.003).stop_reason
-        == "the budget of $0.003 is spent; waiting for batch batch_0 (1 submitted just now)"
-    )
-    assert run(budget=0.003).stop_reason == "the budget of $0.003 is spent; waiting for batch batch_0 (0 of 1 done)"
+    assert re.search(r"\$0.003 .* batch_0 \(1 submitted", run(budget=0.003).stop_reason)
+    assert re.search(r"\$0.003 .* batch_0 \(0 of 1 ", run(budget=0.003).stop_reason)
     assert len(server.requests) == 1
     server.holding = False
     server.finish()
     ended = [run(budget=0.003) for _ in range(8)][-1]
-    assert ended.stop_reason == "the budget of $0.003 is spent"
+    assert ended.stop_reason.endswith("$0.003 is spent")
     assert ended.batches == ()
     assert 0 < len(ended) < 4
     assert 2 * len(ended) <= len(server.requests) < 8
@@ -263,7 +261,7 @@ def test_no_redirect_of_a_batch_is_followed(monkeypatch: pytest.MonkeyPatch, run
         for provider in ("OPENAI", "ANTHROPIC"):
             monkeypatch.setenv(f"{provider}_API_KEY", "k")
             monkeypatch.setenv(f"{provider}_BASE_URL", started.url)
-        with pytest.raises(JudgeRefused, match="redirects to http://other "):
+        with pytest.raises(JudgeRefused, match="to http://other "):
             run(model=model)
     assert len(started.requests) == 1
 
@@ -273,7 +271,7 @@ def test_a_file_of_results_has_a_limit_of_its_own(
 ) -> None:
     run()
     monkeypatch.setattr(base, "RESULT_BYTES", 100)
-    with pytest.raises(BatchError, match=r"batch batch_0: .* more than 1,000 bytes; max_reply_bytes"):
+    with pytest.raises(BatchError, match=r"batch_0: .* 1,000 bytes; max_"):
         run(settings={"max_reply_bytes": 1000})
     assert run().batches == ("batch_1",)
 
@@ -288,6 +286,6 @@ def test_a_list_of_batches_without_end_is_given_up(monkeypatch: pytest.MonkeyPat
             async with api.opened():
                 return await api.find("b", since=datetime.now(UTC), requests=1, known=())
 
-        with pytest.raises(ProviderError, match="lists more than 5 pages of batches"):
+        with pytest.raises(ProviderError, match="5 pages of batches"):
             asyncio.run(find())
     assert len(started.requests) == 5

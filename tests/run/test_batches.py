@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -31,7 +32,7 @@ def test_a_scorer_of_two_questions_takes_two_batches_and_gives_the_numbers_of_a_
 ) -> None:
     first = run(model=model)
     assert (len(first), first.batches) == (0, ("batch_0",))
-    assert first.stop_reason.startswith("waiting for batch batch_0")
+    assert "batch batch_0 (" in first.stop_reason
     second = run(model=model)
     assert (len(second), second.batches, second.id) == (0, ("batch_1",), first.id)
     third = run(model=model)
@@ -78,7 +79,7 @@ def test_while_a_batch_is_under_way_the_same_call_submits_nothing_and_says_how_f
     run()
     server.batches[0].results = dict.fromkeys(list(server.batches[0].requests)[:3], "{}")
     again = run()
-    assert again.stop_reason == "waiting for batch batch_0 (3 of 4 done)"
+    assert again.stop_reason.endswith("batch_0 (3 of 4 done)")
     assert len(server.batches) == 1
 
 
@@ -117,7 +118,7 @@ def test_waiting_goes_through_all_rounds_in_one_call_and_tells_what_it_waits_for
     done = run(batch=BatchOptions(wait=True, on_state=on_state_later if is_async else on_state))
     assert done.complete
     assert done.cost == pytest.approx(8 * A_QUESTION)
-    assert [state.partition(" (")[0] for state in told] == [f"waiting for batch batch_{n}" for n in range(2)]
+    assert [state.partition(" (")[0].rpartition(" ")[2] for state in told] == ["batch_0", "batch_1"]
 
 
 def test_what_on_state_raises_ends_the_run_and_the_batches_are_collected_later(server: BatchServer, run: Call) -> None:
@@ -241,7 +242,9 @@ def test_what_never_reads_as_an_answer_fails_after_the_retries_with_all_that_it_
     done = run("faithfulness", "hallucination", settings={"retries": 1})
     assert done.complete
     assert [type(record.outcome) for record in done] == [Failed] * 8
-    assert done.records[0].outcome == Failed("the reply holds no complete JSON object; it may be cut off", "no")
+    failed = done.records[0].outcome
+    assert isinstance(failed, Failed)
+    assert ("complete JSON" in failed.error, failed.reply) == (True, "no")
     assert done.cost == pytest.approx(8 * A_QUESTION)
     assert len(server.requests) == 8
     run(settings={"retries": 1})
@@ -289,7 +292,9 @@ def test_a_request_that_is_refused_for_good_fails_at_once(server: BatchServer, r
     run()
     done = run()
     assert done.complete
-    assert done.records[0].outcome == Failed("openai/gpt-4o refused the request (HTTP 400: too many tokens)")
+    failed = done.records[0].outcome
+    assert isinstance(failed, Failed)
+    assert re.search("gpt-4o .* 400: too many", failed.error)
     assert len(server.batches) == 1
 
 
@@ -309,7 +314,7 @@ def test_a_batch_that_the_provider_did_not_work_on_ends_the_run_and_is_submitted
     server.holding = True
     run()
     server.refuse("Your account has reached its billing hard limit")
-    with pytest.raises(BatchError, match="batch batch_0 was not worked on: Your account has reached its billing"):
+    with pytest.raises(BatchError, match=r"batch_0 .*: Your account"):
         run()
     assert run().batches == ("batch_1",)
     server.finish()

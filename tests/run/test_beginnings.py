@@ -124,7 +124,7 @@ def test_the_first_call_of_each_beginning_runs_alone_and_the_others_together() -
 
 @pytest.mark.parametrize("judge", [Watched(cacheable=False), Watched()], ids=["no model", "short"])
 def test_nothing_waits_without_a_model_or_for_less_than_a_provider_caches(judge: Watched) -> None:
-    assert asked(judge, CONTEXT if not judge.cacheable else ("The museum has 40 rooms.",)).at_once == [4, 3, 2, 1]
+    assert asked(judge, CONTEXT if not judge.cacheable else ("The museum: 40 rooms.",)).at_once == [4, 3, 2, 1]
 
 
 def test_the_others_are_sent_together_if_the_first_fails() -> None:

@@ -262,7 +262,7 @@ def test_no_call_waits_for_what_other_runs_have_reserved() -> None:
 
 def test_a_cancellation_by_what_a_call_awaits_is_its_failure_and_one_of_the_call_is_not() -> None:
     async def work(calls: Calls) -> tuple[str, bool]:
-        failed = await calls.make(FakeCall(calls, [], error=asyncio.CancelledError("by the code")))
+        failed = await calls.make(FakeCall(calls, [], error=asyncio.CancelledError("by code")))
         call = FakeCall(calls, [])
         call.answered = asyncio.Event()
         task = asyncio.ensure_future(calls.make(call))
@@ -271,7 +271,7 @@ def test_a_cancellation_by_what_a_call_awaits_is_its_failure_and_one_of_the_call
         await asyncio.wait([task])
         return failed, task.cancelled()
 
-    assert with_calls(work)[0] == ("failed: by the code", True)
+    assert with_calls(work)[0] == ("failed: by code", True)
 
 
 def test_a_released_reservation_says_nothing_about_the_price() -> None:
@@ -306,7 +306,7 @@ def test_work_in_flight_is_known_until_it_is_forgotten(eager: bool) -> None:
         assert inflight.start("a", shared, one()) is inflight.get("a") is shared
         assert await shared.task == 1
         inflight.forget("a", Shared[int]())
-        assert inflight.get("a") is shared, "another one's work is not forgotten"
+        assert inflight.get("a") is shared  # another one's work is not forgotten
         inflight.forget("a", shared)
         assert inflight.get("a") is None
         other = Shared[int]()

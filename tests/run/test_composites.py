@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -193,7 +194,7 @@ def test_a_member_that_fails_on_each_of_the_first_questions_is_not_asked_again()
     assert 10 <= len(dead.asked) <= 12
     (*_, last) = put(Panel(Paid("one"), Paid("dead", broken=True)), *questions, concurrency=3)
     assert isinstance(last, JudgeUnavailable)
-    assert "dead failed on each of the first 10 questions" in str(last)
+    assert re.search("dead failed .* 10 questions", str(last))
 
 
 def errors_of(judge: Judge, *, count: int, known_working: bool = False) -> list[Any]:
@@ -227,7 +228,7 @@ def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_co
 
     later = errors_of(Silent("later"), count=13, known_working=True)
     assert [type(error) for error in later[2:12]] == [ProviderTimeout] * 10
-    assert "later did not answer the last 10 questions; the last error: gone" in str(later[12])
+    assert re.search("later .* 10 questions; .*: gone", str(later[12]))
     failing = errors_of(Paid("known", broken=True), count=12, known_working=True)
     assert not any(isinstance(error, JudgeUnavailable) for error in failing)
 
@@ -235,12 +236,10 @@ def test_an_endpoint_that_falls_silent_later_or_before_a_judge_of_known_worth_co
 def test_a_budget_is_over_all_members_and_ends_the_run() -> None:
     one, two = Paid("one"), Paid("two")
     run = evaluate(SAMPLES, ["faithfulness"], judge=Panel(one, two), ledger=None, budget=3.2, concurrency=1)
-    assert run.stop_reason == (
-        "the next call (about $0.5000) does not fit into what is left of the budget of $3.2 ($3.0000 spent)"
-    )
+    assert re.search(r"about \$0.5000\) .* \$3.2 \(\$3.0000 spent\)$", run.stop_reason)
     assert len(one.asked) + len(two.asked) == 6
     assert len(run.records) == 2  # of three questions each: the claims of the first, and both members' verdicts
-    with pytest.raises(ConfigError, match="the price of vllm/x is unknown"):
+    with pytest.raises(ConfigError, match="price of vllm/x"):
         Budget(1.0, Cascade(one, Panel(two, ModelJudge("vllm/x"))))
 
 

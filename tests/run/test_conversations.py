@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -40,7 +41,7 @@ from evalstone.results.files import write_run
 from evalstone.run.conversations import _repeated  # pyright: ignore[reportPrivateUsage]
 from evalstone.run.dry_run import estimate
 from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
-from evalstone.types import Message, Usage
+from evalstone.types import Message, Record, Usage
 
 PROJECT = Path(__file__).parents[2]
 
@@ -62,6 +63,19 @@ def cases(number: int = 1, turns: int = 3) -> list[dict[str, Any]]:
 
 def echo(*, input: str, messages: Sequence[Message]) -> Answer:
     return Answer(output=f"{len(messages)}: {input}", cost=0.5, usage=Usage(input=1), context=[f"on {input}"])
+
+
+def failure(run: Run) -> str:
+    """The error of the one record."""
+    (record,) = run
+    assert isinstance(record.outcome, Failed)
+    return record.outcome.error
+
+
+def reason(record: Record) -> str:
+    """Why a sample was skipped."""
+    assert isinstance(record.outcome, Skipped)
+    return record.outcome.reason
 
 
 def spoken(sample: Sample) -> list[str]:
@@ -216,9 +230,7 @@ def test_a_turn_whose_answer_repeats_what_was_said_has_no_answer():
         return "fine" if len(messages) == 1 else {"messages": said}
 
     run = evaluate([{"turns": ["a", "b"]}], said, target=agent, ledger=None)
-    assert [record.outcome for record in run] == [
-        Failed("the target failed: turn 2: the target's answer has no new message")
-    ]
+    assert re.search("turn 2: .* new message", failure(run))
 
 
 def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
@@ -231,7 +243,7 @@ def test_a_turn_that_fails_fails_the_conversation_and_names_itself():
     run = evaluate([{"turns": ["a", "b", "c"]}, {"turns": ["a"]}], said, target=agent, ledger=None)
     failed, fine = (record.outcome for record in run)
     assert isinstance(failed, Failed)
-    assert failed.error == "the target failed: turn 2: the target returned no answer: it has nothing to score"
+    assert re.search("turn 2: .* no answer", failed.error)
     assert not isinstance(fine, Failed)
     assert sorted(asked) == ["a", "a", "b"]
     assert run.target is not None
@@ -280,7 +292,7 @@ def test_cleaning_up_after_a_turn_that_failed_is_timed_too():
         await asyncio.sleep(30)
 
     run = evaluate(cases(), said, target=FunctionTarget(function=agent, finish=finish, timeout=0.5), ledger=None)
-    assert [record.outcome for record in run] == [Failed("the target failed: not ready within 0.5 s")]
+    assert "not ready within 0.5 s" in failure(run)
 
 
 def finish_badly(sample: Sample) -> None:
@@ -295,14 +307,14 @@ def test_cleaning_up_what_was_broken_off_does_not_make_it_a_failure_of_the_targe
         return "ok"
 
     def user(turn: int) -> str:
-        raise KeyError("no line")
+        raise KeyError("line")
 
     target = FunctionTarget(function=agent, finish=finish_badly, label="agent")
     run = evaluate(cases(), said, target=target, ledger=url, stop=stop)
     assert (list(run), run.stop_reason) == ([], "enough")
-    (record,) = evaluate([{"input": "a"}], said, target=target, user=user, ledger=None)
-    assert isinstance(record.outcome, Failed)
-    assert record.outcome.error.startswith("the user failed: KeyError: 'no line'")
+    error = failure(evaluate([{"input": "a"}], said, target=target, user=user, ledger=None))
+    assert error.startswith("the user failed: ")
+    assert "KeyError: 'line'" in error
 
 
 @pytest.mark.parametrize("data", [{"input": "a"}, {"turns": ["a", "b"]}])
@@ -366,18 +378,16 @@ def test_what_fails_around_a_conversation_fails_it(where: str):
 
     target = replace(FunctionTarget(function=echo), **{where: broken})
     run = evaluate(cases(), said, target=target, ledger=None)
-    (outcome,) = (record.outcome for record in run)
-    assert isinstance(outcome, Failed)
-    assert outcome.error.startswith("the target failed: ValueError: no table (test_conversations.py, line ")
+    assert f"ValueError: no table ({Path(__file__).name}, line " in failure(run)
 
 
 def test_a_target_that_cannot_follow_a_conversation_is_refused():
     def agent(*, input: str) -> str:
         return input
 
-    with pytest.raises(ConfigError, match="can't follow a conversation: it receives neither messages nor thread"):
+    with pytest.raises(ConfigError, match="neither messages nor"):
         evaluate(cases(), said, target=agent, ledger=None)
-    with pytest.raises(ConfigError, match="can't follow a conversation"):
+    with pytest.raises(ConfigError, match="follow a conversation"):
         evaluate([{"input": "a"}], said, target=agent, user=["b"], ledger=None)
     assert evaluate(cases(turns=1), said, target=agent, ledger=None)["said"].mean == 1
 
@@ -488,7 +498,7 @@ def test_a_stored_conversation_does_not_pass_for_a_free_call(tmp_path: Path):
     asked.clear()
     run = evaluate(cases(9), said, target=target, ledger=url, budget=1)
     assert len(asked) == 2
-    assert "does not fit into what is left of the budget" in run.stop_reason
+    assert "not fit into" in run.stop_reason
 
 
 def test_other_messages_before_the_turns_are_another_conversation(tmp_path: Path):
@@ -511,7 +521,7 @@ def test_a_turn_that_lacks_what_the_target_needs_is_skipped_before_anything_is_a
 
     data = [{"turns": [{"input": "a", "context": ["x"]}, "b"]}, {"turns": ["c", "d"], "context": ["x"]}]
     run = evaluate(data, said, target=agent, ledger=None)
-    assert next(iter(run)).outcome == Skipped("the target needs context, which the sample lacks")
+    assert "needs context," in reason(run[0])
     assert asked == ["c", "d"]
 
 
@@ -598,7 +608,7 @@ def test_recorded_conversations_are_replayed_with_their_turns(tmp_path: Path):
     again = evaluate(cases(2), [said, counted], target=f"replay:{tmp_path / 'out'}", trials=2, ledger=None)
     assert [spoken(sample) for sample in of(again)] == [spoken(sample) for sample in of(run)]
     assert again["counted"].mean == pytest.approx(0.3)
-    with pytest.raises(ConfigError, match="has its conversations already; leave the user out"):
+    with pytest.raises(ConfigError, match="the user out"):
         evaluate(cases(2), said, target=f"replay:{tmp_path / 'out'}", user=["a"], ledger=None)
 
 
@@ -626,7 +636,7 @@ def test_a_function_plays_the_user_until_it_returns_none():
     assert seen == [(1, 1, 1, 1), (2, 1, 3, 1), (3, 1, 5, 1)]
     assert sample.metadata["target"]["trace"] == {"ended": "user"}
     assert run.target is not None
-    assert ":test_a_function_plays_the_user_until_it_returns_none.<locals>.user (max_turns=10; " in run.target.user
+    assert f":{user.__qualname__} (max_turns=10; " in run.target.user
 
 
 def test_a_message_with_which_a_sample_begins_keeps_its_attachments_and_must_have_text():
@@ -641,7 +651,7 @@ def test_a_message_with_which_a_sample_begins_keeps_its_attachments_and_must_hav
     run = evaluate(data, said, target=agent, user=["And?"], ledger=None)
     assert got == [picture, picture]
     assert of(run)[0].messages[0] == of(run)[0].turns[0].messages[0] == picture
-    assert list(run)[1].outcome == Skipped("the message of the user with which the sample begins has no text")
+    assert "has no text" in reason(run[1])
 
 
 def test_what_a_user_does_to_the_metadata_stays_in_its_conversation():
@@ -778,7 +788,7 @@ def test_the_criteria_of_a_goal_are_what_the_person_pursues():
     judge = person()
     case = {"goal": ["A table is booked.", "It is for two."]}
     evaluate([case], said, target=echo, user=SimulatedUser(judge=judge), ledger=None)
-    assert {question.inputs()["goal"] for question in judge.asked} == {"A table is booked.\nIt is for two."}
+    assert {question.inputs()["goal"] for question in judge.asked} == {"\n".join(case["goal"])}
 
 
 def test_a_case_may_hold_nothing_but_metadata():
@@ -828,13 +838,12 @@ def test_what_a_target_says_in_the_name_of_the_user_is_not_the_persons():
 def test_a_sample_without_a_goal_is_skipped_and_a_dataset_without_one_refused():
     user = SimulatedUser(judge=person())
     run = evaluate([PART, {"input": "a"}], said, target=echo, user=user, ledger=None)
-    assert list(run)[1].outcome == Skipped("the simulated user needs a goal, which the sample's metadata lacks")
-    with pytest.raises(ConfigError, match="the simulated user needs a goal"):
-        evaluate([{"input": "a"}], said, target=echo, user=user, ledger=None)
+    assert "user needs a goal" in reason(run[1])
     refused: list[tuple[dict[str, object], str]] = [
         ({"goal": 3}, "goal in the metadata must be a text or a list of texts, not 3"),
         ({"goal": ["a", 3]}, "goal in the metadata must be a text or a list of texts, not "),
         ({"goal": []}, "the simulated user needs a goal"),
+        ({}, "the simulated user needs a goal"),
         ({"goal": "g", "facts": 3}, "facts"),
     ]
     for part, message in refused:
@@ -860,7 +869,8 @@ def test_a_person_who_says_nothing_and_is_not_finished_gave_no_reply(reply: dict
     data = {**PART, "input": "Hi"} if begun else PART
     (outcome,) = (r.outcome for r in evaluate([data], said, target=echo, user=SimulatedUser(judge=judge), ledger=None))
     assert isinstance(outcome, Failed)
-    assert outcome.error == "the user failed: message is empty, and the person is not finished"
+    assert outcome.error.startswith("the user failed: ")
+    assert "message is empty" in outcome.error
     assert outcome.reply is not None
 
 
@@ -876,8 +886,8 @@ class Numbers(User):
 
 
 def test_what_a_user_of_ones_own_says_is_checked():
-    (record,) = evaluate([{"input": "a"}], said, target=echo, user=Numbers(), ledger=None)
-    assert record.outcome == Failed("the user failed: the user numbers must return text, or None at the end, not 2")
+    run = evaluate([{"input": "a"}], said, target=echo, user=Numbers(), ledger=None)
+    assert re.search("user numbers .* not 2$", failure(run))
 
 
 class Priced(Judge):
@@ -909,9 +919,9 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert (run.target.cost, run.target.user_cost) == (2.0, 2.0)
     assert run.cost == 4.0
     assert " · user priced · " in str(run)
-    assert run.cost_text == "cost $4.00 (target $2.00, user $2.00, judge $0.00)"
+    assert run.cost_text.endswith("$4.00 (target $2.00, user $2.00, judge $0.00)")
     short = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=1.5)
-    assert "does not fit into what is left of the budget" in short.stop_reason
+    assert "not fit into" in short.stop_reason
     assert not list(short)
 
 
@@ -971,7 +981,7 @@ def test_users_that_cannot_be_are_refused_before_anything_is_asked(user: Any, me
     with pytest.raises(ConfigError) as caught:
         evaluate([{"input": "a", **PART}], said, target=echo, user=user, ledger=None)
     assert message in str(caught.value)
-    with pytest.raises(ConfigError, match="a user talks to a target"):
+    with pytest.raises(ConfigError, match="talks to a target"):
         evaluate([{"output": "a"}], said, user=["b"], ledger=None)
 
 

@@ -107,7 +107,7 @@ def test_a_declared_kind_includes_its_subclasses_and_an_explanation_needs_no_dec
 
 @pytest.mark.parametrize("questions", [[ListClaims, 3], ListClaims, (ListClaims("x"),), ("ListClaims",)])
 def test_questions_that_are_no_kinds_are_refused(questions: Any) -> None:
-    with pytest.raises(ConfigError, match=r"Wrong: questions must be a tuple of kinds of question, such as \(ListCl"):
+    with pytest.raises(ConfigError, match=r"Wrong: questions .*\(ListClaims"):
         type("Wrong", (Counts,), {"questions": questions})
 
 
@@ -138,7 +138,7 @@ def test_an_unknown_price_under_a_budget_is_refused_before_a_call(hidden: bool) 
         judge = ModelJudge("vllm/m", base_url=server.url)
         asking = Counts(judge_of_its_own=judge) if hidden else Counts()
         run_judge: Judge = ScriptedJudge([]) if hidden else judge
-        with pytest.raises(ConfigError, match="a budget needs a price, and the price of vllm/m"):
+        with pytest.raises(ConfigError, match="price of vllm/m"):
             evaluate(ROWS, asking, judge=run_judge, ledger=None, budget=0.5)
         assert not server.requests
 
@@ -152,7 +152,8 @@ def test_an_explanation_under_a_budget_needs_a_price_too() -> None:
 def test_a_picture_is_not_shown_to_a_text_judge_wherever_the_question_is_made() -> None:
     turns = [Message(role="user", content="q"), Message(role="assistant", content="Ada.", attachments=("image",))]
     record = score(Counts(), Sample(input="q", output="Ada.", messages=turns), judge=ScriptedJudge([]))
-    assert record.outcome == Skipped("the output contains an image, which a text judge can't see")
+    assert isinstance(record.outcome, Skipped)
+    assert "contains an image" in record.outcome.reason
 
 
 READ = Prompt(instructions="You read.", template="{{text}}")

@@ -76,7 +76,7 @@ def test_a_long_traceback_is_cut_to_where_the_error_was_raised() -> None:
     failed = score(Broken(depth=60), output="a").outcome
     assert isinstance(failed, Failed)
     assert failed.traceback is not None
-    assert "[Previous line repeated 16 more times]" in failed.traceback  # after 3, before the one that raises
+    assert "repeated 16 more times]" in failed.traceback  # after 3, before the one that raises
     assert failed.traceback.endswith("ZeroDivisionError: no luck")
 
 
@@ -91,7 +91,7 @@ def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
     assert run["broken"].failed == 3
     failed = run.records[0].outcome
     line = Broken.score.__code__.co_firstlineno + 3
-    assert failed == Failed(f"ZeroDivisionError: no luck (test_execute.py, line {line})")
+    assert failed == Failed(f"ZeroDivisionError: no luck ({Path(__file__).name}, line {line})")
     assert isinstance(failed, Failed)
     assert failed.exception == "ZeroDivisionError"
     assert failed.traceback is not None
@@ -167,7 +167,7 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
         assert run.id == row.id
         assert run.resumed == len(before)
         assert (run.started, run.started <= run.resumed_at) == (row.started, True)
-        assert f" s since it was resumed ({run.resumed_at[:10]} " in str(run)
+        assert f"was resumed ({run.resumed_at[:10]} " in str(run)
         assert evalstone.read_run(run.id, ledger=tmp_path / "l.db").resumed_at == run.resumed_at
         assert run["faithfulness"].scored == 6
         assert len(server.requests) <= 12 + 2
@@ -187,7 +187,7 @@ def test_a_budget_is_the_whole_runs_however_often_it_is_taken_up(tmp_path: Path)
         first, *_, last = [run(price) for _ in range(5)]
         assert len(server.requests) * answer <= price
         assert 0 < len(first) <= len(last) < 40
-        assert "does not fit into what is left of the budget of $0.002 ($0.001" in last.stop_reason
+        assert "budget of $0.002 ($0.001" in last.stop_reason
         assert run(1.0).complete
 
 
@@ -395,7 +395,7 @@ def test_scorers_none_is_no_scorer() -> None:
 
 
 def test_a_misspelt_field_or_option_of_score_is_refused() -> None:
-    with pytest.raises(ConfigError, match="did you mean context"):
+    with pytest.raises(ConfigError, match="mean context"):
         score("faithfulness", output="x", contxt=["y"])
     with pytest.raises(ConfigError, match="not both"):
         score("faithfulness", SAMPLES[0], output="z")

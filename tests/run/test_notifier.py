@@ -116,7 +116,7 @@ def test_what_can_not_be_called_with_one_value_is_refused_before_anything_is_ask
 
     wrong: list[tuple[Any, str]] = [(3, "not 3"), (two, "missing a required argument: 'records'")]
     for function, problem in wrong:
-        with pytest.raises(ConfigError, match=f"{name} must be a function that takes a .*{problem}"):
+        with pytest.raises(ConfigError, match=f"{name} must be a function .*{problem}"):
             evaluate(CASES, SCORERS, target=agent, ledger=None, **{name: function})
     assert asked == []
     fine: dict[str, Any] = {name: list[Any]().append}
@@ -262,17 +262,3 @@ def test_a_thousand_calls_that_wait_are_enough() -> None:
     assert notifier.full
     asyncio.run(notifier.done())
     assert not notifier.full
-
-
-@pytest.mark.parametrize("name", ["on_record", "on_sample"])
-def test_what_is_no_function_is_refused_before_anything_is_asked(name: str) -> None:
-    asked: list[str] = []
-
-    def agent(*, input: str) -> str:
-        asked.append(input)
-        return "0.5"
-
-    options: dict[str, Any] = {name: 3}
-    with pytest.raises(ConfigError, match=f"{name} must be a function that takes a .*, not 3"):
-        evaluate(CASES, SCORERS, target=agent, ledger=None, **options)
-    assert not asked

@@ -125,7 +125,7 @@ def test_the_plan_of_another_judge_is_another_run(tmp_path: Any) -> None:
 
 
 def test_a_batch_asks_one_judge() -> None:
-    with pytest.raises(ConfigError, match="batch asks the run's judge; faithfulness has a judge of its own"):
+    with pytest.raises(ConfigError, match=r"batch .*; faithfulness has"):
         evaluate(ROWS, Faithfulness(judge="lexical"), judge="openai/gpt-5.1", ledger="x.db", batch=True)
 
 
@@ -210,7 +210,7 @@ def test_a_step_s_judge_is_read_checked_and_kept_out_of_the_signature(
     assert Pipeline(score=step, name="p").signature == Pipeline(score=PromptStep("{{output}}?"), name="p").signature
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
         evaluate(ROWS, Pipeline(score=step, name="p"), judge="lexical", ledger=None)
-    with pytest.raises(ConfigError, match="p has a judge of its own"):
+    with pytest.raises(ConfigError, match="p has a judge"):
         evaluate(ROWS, Pipeline(score=step, name="p"), judge="lexical", ledger=tmp_path / "answers.db", batch=True)
     with pytest.raises(ConfigError, match="lexicl"):
         PromptStep("{{output}}?", judge="lexicl")

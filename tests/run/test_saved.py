@@ -28,7 +28,7 @@ def test_a_run_is_found_by_id_and_by_name_the_latest_first(tmp_path: Path) -> No
     assert read_run(first.id, ledger=ledger).id == first.id
     assert read_run("nightly", ledger=ledger).id == second.id
     assert read_run("last", ledger=ledger).id == third.id
-    with pytest.raises(ConfigError, match='no results folder "weekly", and no run of that id or name in the ledger'):
+    with pytest.raises(ConfigError, match=r'folder "weekly", .* run'):
         read_run("weekly", ledger=ledger)
 
 
@@ -42,7 +42,7 @@ def test_runs_of_audits_and_calibrations_are_no_evaluations(tmp_path: Path) -> N
     assert sorted(set(kinds.values())) == ["audit", "calibration", "evaluation"]
     assert read_run("last", ledger=ledger).id == run.id
     audited = next(id for id, kind in kinds.items() if kind == "audit")
-    with pytest.raises(ConfigError, match="is part of a judge's audit"):
+    with pytest.raises(ConfigError, match=r"part of .* audit"):
         gate(read_run(audited, ledger=ledger), GateCriteria(minimum={"faithfulness": 0.5}))
 
 

@@ -155,7 +155,7 @@ def test_a_script_is_a_function_of_the_question(is_async: bool) -> None:
     judge = ScriptedJudge(either(script, is_async=is_async))
     run = evaluate(SAMPLES[:1], "faithfulness", judge=judge, ledger=None)
     line = script.__code__.co_firstlineno + 3
-    assert run[0].outcome == Failed(f"ZeroDivisionError: no luck (test_user_code.py, line {line})")
+    assert run[0].outcome == Failed(f"ZeroDivisionError: no luck ({Path(__file__).name}, line {line})")
     assert [step.question for step in run[0].steps] == ["list_claims"]
 
 
@@ -166,9 +166,9 @@ def test_a_function_that_can_only_be_plain_is_refused_when_it_is_async() -> None
     async def kind(sample: Sample) -> str:
         return sample.id
 
-    with pytest.raises(ConfigError, match="elements must be a plain function of a text"):
+    with pytest.raises(ConfigError, match=r"elements .* plain function"):
         Completeness(elements=words)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="slices need a plain function of a sample, and kind is async"):
+    with pytest.raises(ConfigError, match=r"slices .* plain .* kind"):
         evaluate(samples_of(["0.5"] * 6), Given(), ledger=None).slices(kind)
 
 
@@ -396,7 +396,7 @@ def test_an_answer_with_a_number_that_is_none_fails_its_samples(
 ) -> None:
     run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
     assert run["faithfulness"].failed == 2
-    assert "unsure: a cost, a count, a time or a probability of its answer is" in str(run[0].outcome)
+    assert "unsure: a cost," in str(run[0].outcome)
     assert run.cost == 0.0
     assert read_run(write_run(run, tmp_path / "out")).failed == 2
 
@@ -429,7 +429,7 @@ def test_an_answer_without_a_form_as_json_fails_its_samples(
 @pytest.mark.parametrize("name", ["", "a"])
 def test_a_sample_without_a_form_as_json_is_refused_before_anything_is_asked(value: Any, name: str) -> None:
     judge = ScriptedJudge([])
-    with pytest.raises(DataError, match=r"sample.*: metadata cannot be written as JSON: "):
+    with pytest.raises(DataError, match=r"sample.*: metadata .* JSON: "):
         evaluate([Sample(id=name, output="x", metadata={"n": value})], "faithfulness", judge=judge, ledger=None)
 
 
@@ -444,7 +444,10 @@ def test_a_reason_that_is_no_text_fails_its_sample(made: Any) -> None:
         def score(self, *, output: str) -> Score | Skipped:
             return Score(1.0, reason=5) if made is Score else Skipped(5)  # type: ignore[arg-type]
 
-    assert evaluate(SAMPLES[:1], Odd(), ledger=None)[0].outcome == Failed("a reason must be text, not int: 5")
+    outcome = evaluate(SAMPLES[:1], Odd(), ledger=None)[0].outcome
+    assert isinstance(outcome, Failed)
+    assert outcome.error.startswith("a reason ")
+    assert outcome.error.endswith("not int: 5")
 
 
 def test_an_outcome_of_a_class_of_ones_own_is_an_outcome(tmp_path: Path) -> None:

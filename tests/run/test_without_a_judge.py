@@ -30,9 +30,9 @@ def test_a_scorer_with_a_judge_of_its_own_needs_no_other() -> None:
 
 def test_scorers_that_ask_are_named() -> None:
     scorers = ["faithfulness", "contains(expected=a)", Pipeline(score=PromptStep("{{output}}?"), name="p")]
-    with pytest.raises(ConfigError, match=r"^faithfulness and p need a judge, and judge is None"):
+    with pytest.raises(ConfigError, match=r"^faithfulness and p need a"):
         evaluate([{"output": "a"}], scorers, judge=None, ledger=None)
-    with pytest.raises(ConfigError, match=r"^toxicity needs a judge, and judge is None"):
+    with pytest.raises(ConfigError, match=r"^toxicity needs a judge"):
         score("toxicity", output="a", judge=None)
 
 
@@ -43,4 +43,5 @@ def test_a_score_step_may_return_a_bool(returned: Any, value: float) -> None:
 
 def test_a_score_step_that_returns_text_fails() -> None:
     outcome = score(Pipeline(score=lambda so_far: "yes", name="p"), output="a", judge=None).outcome
-    assert outcome == Failed("a score must be a number, not str: 'yes'")
+    assert isinstance(outcome, Failed)
+    assert outcome.error.endswith("not str: 'yes'")
