@@ -110,10 +110,11 @@ def test_a_message_of_autogen_is_read(name: str) -> None:
 
 
 def test_the_memory_of_an_agent_is_retrieved_and_instructs_it() -> None:
-    found = [{"content": "The customer lives in Bern.", "mime_type": "text/plain", "metadata": None}]
+    memory = "The customer lives in Bern."
+    found = [{"content": memory, "mime_type": "text/plain", "metadata": None}]
     transcript = read_transcript([ASKED, said("MemoryQueryEvent", found), said("TextMessage", "Bern.")])
-    assert transcript.context == ("The customer lives in Bern.",)
-    assert transcript.messages[1] == Message(role="system", content="The customer lives in Bern.")
+    assert transcript.context == (memory,)
+    assert transcript.messages[1] == Message(role="system", content=memory)
 
 
 def test_the_state_of_a_team_has_its_thread() -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -49,7 +50,7 @@ def test_the_last_word_of_each_side_is_the_last_that_has_text():
 
 
 def test_the_system_prompt_is_all_system_messages():
-    assert system_prompt(TALK) == "Be brief.\n\nBe kind."
+    assert system_prompt(TALK) == "\n\n".join((TALK[0].content, TALK[3].content))
     assert system_prompt(TALK[1:3]) is None
 
 
@@ -57,12 +58,20 @@ def test_the_texts_of_a_side_leave_out_turns_without_words():
     assert texts(TALK, "assistant") == ("In Switzerland.", "There too.")
 
 
-def test_the_history_is_what_came_before_the_last_user_message():
-    assert conversation_history(TALK) == "user: Where is Bern?\nassistant: In Switzerland."
-    assert conversation_history(TALK, limit=1) == "assistant: In Switzerland."
-    assert conversation_history(TALK, limit=0) is None
-    assert conversation_history(TALK[:2]) is None
-    assert conversation_history(()) is None
+@pytest.mark.parametrize(
+    ("talk", "options", "history"),
+    [
+        (TALK, {}, "user: Where is Bern?\nassistant: In Switzerland."),
+        (TALK, {"limit": 1}, "assistant: In Switzerland."),
+        (TALK, {"limit": 0}, None),
+        (TALK[:2], {}, None),
+        ((), {}, None),
+    ],
+)
+def test_the_history_is_what_came_before_the_last_user_message(
+    talk: tuple[Message, ...], options: dict[str, int], history: str | None
+):
+    assert conversation_history(talk, **options) == history
 
 
 def test_the_reasoning_is_that_of_the_first_message_that_has_one():
@@ -116,7 +125,7 @@ def test_the_arguments_of_a_call_that_was_taken_for_the_answer_are_the_answer(sa
     asked, looking = Message(role="user", content="Rain?"), Message(role="assistant", content="Let me look.")
     call = ToolCall(name="final_result", arguments={"city": "Bern", "rain": True}, result=said)
     answer = Message(role="assistant", tool_calls=[call])
-    assert answer_text([asked, looking, answer]) == '{"city": "Bern", "rain": true}'
+    assert answer_text([asked, looking, answer]) == json.dumps(call.arguments)
     assert answer_text([asked, answer, Message(role="user", content="Sure?")]) is None
     for other in (SEARCH, ToolCall(name="final_result", arguments={"city": "Bern"}, result="no such city")):
         assert answer_text([asked, Message(role="assistant", tool_calls=[other])]) == ""

@@ -40,7 +40,7 @@ def tool(id: int, parent: int, call: dict[str, Any], result: str | None, **more:
     return span(id, f"execute_tool {call['name']}", values, parent=parent, **more)
 
 
-def caller(parent: int, answer: str = "Rain, says the expert.") -> list[dict[str, Any]]:
+def caller(parent: int, answer: str = "Rain, it says.") -> list[dict[str, Any]]:
     """The model calls of an agent that asks an expert from second 2 to 8."""
     system = message("system", "Delegate.")
     then = [system, USER, message("assistant", ASKED), message("tool", TOLD)]
@@ -62,7 +62,7 @@ def expert(parent: int, question: str = "Bern?", answer: str = "Rain in Bern.") 
 
 def check_delegated(sample: Sample, inside: Sequence[str] = ("weather",)) -> None:
     """Whether a sample is that of the agent that asked the expert: with one call, in which there are others."""
-    assert (sample.input, sample.output) == ("Ask the expert.", "Rain, says the expert.")
+    assert (sample.input, sample.output) == ("Ask the expert.", "Rain, it says.")
     assert sample.instructions == "Delegate."
     calls = [(call.name, dict(call.arguments), call.result) for each in sample.messages for call in each.tool_calls]
     assert calls == [("expert", {"question": "Bern?"}, "Rain in Bern.")]
@@ -170,7 +170,7 @@ def test_an_agent_that_was_asked_the_same_at_another_time_is_a_request_of_its_ow
     traced = [ROOT, agent(1, "boss", 20, end=9), *caller(1), tool(4, 1, ASKED, "Rain in Bern.", start=2, end=8)]
     for start, end in ((1.5, 7), (3, 8.5)):
         samples, _ = read(spans(*traced, agent(11, "expert", 20, start=start, end=end), *expert(11)))
-        assert [each.output for each in samples] == ["Rain, says the expert.", "Rain in Bern."]
+        assert [each.output for each in samples] == ["Rain, it says.", "Rain in Bern."]
 
 
 def test_what_a_call_passed_on_earlier_is_no_reason_during_a_later_one() -> None:
@@ -212,7 +212,7 @@ def test_agents_inside_of_each_others_tool_calls_are_steps_inside_of_each_other(
             station,
         )
     )
-    assert sample.output == "Rain, says the expert."
+    assert sample.output == "Rain, it says."
     assert sample.trajectory is not None
     assert [each.name for each in sample.trajectory.walk()] == ["expert", "expert", "ask_station", "station"]
 
@@ -233,6 +233,6 @@ def test_an_answer_in_json_is_the_result_of_its_call() -> None:
 def test_model_calls_below_a_tool_of_another_conversation_are_part_of_its_call() -> None:
     summary = span(12, "chat", chat([message("user", "Sum up: a b c")], "ABC"), parent=4, start=4, end=5)
     sample = only(spans(*caller(MISSING), tool(4, 98, ASKED, None, start=2, end=8), summary))
-    assert sample.output == "Rain, says the expert."
+    assert sample.output == "Rain, it says."
     (alone,), _ = read(spans(tool(4, 0, ASKED, None, start=2, end=8), summary))
     assert alone.output == "ABC"

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 
 from evalstone import (
-    ConfigError,
     Message,
     Run,
     Sample,
@@ -20,9 +19,11 @@ from evalstone import (
     scorer,
 )
 from evalstone.agents.reasoning import answered
+from evalstone.errors import NotComparable
 from evalstone.scorers.wrappers import PerTurn
 
-THOUGHT = "<think>The answer is A? 2+2=4, not Berlin. Hmm, no.</think>\nB"
+REASONING = "The answer is A? 2+2=4, not Berlin. Hmm, no."
+THOUGHT = f"<think>{REASONING}</think>\nB"
 WARNING = "with a model's reasoning, such as <think>…</think>"
 
 
@@ -59,7 +60,7 @@ def test_a_judge_does_not_see_the_reasoning() -> None:
 def test_an_answer_that_ends_in_its_reasoning_is_blank() -> None:
     assert score(checks.contains("A"), output="<think>A, or").value == 0
     outcome = score("faithfulness", output="<think>A, or", context=["A"]).outcome
-    assert outcome.reason == "the output is blank"
+    assert "is blank" in outcome.reason
 
 
 def test_messages_keep_their_reasoning_and_other_samples_are_the_same() -> None:
@@ -68,7 +69,7 @@ def test_messages_keep_their_reasoning_and_other_samples_are_the_same() -> None:
     )
     user, assistant = answered(sample).messages
     assert user.content == THOUGHT  # what the user wrote is no answer
-    assert (assistant.content, assistant.reasoning) == ("B", "The answer is A? 2+2=4, not Berlin. Hmm, no.")
+    assert (assistant.content, assistant.reasoning) == ("B", REASONING)
     known = Sample(messages=[Message(role="assistant", content=THOUGHT, reasoning="Known.")])
     assert answered(known).messages[0].reasoning == "Known."
     plain = Sample(input=THOUGHT, output="B <think>", reference="B", turns=[Sample(input="a"), Sample(input="b")])
@@ -134,11 +135,11 @@ def test_a_run_says_how_many_outputs_begin_with_reasoning(with_target: bool) -> 
     settings: dict[str, Any] = {"target": system if with_target else None, "ledger": None}
     run = evaluate(rows, ["contains(expected=Berlin)", "exact_match(expected=B)"], **settings)
     assert [record.value for record in run.records] == [0, 1, 0, 1, 1, 0]
-    assert f"2 outputs begin {WARNING}; it is not scored (keep_reasoning=True scores it)." in warnings_of(run)
+    assert f"2 outputs begin {WARNING}; it is not" in warnings_of(run)
     assert [sample.output for sample in run.dataset or ()] == list(outputs.values())  # they are stored as they came
     kept = evaluate(rows, ["contains(expected=Berlin)"], keep_reasoning=True, **settings)
     assert [record.value for record in kept.records] == [1, 0, 1]
-    assert f"2 outputs begin {WARNING}; it is scored as a part of the answer." in warnings_of(kept)
+    assert f"2 outputs begin {WARNING}; it is scored" in warnings_of(kept)
     without = evaluate([{"output": "B"}], "contains(expected=B)", ledger=None)
     assert WARNING not in warnings_of(without)
 
@@ -194,13 +195,14 @@ def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() 
 def test_a_guard_checks_the_answer_without_its_reasoning() -> None:
     check = guard({"not_contains(expected=Berlin)": 1})
     assert check(output=THOUGHT).passed
-    assert not check(output="<think>Hm.</think>Berlin").passed
+    assert not check(output="<think>?</think>Berlin").passed
 
 
 def test_runs_that_treat_reasoning_differently_are_not_compared_in_silence() -> None:
     runs = [evaluate(ROWS, "contains(expected=Berlin)", keep_reasoning=keep, ledger=None) for keep in (False, True)]
-    with pytest.raises(ConfigError, match="only one of them scores the reasoning in front of outputs"):
+    with pytest.raises(NotComparable) as caught:
         compare(*runs)
+    assert [each.kind for each in caught.value.mismatches] == ["reasoning_differs"]
     assert compare(runs[0], runs[0]).scorers
 
 

@@ -109,12 +109,12 @@ def test_what_an_agent_remembers_is_on_no_side_of_a_run_but_is_part_of_the_conve
 def test_the_steps_of_one_message_are_one_text_of_a_run() -> None:
     row = {
         "input": "q",
-        "output": [of_mastra("assistant", "Sunny.", "Let me look.", "Hm."), of_mastra("assistant", "b")],
+        "output": [of_mastra("assistant", "Sunny.", "Look.", "Hm."), of_mastra("assistant", "b")],
     }
     (sample,) = load([row])
     assert [m.continued for m in sample.messages if m.role == "assistant"] == [True, True, False, False]
     assert words(run_side(sample, "output")) == "Sunny. b"
-    assert words(side(sample, "output", "all") or ()) == "Let me look. Hm. Sunny. b"
+    assert words(side(sample, "output", "all") or ()) == "Look. Hm. Sunny. b"
 
 
 MEMORY = (said("user", "u0", origin="memory"), said("assistant", "a0", origin="memory"))
@@ -177,7 +177,7 @@ def test_an_input_that_is_a_conversation_is_a_request_if_there_is_an_output() ->
 
 
 def test_an_unknown_origin_is_refused() -> None:
-    with pytest.raises(ConfigError, match="message origin must be one of request, memory, not 'cache'"):
+    with pytest.raises(ConfigError, match=r"origin .*'cache'"):
         said("user", origin="cache")
 
 

@@ -101,13 +101,13 @@ def test_the_structured_answer_of_a_graph_is_its_output(graph: Any) -> None:
 
 @pytest.mark.parametrize("graph", GRAPHS)
 def test_documents_in_a_state_are_the_context(graph: Any) -> None:
-    documents: list[Any] = [{"page_content": "It rains in April.", "metadata": {}, "type": "Document"}]
+    documents: list[Any] = [{"page_content": "In April.", "metadata": {}, "type": "Document"}]
     states: list[dict[str, Any]] = [
         {"messages": [QUESTION, CALLING, returned(artifact=documents), ANSWER]},
         {"messages": [QUESTION, ANSWER], "documents": documents},
     ]
     for state in states:
-        assert only(spans(graph(1, state))).context == ("It rains in April.",)
+        assert only(spans(graph(1, state))).context == ("In April.",)
 
 
 def said(sample: Sample) -> list[tuple[str, str]]:
@@ -138,11 +138,11 @@ def test_what_a_graph_asks_its_models_apart_from_its_state_is_no_part_of_the_con
 
 
 def test_the_question_in_a_state_counts_and_not_the_prompt_that_a_node_makes_of_it() -> None:
-    prompt = [message("system", "Answer from the passages: …"), message("user", "Question: Umbrella in Bern?")]
+    prompt = [message("system", "From passages: …"), message("user", "Question: Umbrella in Bern?")]
     model = span(2, "chat", chat(prompt, "Yes."), parent=1, start=1)
     sample = only(spans(openinference(1, {"messages": [QUESTION, ANSWER]}), model))
     assert (sample.input, sample.output) == ("Umbrella in Bern?", "Yes.")
-    assert said(sample) == [("system", "Answer from the passages: …"), *STATED]
+    assert said(sample) == [("system", "From passages: …"), *STATED]
 
 
 def test_the_text_beside_calls_is_that_of_the_state() -> None:
@@ -184,10 +184,10 @@ def test_calls_that_ran_but_are_not_in_the_state_are_calls_of_the_graph(graph: A
 
 
 def test_a_state_without_the_answer_has_the_conversation_of_its_model_calls() -> None:
-    asked = [message("system", "Be brief."), message("user", "Question: umbrella in Bern?")]
+    asked = [message("system", "Be brief."), message("user", "Question: umbrella, Bern?")]
     model = span(2, "chat", chat(asked, "Yes."), parent=1, start=1)
     sample = only(spans(openinference(1, {"messages": [QUESTION], "answer": "Yes."}), model))
-    assert said(sample) == [("system", "Be brief."), ("user", "Question: umbrella in Bern?"), ("assistant", "Yes.")]
+    assert said(sample) == [("system", "Be brief."), ("user", "Question: umbrella, Bern?"), ("assistant", "Yes.")]
 
 
 def test_a_model_call_beside_a_graph_is_part_of_the_conversation() -> None:
@@ -229,8 +229,8 @@ def test_a_state_that_cannot_be_read_is_named_and_the_rest_is_read() -> None:
     }
     (sample,), (note,) = read(spans(openinference(1, broken), *models()))
     assert sample.output == "Yes."
-    assert note.startswith("1 × the state of a graph that cannot be read")
-    assert "a tool call must have a name" in note
+    assert note.startswith("1 × the state of")
+    assert "must have a name" in note
 
 
 def test_the_agents_of_a_graph_whose_messages_are_in_its_state_are_no_steps() -> None:

@@ -96,7 +96,7 @@ def test_a_retrieval_without_its_documents_is_noted(operation: str) -> None:
     assert sample.context is None
     assert sample.trajectory is not None
     assert [step.name for step in sample.trajectory.steps] == ["RETRIEVER"]
-    assert [note.partition(",")[0] for note in notes] == ["1 × a retrieval whose documents aren't recorded"]
+    assert ["retrieval whose documents" in note for note in notes] == [True]
 
 
 def test_the_messages_that_semantic_kernel_logs_as_text_are_read() -> None:
@@ -104,9 +104,10 @@ def test_the_messages_that_semantic_kernel_logs_as_text_are_read() -> None:
         return log(id, json.dumps(body), {"event.name": name, "CHAT_MESSAGE_INDEX": number}, time=id + number / 10)
 
     call = {"id": "call_1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Oslo"}'}}
+    system, question = "You know the weather.", "The weather in Oslo?"
     asked = [
-        ("gen_ai.system.message", {"role": "system", "content": "You know the weather."}),
-        ("gen_ai.user.message", {"role": "user", "content": "The weather in Oslo?"}),
+        ("gen_ai.system.message", {"role": "system", "content": system}),
+        ("gen_ai.user.message", {"role": "user", "content": question}),
     ]
     made = {"role": "assistant", "content": "Let me look.", "tool_calls": [call]}
     result = {"role": "tool", "content": "sunny", "tool_call_id": "call_1"}
@@ -115,7 +116,7 @@ def test_the_messages_that_semantic_kernel_logs_as_text_are_read() -> None:
     then = [*asked, ("gen_ai.assistant.message", made), ("gen_ai.tool.message", result), ("gen_ai.choice", answer)]
     model = {"gen_ai.operation.name": "chat", "gen_ai.request.model": "gpt-4o-mini"}
     root = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "meteo"}
-    root["gen_ai.input.messages"] = json.dumps([{"role": "user", "content": "The weather in Oslo?"}])
+    root["gen_ai.input.messages"] = json.dumps([{"role": "user", "content": question}])
     root["gen_ai.output.messages"] = json.dumps([{"role": "assistant", "content": "Sunny.", "name": "meteo"}])
     sample = only(
         spans(
@@ -125,6 +126,6 @@ def test_the_messages_that_semantic_kernel_logs_as_text_are_read() -> None:
         ),
         logs(*(logged(2, n, *each) for n, each in enumerate(first)), *(logged(4, n, *e) for n, e in enumerate(then))),
     )
-    assert sample.instructions == "You know the weather."
-    assert [m.content for m in sample.messages[1:]] == ["The weather in Oslo?", "Let me look.", "Sunny."]
+    assert sample.instructions == system
+    assert [m.content for m in sample.messages[1:]] == [question, "Let me look.", "Sunny."]
     assert [(made.id, made.result) for made in sample.messages[2].tool_calls] == [("call_1", "sunny")]

@@ -18,6 +18,8 @@ from tests.traced import TRACE, span, spans
 
 FOLDER = Path(__file__).parent / "mastra"
 ROWS: list[dict[str, Any]] = [json.loads(line) for line in (FOLDER / "rows.jsonl").read_text().splitlines()]
+# What the recorded agent was asked and said.
+ASKED, LOOKS, ANSWER = "How cold is it in Oslo?", "Let me look that up.", "It is 4 degrees in Oslo."
 STORED = {"id": "spanId", "type": "spanType", "startTime": "startedAt", "endTime": "endedAt"}
 
 
@@ -39,13 +41,13 @@ def test_what_mastra_writes_is_one_sample_with_question_and_instructions(name: s
     dataset = load(FOLDER / f"{name}.jsonl")
     assert dataset.notes == ()
     (sample,) = dataset.samples
-    assert (sample.input, sample.output) == ("How cold is it in Oslo?", "It is 4 degrees in Oslo.")
+    assert (sample.input, sample.output) == (ASKED, ANSWER)
     assert sample.instructions == "Be brief."
     assert [(each.role, each.content) for each in sample.messages] == [
         ("system", "Be brief."),
-        ("user", "How cold is it in Oslo?"),
-        ("assistant", "Let me look that up."),
-        ("assistant", "It is 4 degrees in Oslo."),
+        ("user", ASKED),
+        ("assistant", LOOKS),
+        ("assistant", ANSWER),
     ]
     (call,) = sample.messages[2].tool_calls
     assert (call.name, call.arguments, call.result) == ("weather", {"city": "Oslo"}, {"temp": 4})
@@ -75,15 +77,15 @@ def test_rows_of_the_storage_with_json_as_text_are_read_the_same(tmp_path: Path)
 
 def test_an_agent_alone_has_its_own_answer() -> None:
     sample = only([row for row in ROWS if row["type"] == "agent_run"])
-    assert sample.input == "How cold is it in Oslo?"
-    assert sample.output == "Let me look that up.It is 4 degrees in Oslo."
+    assert sample.input == ASKED
+    assert sample.output == LOOKS + ANSWER
 
 
 def test_without_the_spans_of_steps_those_of_inferences_have_the_answer() -> None:
     rows = [row for row in ROWS if row["type"] != "model_step"]
     samples, _ = read(rows)
     (sample,) = samples
-    assert sample.output == "It is 4 degrees in Oslo."
+    assert sample.output == ANSWER
     assert [call.name for each in sample.messages for call in each.tool_calls] == ["weather"]
 
 
@@ -177,8 +179,8 @@ def test_a_blank_answer_is_a_blank_output(text: str) -> None:
 
 def test_a_run_that_failed_after_its_calls_has_no_output() -> None:
     call = {"toolCallId": "c1", "toolName": "weather"}
-    sample = only(agent([QUESTION], answered("", call), answered(""), errorInfo={"message": "the model is down"}))
-    assert (sample.output, sample.metadata["error"]) == (None, "the model is down")
+    sample = only(agent([QUESTION], answered("", call), answered(""), errorInfo={"message": "model is down"}))
+    assert (sample.output, sample.metadata["error"]) == (None, "model is down")
 
 
 def test_a_run_that_waits_for_approval_has_no_output() -> None:
@@ -214,12 +216,12 @@ def test_a_run_that_was_resumed_is_one_request_with_the_answer_and_the_calls_of_
 
 
 def test_instructions_of_an_agent_in_several_messages_are_said_once() -> None:
-    system = [{"role": "system", "content": text} for text in ("Be kind.", "Be brief.")]
-    said, instructions = answered("Yes."), {"instructions": "Be kind.\n\nBe brief."}
-    sample = only(agent([*system, QUESTION], said, attributes=instructions))
-    assert sample.instructions == "Be kind.\n\nBe brief."
-    other = only(agent([*system, QUESTION], said, attributes={"instructions": "Be kind. And honest."}))
-    assert other.instructions == "Be kind.\n\nBe brief.\n\nBe kind. And honest."
+    system = [{"role": "system", "content": text} for text in ("Kind.", "Brief.")]
+    said, both = answered("Yes."), "Kind.\n\nBrief."
+    sample = only(agent([*system, QUESTION], said, attributes={"instructions": both}))
+    assert sample.instructions == both
+    other = only(agent([*system, QUESTION], said, attributes={"instructions": "Kind, honest."}))
+    assert other.instructions == f"{both}\n\nKind, honest."
 
 
 def test_the_mapping_of_the_output_of_a_tool_is_no_step() -> None:
@@ -331,7 +333,7 @@ def test_content_that_is_not_read_is_named_with_what_wrote_it(
 ) -> None:
     samples, (note,) = read(spans(span(1, name, values)))
     assert samples == []
-    assert note.startswith(f"1 × a trace of spans of {sdk}, whose content is in attributes that aren't read (")
+    assert f"spans of {sdk}, whose content" in note
     assert says in note
     assert "turn on" not in note
 
@@ -339,9 +341,7 @@ def test_content_that_is_not_read_is_named_with_what_wrote_it(
 def test_the_capture_of_content_is_named_only_if_none_was_captured() -> None:
     asked = {"gen_ai.operation.name": "chat"}
     samples, notes = read(spans(span(1, "chat", {**asked, "acme.input": "Hi"})))
-    assert (samples, notes) == (
-        [],
-        (f"1 × a trace whose content is in attributes that aren't read (acme.input); first in trace '{TRACE}'",),
-    )
+    assert samples == []
+    assert ["trace whose content" in note and "(acme.input);" in note for note in notes] == [True]
     _, (note,) = read(spans(span(1, "claude_code.interaction", {"user_prompt": "<REDACTED>"})))
-    assert note.startswith("1 × a trace of spans of Claude Code without content; turn on the capture")
+    assert "Claude Code without" in note

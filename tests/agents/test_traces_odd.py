@@ -23,10 +23,9 @@ def test_log_records_that_were_delivered_twice_count_once_and_a_note_says_so() -
     batch = logs(asked, asked, answer)
     for call in ([spans(span(1, "chat", {"gen_ai.operation.name": "chat"}))], []):
         (sample,), notes = read(*call, batch, json.loads(json.dumps(batch)))
-        assert notes == (
-            "3 × a log record equal to another one, time included, which counts once; "
-            f"first in trace '{TRACE}', gen_ai.user.message",
-        )
+        (note,) = notes
+        assert note.startswith("3 × a log record equal")
+        assert note.endswith(f"first in trace '{TRACE}', {asked['eventName']}")
         assert [(each.role, each.content) for each in sample.messages] == [
             ("user", "Again?"),
             ("user", "Again?"),
@@ -42,7 +41,7 @@ def test_log_records_one_per_line_that_differ_in_anything_all_count() -> None:
     assert [each.role for each in sample.messages] == ["user", "user", "user", "assistant"]
     (sample,), (note,) = read(asked, asked, answer)
     assert [each.role for each in sample.messages] == ["user", "assistant"]
-    assert note.startswith("1 × a log record equal to another one")
+    assert note.startswith("1 × a log record equal")
 
 
 def test_the_same_log_record_of_two_services_counts_twice() -> None:
@@ -69,7 +68,8 @@ def test_log_records_without_a_span_id_are_not_mixed() -> None:
         ("q4", "a of q4", 2),
     ]
     (note,) = notes
-    assert note.startswith("2 × a message in a log record without a span id")
+    assert note.startswith("2 × a message")
+    assert "without a span" in note
 
 
 @pytest.mark.parametrize("empty", [{}, {"value": {}}])
@@ -183,7 +183,7 @@ def test_an_answer_that_is_too_deep_for_json_is_left_out() -> None:
     assert all(map(sample_hash, samples))
     if sys.version_info < (3, 12):  # later ones read and write JSON that is deeper than what Python calls
         assert [sample.output for sample in samples] == ["b"]
-        assert "1 × an answer that cannot be read and is left out" in notes[0]
+        assert notes[0].startswith("1 × an answer")
 
 
 @pytest.mark.parametrize("kind", ["model calls", "tools", "repeated calls"])
@@ -232,7 +232,7 @@ def test_log_records_of_a_trace_at_two_places_are_two_and_without_any_id_one() -
     del record["traceId"]
     samples, notes = read(logs(record, record))
     assert [each.output for each in samples] == ["a"]
-    assert notes[0].startswith("1 × a log record equal to another one")
+    assert notes[0].startswith("1 × a log record equal")
 
 
 def test_equal_log_records_may_have_their_entries_in_another_order_and_values_that_json_lacks() -> None:
@@ -240,11 +240,12 @@ def test_equal_log_records_may_have_their_entries_in_another_order_and_values_th
     turned = dict(reversed([*record.items()]))
     (sample,), notes = read(logs(record), logs(turned))
     assert sample.output == "a"
-    assert notes[0].startswith("1 × a log record equal to another one")
+    assert notes[0].startswith("1 × a log record equal")
 
 
 def test_of_two_spans_with_one_id_that_ended_at_once_the_last_is_read() -> None:
     two = [span(1, "chat", chat([message("user", "q")], answer), end=2) for answer in ("first", "second")]
     (sample,), (note,) = read(spans(*two))
     assert sample.output == "second"
-    assert note.startswith("1 × a span with the id of another one")
+    assert "1 × a span with" in note
+    assert "id of another" in note

@@ -175,7 +175,7 @@ def test_a_picture_without_content_is_no_content() -> None:
     given = [message("user", {"type": "text"}, picture)]
     samples, (note,) = read(spans(span(1, "chat", chat(given, message("assistant", {"type": "text"})))))
     assert samples == []
-    assert "without content; turn on the capture" in note
+    assert "trace without content;" in note
 
 
 def test_the_cycle_around_a_call_repeats_its_messages_and_adds_none() -> None:

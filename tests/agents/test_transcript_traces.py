@@ -79,7 +79,7 @@ def _documents(prefix: str, *texts: str) -> dict[str, str]:
 
 
 def test_a_trace_without_messages_says_what_to_turn_on() -> None:
-    with pytest.raises(DataError, match="OpenTelemetry: the spans have no messages; turn on the capture"):
+    with pytest.raises(DataError, match="no messages; turn"):
         read_transcript([{"name": "chat", "attributes": {"gen_ai.operation.name": "chat"}}])
 
 
@@ -229,11 +229,10 @@ def test_several_requests_are_refused_unless_the_last_one_continues_the_others()
         if asked == [second]:
             with pytest.raises(DataError) as caught:
                 read_transcript(traced)
-            assert str(caught.value) == (
-                "OpenTelemetry: the spans are of 2 requests, and not of one: one asks 'Rain in Bern?', the last one "
-                "'And in Thun?'; pass the spans of one"
-            )
-            with pytest.raises(DataError, match="the spans are of 2 requests"):
+            assert "of 2 requests" in str(caught.value)
+            assert "'Rain in Bern?', " in str(caught.value)
+            assert "'And in Thun?'; " in str(caught.value)
+            with pytest.raises(DataError, match="of 2 requests"):
                 Answer.of(traced)
         else:
             read = read_transcript(traced)
@@ -246,7 +245,7 @@ def test_a_request_that_was_made_twice_is_two_requests() -> None:
     agents = [agent(n + 4, "guide", start=n, end=n + 1) for n in (1, 3)]
     for call, each in zip(calls, agents, strict=True):
         call["parentSpanId"] = each["spanId"]
-    with pytest.raises(DataError, match="the spans are of 2 requests"):
+    with pytest.raises(DataError, match="of 2 requests"):
         read_transcript(spans(*agents, *calls))
 
 
@@ -260,7 +259,7 @@ def test_what_a_reader_of_a_trace_notes_is_on_its_last_message() -> None:
 def test_an_agent_without_an_answer_is_a_failed_answer_of_a_target() -> None:
     asked = {"gen_ai.operation.name": "invoke_agent", "gen_ai.input.messages": json.dumps([message("user", "Rain?")])}
     silent = spans(span(1, "main", asked, end=9), tool(2, 1, "weather", start=1))
-    with pytest.raises(TargetError, match="an agent whose answer is in no span"):
+    with pytest.raises(TargetError, match="in no span"):
         Answer.of(silent)
     failed = spans(span(1, "main", asked, end=9, status={"code": 2, "message": "down"}), tool(2, 1, "weather", start=1))
     with pytest.raises(TargetError, match="down"):
@@ -270,7 +269,7 @@ def test_an_agent_without_an_answer_is_a_failed_answer_of_a_target() -> None:
 def test_the_names_of_tools_alone_are_no_content() -> None:
     bare = [{"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "weather"}]}]
     values = {"gen_ai.operation.name": "chat", "gen_ai.output.messages": json.dumps(bare)}
-    with pytest.raises(DataError, match="a trace without content; turn on the capture"):
+    with pytest.raises(DataError, match="trace without content"):
         read_transcript(spans(span(1, "chat", values), tool(2, 0, "weather", start=1)))
 
 
@@ -284,8 +283,8 @@ def test_the_text_that_the_first_span_returns_is_the_answer() -> None:
     trace = fixture("openinference_spans")
     for each in trace:
         if each["name"] == "run":
-            each["attributes"]["output.value"] = "Sunny, says the guide."
-    assert read_transcript(trace).output == "Sunny, says the guide."
+            each["attributes"]["output.value"] = "Sunny, says guide."
+    assert read_transcript(trace).output == "Sunny, says guide."
 
 
 @pytest.mark.parametrize(

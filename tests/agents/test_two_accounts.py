@@ -53,7 +53,7 @@ def test_a_contradiction_is_a_note_of_the_sample_and_of_the_trace() -> None:
     (sample,), (note,) = read(spans(span(1, "invoke_agent", AGENT, end=90), *talk(), ran))
     assert calls_of(sample) == [("c1", {"city": "Bern"}, "13")]
     assert steps_of(sample) == [("weather", {"city": "Bern"})]
-    assert note.startswith("2 × two accounts of a tool call differ; first in trace")
+    assert note.startswith("2 × two accounts of")
     assert len([each for message in sample.messages for each in message.notes]) == 2
 
 
@@ -148,4 +148,4 @@ def test_a_redacted_document_is_no_passage() -> None:
     found = {"gen_ai.operation.name": "retrieval", "gen_ai.retrieval.documents": documents}
     (sample,), (note,) = read(spans(span(1, "invoke_agent", AGENT, end=90), *talk(), span(9, "find", found, parent=1)))
     assert sample.context is None
-    assert "a retrieval whose documents have no text" in note
+    assert "documents have no" in note
