@@ -89,7 +89,7 @@ class RefusingJudge(Judge):
         if not self.path.exists():
             with self.path.with_suffix(".refused").open("a") as file:
                 file.write("no\n")
-            raise ConfigError("the endpoint refuses the key")
+            raise ConfigError("refused")
         reply = json.dumps(question.example())
         return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply, cost=None)
 

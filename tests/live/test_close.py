@@ -30,6 +30,7 @@ class Name(StrEnum):
 
 
 Name.__qualname__ = "Unknown"
+LOST = "live: {} not accepted by a worker, and lost if the application exits now"
 
 
 def test_what_waits_in_the_queue_stays_pending(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,7 +55,7 @@ def test_what_there_is_no_time_for_is_said_and_starts_no_other_worker(
     taken = live.coverage().total.pending
     assert live._sender._thread is None  # pyright: ignore[reportPrivateUsage]
     (said,) = [record.getMessage() for record in caplog.records]
-    assert f"{300 - taken} samples were not accepted by a worker" in said
+    assert said == LOST.format(f"{300 - taken} samples were")
     assert 0 < taken < 300
 
 
@@ -101,10 +102,10 @@ def test_what_no_worker_could_be_started_for_is_said_to_be_lost(
     begun = time.monotonic()
     assert not live.close(0.2)
     assert time.monotonic() - begun < 1.5
-    assert "3 samples were not accepted by a worker, and lost if the application exits now" in caplog.text
+    assert LOST.format("3 samples were") in caplog.text
     live.submit(**answered(3))
     assert not live.close(0.2)
-    assert "4 samples were not accepted by a worker" in caplog.text
+    assert LOST.format("4 samples were") in caplog.text
 
 
 def test_a_close_starts_a_worker_for_what_none_has_taken_but_not_when_the_application_exits(
@@ -161,7 +162,7 @@ def test_what_a_worker_that_hangs_has_not_taken_is_counted_and_goes_to_the_next_
     assert not live.close(0.2)
     assert time.monotonic() - begun < 2
     (_, said) = [record.getMessage() for record in caplog.records]
-    assert said == "live: 100 samples were not accepted by a worker, and lost if the application exits now"
+    assert said == LOST.format("100 samples were")
     assert live.flush(20)
     assert numbers(live).scored == 101
 
@@ -174,7 +175,7 @@ def test_a_worker_that_hangs_as_it_starts_is_ended_and_what_waited_is_counted(
     live = start(process=True)
     live.submit(**SAMPLE)
     assert not live.close(0.2)
-    assert "1 sample was not accepted by a worker" in caplog.text
+    assert LOST.format("1 sample was") in caplog.text
     assert live._sender._thread is None  # pyright: ignore[reportPrivateUsage]
 
 
@@ -190,7 +191,7 @@ def test_a_flush_that_a_close_overtakes_says_that_something_is_left(start: Start
     assert time.monotonic() - begun < 5
     assert flushed == [False]
     assert not live.close(0.2)
-    assert not live.flush(0.2), "the worker that this starts has what the last one left"
+    assert not live.flush(0.2)  # the worker that this starts has what the last one left
     assert live.coverage().total.pending == 1
 
 

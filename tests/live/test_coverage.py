@@ -112,7 +112,7 @@ def test_the_hour_in_which_a_time_lies_counts_whole(tmp_path: Path) -> None:
 def test_a_count_that_is_wrong_is_unaccounted(tmp_path: Path, wrong: dict[str, int], missing: int) -> None:
     found = coverage(ledger=write(tmp_path / "l.db", [dataclasses.replace(counts(), **wrong)]))
     assert found.total.unaccounted == missing
-    assert f"{missing} unaccounted: rows were deleted" in str(found)
+    assert f"{missing} unaccounted" in str(found)
 
 
 def test_what_one_process_lacks_is_not_made_up_by_what_another_has_too_much(tmp_path: Path) -> None:
@@ -150,11 +150,11 @@ def test_the_table_says_how_many_were_dropped_and_why(tmp_path: Path) -> None:
 
 def test_a_stream_that_is_not_there_is_refused_with_those_that_are(tmp_path: Path) -> None:
     empty = write(tmp_path / "empty.db", [])
-    with pytest.raises(ConfigError, match=r"there is no stream 'shop' in the ledger .*: nothing was scored live yet"):
+    with pytest.raises(ConfigError, match=r"'shop' .*: nothing was"):
         coverage("shop", ledger=empty)
     file = write(tmp_path / "l.db", [counts(), dataclasses.replace(counts(), stream="desk")])
-    with pytest.raises(ConfigError, match=r"there is no stream 'shops' in the ledger .*: it has desk, shop"):
+    with pytest.raises(ConfigError, match=r"'shops' .*: .* desk, shop$"):
         coverage("shops", ledger=file)
     assert coverage("shop", ledger=file, since=datetime(2100, 1, 1, tzinfo=UTC)).scorers == ()
-    with pytest.raises(ConfigError, match=r"since must be a datetime with a time zone, .*, not "):
+    with pytest.raises(ConfigError, match=r"^since .* time zone"):
         coverage("shop", ledger=file, since=datetime(2100, 1, 1))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.ledger.scores import list_scores
+from evalstone.ledger.scores import BUDGET_SPENT, list_scores
 from evalstone.ledger.store import Ledger
 from evalstone.live import scoring
 from evalstone.live.scoring import DAY, SPENT_EVERY
@@ -55,9 +55,9 @@ async def test_what_is_in_work_is_expected_to_cost_the_most_that_a_sample_has() 
     for cost in (1.0, 0.25):
         await three.scored(cost)
     assert await three.reserve()
-    assert await three.reserve() is None, "1.25 and two dollars in work are more than three"
+    assert await three.reserve() is None  # 1.25 and two dollars in work are more than three
     await three.budget.settle(0.0)
-    assert await three.reserve(), "one has ended and cost nothing"
+    assert await three.reserve()  # one has ended and cost nothing
 
 
 @awaited
@@ -100,13 +100,13 @@ async def test_what_is_paid_while_the_ledger_is_read_is_not_forgotten() -> None:
 async def test_a_budget_is_spent_up_to_its_limit_and_not_beyond() -> None:
     exact = Budget(2.0)
     await exact.scored(1.0)
-    assert await exact.reserve(), "it may come to the limit exactly"
+    assert await exact.reserve()  # it may come to the limit exactly
     three = Budget(3.0)
     await three.scored(1.0)
-    assert [await three.reserve() for _ in range(3)] == [True, True, None], "likewise with one in work"
+    assert [await three.reserve() for _ in range(3)] == [True, True, None]  # likewise with one in work
     assert await Budget(2.0, spent=2.0).reserve() is False
     nearly = Budget(2.0, spent=1.99)
-    assert await nearly.reserve(), "one at a time, while anything is left"
+    assert await nearly.reserve()  # one at a time, while anything is left
 
 
 @awaited
@@ -169,7 +169,7 @@ def test_a_budget_that_is_spent_is_logged_once_a_day_and_is_the_reason_of_what_w
     (warning,) = said()
     assert warning.startswith("live: the daily budget of $1.00 is spent: until midnight (UTC), samples are dropped")
     listed = list_scores(live.ledger)
-    assert {one.reason for one in listed if one.state == "dropped"} == {"the daily budget is spent"}
+    assert {one.reason for one in listed if one.state == "dropped"} == {BUDGET_SPENT}
     now = time.time
     monkeypatch.setattr(time, "time", lambda: now() + DAY)
     for number in range(10, 14):

@@ -86,9 +86,9 @@ async def test_what_was_taken_over_counts_for_the_application_that_submitted_it_
     async with worker.of("1-a", own.endless) as left:
         await left.accept(Frame(1, (), [item(1)]))
     async with worker.of("1-b", own.endless) as other:
-        assert (await other.accept(Frame(1))).settled == 1, "a flush doesn't wait for what others have submitted"
+        assert (await other.accept(Frame(1))).settled == 1  # a flush doesn't wait for what others have submitted
     async with worker.of("1-a", own.endless) as again:
-        assert (await again.accept(Frame(2))).settled < 1, "a flush waits for what this one has"
+        assert (await again.accept(Frame(2))).settled < 1  # a flush waits for what this one has
     assert worker.states() == ["pending"]
 
 
@@ -98,7 +98,7 @@ async def test_nothing_is_settled_while_another_worker_has_what_this_application
         await first.accept(Frame(1, (), [item(1)]))
         async with worker.of("1-a", own.endless) as second:
             assert (await second.accept(Frame(2))).settled < 1
-            assert (await second.accept(Frame(3, (), [item(2)]))).settled < 1, "also while it has work of its own"
+            assert (await second.accept(Frame(3, (), [item(2)]))).settled < 1  # also while it has work of its own
 
 
 @awaited
@@ -126,14 +126,14 @@ async def test_the_end_does_not_wait_for_what_a_broken_ledger_can_not_store(
     worker: Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*_: object) -> None:
-        raise LedgerError("the disk is full")
+        raise LedgerError("disk full")
 
     monkeypatch.setattr(rows, "finish", broken)
     async with worker.of("1-a", own.slow) as scored:
         await scored.accept(Frame(1, (), [item(1)]))
         async with asyncio.timeout(30):
             await scored.finish(3600)
-        assert "the disk is full" in str(scored.broken.exception())
+        assert "disk full" in str(scored.broken.exception())
     assert worker.states() == ["pending"]
 
 
@@ -221,7 +221,7 @@ def test_what_a_lost_worker_had_taken_after_the_flush_of_a_close_is_not_said_to_
             raise ChannelLost("killed")
 
     channel.before = submit
-    assert sending.close(10), "what was submitted before is scored"
+    assert sending.close(10)  # what was submitted before is scored
     taken = [one.number for frame in channel.frames for one in frame.submitted]
     assert taken == [1, 2]
     assert not sending.flush(0.2)
@@ -229,7 +229,7 @@ def test_what_a_lost_worker_had_taken_after_the_flush_of_a_close_is_not_said_to_
     channel.settled, channel.before = None, lambda _: None
     assert sending.flush(10)
     assert sending.close(10)
-    assert sending.close(0), "still so, without a worker"
+    assert sending.close(0)  # still so, without a worker
 
 
 def test_a_worker_that_is_lost_at_the_end_takes_back_nothing_that_it_had_settled(
@@ -245,7 +245,7 @@ def test_a_worker_that_is_lost_at_the_end_takes_back_nothing_that_it_had_settled
     assert sending.close(0)
     opened = len(channel.frames)
     assert sending.flush(0)
-    assert len(channel.frames) == opened, "no worker is asked what is known"
+    assert len(channel.frames) == opened  # no worker is asked what is known
 
 
 def test_a_flush_asks_for_the_frame_that_has_the_last_of_what_it_waits_for(sending: Sender, channel: Channel) -> None:
@@ -255,7 +255,7 @@ def test_a_flush_asks_for_the_frame_that_has_the_last_of_what_it_waits_for(sendi
     channel.settled = first - 1
     assert not sending.flush(0.3)
     channel.settled = first
-    assert not sending.flush(0.3), "counts may have come since: they are in the frame after the call"
+    assert not sending.flush(0.3)  # counts may have come since: they are in the frame after the call
     channel.settled = None
     assert sending.flush(10)
 

@@ -101,7 +101,7 @@ async def parts() -> AsyncGenerator[str]:
 
 @pytest.mark.parametrize("once", [iter("x"), parts()], ids=["iterator", "async generator"])
 def test_what_can_be_read_only_once_is_left_to_the_application(once: object) -> None:
-    with pytest.raises(TypeError, match="can be read only once, by the application; submit a list"):
+    with pytest.raises(TypeError, match=r"only once, .* list"):
         frames.snapshot(Content(once))
 
 

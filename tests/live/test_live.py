@@ -110,7 +110,8 @@ def test_declined_filtered_and_failed_filters_are_counted(start: Start, caplog: 
     assert (one.seen, one.filtered, one.eligible) == (160, 120, 40)
     assert (one.sampled, one.declined, one.scored) == (drawn, 40 - drawn, drawn)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("live: the filter failed, and what it fails on is not scored: KeyError: 'no such'")
+    assert "filter failed" in said
+    assert "KeyError: 'no such'" in said
 
 
 def test_scorers_with_rates_of_their_own_are_counted_apart(start: Start) -> None:
@@ -150,7 +151,7 @@ def test_what_is_dropped_is_dropped_for_the_scorers_it_was_drawn_for(
 def test_later_changes_of_what_was_submitted_do_not_reach_it(start: Start) -> None:
     live = start(CONTAINS)
     messages = [{"role": "user", "content": "Where?"}, {"role": "assistant", "content": "In Rome."}]
-    context, metadata = ["It is in Rome."], {"tags": ["a"]}
+    context, metadata = ["In Italy."], {"tags": ["a"]}
     live.submit({**SAMPLE, "messages": messages, "context": context, "metadata": metadata})
     messages[0]["content"] = "changed"
     messages.append({"role": "user", "content": "more"})
@@ -160,7 +161,7 @@ def test_later_changes_of_what_was_submitted_do_not_reach_it(start: Start) -> No
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         (body,) = connection.exec_driver_sql("SELECT body FROM samples").scalars()
     assert not any(text in body for text in ("changed", "more", '"b"'))
-    assert all(text in body for text in ('["a"]', "It is in Rome."))
+    assert all(text in body for text in ('["a"]', "In Italy."))
     assert row.state == "scored"
 
 
@@ -204,10 +205,9 @@ def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> 
     assert numbers(live).failed == 2
     outcomes = [each.record.outcome for each in found(live) if each.record]
     errors = sorted(outcome.error for outcome in outcomes if isinstance(outcome, Failed))
-    assert [error.partition("not a sample: ")[2][:29] for error in errors] == [
-        "output must be text, not obje",
-        "reference must be text, not P",
-    ]
+    for error, field, kind in zip(errors, ("output", "reference"), (object(), Path("x")), strict=True):
+        assert error.startswith(f"{scoring.INVALID}{field} must be")
+        assert f"not {type(kind).__name__}" in error
 
 
 def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
@@ -255,7 +255,7 @@ def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
     assert all(reason.startswith(scoring.INVALID) for reason in reasons)
     assert any("outptu" in reason and "output" in reason for reason in reasons)
     kinds = [record.getMessage().partition(":")[2][:24] for record in caplog.records]
-    assert len(kinds) == len(set(kinds)) <= 3, "each kind is logged once"
+    assert len(kinds) == len(set(kinds)) <= 3  # each kind is logged once
 
 
 def test_values_of_other_classes_become_plain_data(start: Start) -> None:
@@ -292,9 +292,8 @@ def test_a_full_queue_drops_what_comes_and_the_application_does_not_wait(
     assert (one.seen, one.dropped_queue) == (70, taken.count(False))
     assert 30 <= taken[:50].count(False) <= 40
     assert one.sampled == one.dropped_queue + one.scored + one.skipped + one.failed
-    assert [record.getMessage() for record in caplog.records] == [
-        "live: the queue is full (10 samples, or 64 MB); new samples are dropped and counted"
-    ]
+    (said,) = [record.getMessage() for record in caplog.records]
+    assert said == "live: the queue is full (10 samples, or 64 MB); new samples are dropped and counted"
 
 
 def test_what_is_too_large_for_the_queue_is_dropped(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -339,7 +338,7 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     assert row.trace == "order 7"
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         bodies = list(connection.exec_driver_sql("SELECT body FROM samples").scalars())
-    assert not any("order 7" in body for body in bodies), "only IDs of OpenTelemetry are exported as such"
+    assert not any("order 7" in body for body in bodies)  # only IDs of OpenTelemetry are exported as such
 
 
 def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
@@ -351,7 +350,7 @@ def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
     for number in range(30):
         live.submit(**answered(number))
     assert numbers(live).failed == 30
-    assert None in {row.cost for row in found(live)}, "what the calls that failed have cost is unknown"
+    assert None in {row.cost for row in found(live)}  # what the calls that failed have cost is unknown
     file.touch()
     time.sleep(0.3)
     live.submit(**SAMPLE)
@@ -406,7 +405,7 @@ def test_what_is_not_done_at_the_end_stays_pending_and_the_next_worker_takes_it_
         time.sleep(0.05)
     assert (now.seen, now.pending, now.unaccounted, now.scored + now.skipped) == (7, 0, 0, 7)
     asked = (tmp_path / "asked").read_text().splitlines()
-    assert len(asked) - len(set(asked)) <= 2, "only what was in flight is asked again"
+    assert len(asked) - len(set(asked)) <= 2  # only what was in flight is asked again
 
 
 def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Path) -> None:
@@ -422,8 +421,8 @@ def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Pa
             live.close(0.1)
     assert numbers(live).failed == 1
     (row,) = found(live)
-    assert "5 workers ended before they had scored it" in str(row.body)
-    assert row.cost is None, "what the workers paid isn't known"
+    assert "5 workers ended" in str(row.body)
+    assert row.cost is None  # what the workers paid isn't known
 
 
 def test_a_live_that_was_closed_starts_again(start: Start) -> None:
@@ -449,7 +448,8 @@ def test_each_record_is_given_to_on_record_and_its_errors_stop_nothing(
         assert numbers(live).scored == 2
     assert (tmp_path / "kept").read_text().splitlines() == [f"{CONTAINS}@1 In Rome. 1.0 1"] * 2
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said.startswith("b: on_record failed: ValueError: no")
+    assert said.startswith("b: on_record failed")
+    assert "ValueError" in said
     assert not [secret for secret in ("\x1b", "hunter2") if secret in said]
 
 
@@ -509,10 +509,10 @@ def test_what_no_other_process_can_have_is_refused() -> None:
     with pytest.raises(ConfigError, match="process=False"):
         Live(CONTAINS, on_record=ignore)
     here = type("Here", (own.PaidJudge,), {"__module__": "__main__"})
-    with pytest.raises(ConfigError, match=r"^the scorers or the judge can't be sent .*Here is defined in __main__"):
+    with pytest.raises(ConfigError, match=r"judge .*Here .* __main__"):
         Live("faithfulness", here(Path("x")))
     keep = type("Keep", (own.Keep,), {"__module__": "__main__"})
-    with pytest.raises(ConfigError, match=r"^on_record can.t be sent .*is defined in __main__.*Define it at the"):
+    with pytest.raises(ConfigError, match=r"^on_record .* __main__"):
         Live(CONTAINS, on_record=keep(Path("x")))
 
 

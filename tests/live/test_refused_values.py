@@ -99,7 +99,7 @@ def test_numbers_of_a_judge_that_can_not_be_stored_are_a_failed_score(start: Sta
     live.submit(**answered(1))
     (row,) = found(live)
     assert (row.state, row.takeovers) == ("failed", 0)
-    assert "of its answer is" in str(row.body)
+    assert "of its answer" in str(row.body)
 
 
 def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
@@ -121,10 +121,10 @@ def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
     assert len([row for row in rows if row.state == "scored"]) == 11
     assert failed.record is not None
     assert isinstance(failed.record.outcome, Failed)
-    assert failed.record.outcome.error.startswith("its outcome can't be stored: the ledger ")
+    assert "be stored: the" in failed.record.outcome.error
     assert [record for record in records if isinstance(record.outcome, Failed)] == [failed.record]
     (said,) = [record.getMessage() for record in caplog.records if record.name == "evalstone.live"]
-    assert "an outcome can't be stored" in said
+    assert "can't be stored" in said
 
 
 def test_the_cost_of_an_outcome_that_is_refused_counts(start: Start, url: str) -> None:
@@ -149,17 +149,17 @@ def test_a_sample_whose_answers_are_refused_is_given_up_after_five_workers(start
     (failed,) = [row for row in rows if row.state == "failed"]
     assert failed.record is not None
     assert failed.record.sample == long.id
-    assert "5 workers ended before they had scored it" in str(failed.body)
+    assert "5 workers ended" in str(failed.body)
     assert len([row for row in rows if row.state == "scored"]) == 3
 
 
 @pytest.mark.parametrize("trial", [10**5000, 2**63, 0, True, "1", b"1", [1]], ids=range(7))
 def test_a_trial_is_a_number_that_can_be_stored(trial: Any) -> None:
-    with pytest.raises(ConfigError, match="trial must be a whole number from 1"):
+    with pytest.raises(ConfigError, match=r"^trial .* from 1 to 9223372036854775807"):
         Sample(output="a", trial=trial)
 
 
 def test_a_field_whose_value_has_no_text_is_refused_like_others() -> None:
     value: Any = 10**5000
-    with pytest.raises(ConfigError, match="input must be text, not int: <int>"):
+    with pytest.raises(ConfigError, match=r"^input .* <int>$"):
         Sample(input=value)

@@ -22,12 +22,12 @@ def test_what_the_tracer_says_comes_before_what_the_sample_says_and_keeps_the_re
 
 def test_fields_without_a_value_are_as_none() -> None:
     assert sample_from(Content({"output": "a", "input": None, "unheard_of": None}), {}).output == "a"
-    with pytest.raises(DataError, match="it has no field"):
+    with pytest.raises(DataError, match="no field"):
         sample_from(Content({"output": None}), {})
     with pytest.raises(ConfigError, match="unheard_of"):
         sample_from(Content({"output": "a", "unheard_of": 1}), {})
 
 
 def test_an_error_names_the_field_of_the_one_sample() -> None:
-    with pytest.raises(DataError, match=r"^input must be text"):
+    with pytest.raises(DataError, match=r"^input .* complex"):
         read_sample({"output": "a", "input": 5.5j})

@@ -145,7 +145,7 @@ def test_an_idle_worker_is_asked_now_and_then_whether_it_is_there(
     while channel.frames < before + 3:
         assert time.monotonic() < begun + 10
         time.sleep(0.01)
-    assert time.monotonic() - begun > 0.2, "not all the time"
+    assert time.monotonic() - begun > 0.2  # not all the time
 
 
 def test_a_flush_ends_once_what_was_in_the_queue_is_scored_and_not_when_it_was_sent(
@@ -194,7 +194,7 @@ def test_what_is_counted_for_an_hour_that_is_over_is_added_to_its_counts(
     counting.count(OLD)
     assert counting.flush(10)
     assert counting.flush(10)
-    assert channel.seen == {100: [1, 2]}, "not one and one, of which the second would say less than the first"
+    assert channel.seen == {100: [1, 2]}  # not one and one, of which the second would say less than the first
 
 
 def test_only_hours_whose_counts_have_changed_are_sent_again(counting: Sender, channel: Channel) -> None:

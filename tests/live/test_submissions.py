@@ -121,10 +121,10 @@ def test_a_frame_that_another_worker_has_is_not_scored_by_this_one_too(tmp_path:
             for task in other._tasks:  # it only holds what it has  # pyright: ignore[reportPrivateUsage]
                 task.cancel()
             await other.accept(frames_of[0])
-            assert (await this.accept(frames_of[1])).settled < 1, "the first row is pending, in the other one"
+            assert (await this.accept(frames_of[1])).settled < 1  # the first row is pending, in the other one
             await this.finish(10)
             await this.accept(frames_of[1])
-            assert this.backlog == 0, "the second row is done"
+            assert this.backlog == 0  # the second row is done
 
     asyncio.run(work())
     assert len(records) == 1
@@ -202,11 +202,11 @@ def test_a_judge_that_refuses_the_key_is_asked_less_and_less_and_other_scorers_g
         time.sleep(0.01)
     assert live.flush(20)
     refused = (tmp_path / "valid.refused").read_text().count("no")
-    assert 2 <= refused <= 4 * most_times(time.monotonic() - begun), "at most 4 calls at a time"
+    assert 2 <= refused <= 4 * most_times(time.monotonic() - begun)  # at most 4 calls at a time
     contains, factual = live.coverage().scorers
     assert (contains.scored, factual.failed) == (50, 50)
     (said,) = [record.getMessage() for record in caplog.records]
-    assert said == "live: the endpoint refuses the key"
+    assert said == "live: refused"
     file.touch()
     time.sleep(0.8)
     live.submit(**answered(50))
@@ -398,7 +398,7 @@ def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise RuntimeError("no thread")
 
     live = start()
     with monkeypatch.context() as patched:
@@ -406,7 +406,7 @@ def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
         live.start()
         assert live.submit(**answered(1))
     (said,) = [record.getMessage() for record in caplog.records]
-    assert "samples wait in the queue: RuntimeError: can't start new thread" in said
+    assert "the queue: RuntimeError" in said
     assert live.submit(**answered(2))
     assert numbers(live).scored == 2
 
@@ -449,7 +449,7 @@ def test_waiting_for_scores_raises_nothing_while_no_thread_can_be_started(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wait: str
 ) -> None:
     def refuse(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+        raise RuntimeError("no thread")
 
     live = start()
     monkeypatch.setattr(sync, "_threads", {})
@@ -457,7 +457,8 @@ def test_waiting_for_scores_raises_nothing_while_no_thread_can_be_started(
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
         assert not asyncio.run(getattr(live, wait)(20))
-    assert "nobody waits for scores: RuntimeError: can't start new thread" in caplog.text
+    assert "nobody waits for" in caplog.text
+    assert "scores: RuntimeError" in caplog.text
     assert asyncio.run(getattr(live, wait)(20))
     assert numbers(live).scored == 1
 
@@ -470,14 +471,14 @@ def test_a_worker_whose_thread_can_not_be_started_is_started_again(
     def refuse(thread: threading.Thread) -> None:
         if thread.name == "evalstone-live-worker" and not refused.is_set():
             refused.set()
-            raise RuntimeError("can't start new thread")
+            raise RuntimeError("no thread")
         started(thread)
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     live = start()
     live.submit(**answered(1))
     assert live.flush(20)
-    assert "the worker can't be started: RuntimeError: can't start new thread" in caplog.text
+    assert "be started: RuntimeError" in caplog.text
 
 
 def test_what_is_stored_is_in_the_ledger_before_it_is_scored(tmp_path: Path) -> None:
