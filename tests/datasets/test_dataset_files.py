@@ -126,20 +126,6 @@ def test_columns_without_a_name_or_a_cell_are_left_out(tmp_path: Path) -> None:
     path = tmp_path / "d.csv"
     path.write_text("question;answer;;\nq;a;;\nr;b;\ns;c; ;\n")
     assert [(sample.input, sample.output) for sample in load(path)] == [("q", "a"), ("r", "b"), ("s", "c")]
-    path.write_text("question;answer;;\nq;a;;x\n")
-    with pytest.raises(DataError, match="line 2: 4 cells for 2 columns; the first extra one is 'x'"):
-        load(path)
-    path.write_text("question,answer\nq,Well,\n")
-    with pytest.raises(DataError, match="3 cells for 2 columns; the first extra one is ''"):
-        load(path)
-    path.write_text("question;;answer\nq;;a\n")
-    with pytest.raises(DataError, match="column 2 has no name"):
-        load(path)
-
-
-def test_lines_are_counted_from_the_declared_separator(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="line 3: 3 cells for 2 columns"):
-        load(written(tmp_path, "d.csv", "sep=;\ninput;output\nq;a;b\n"))
 
 
 def test_a_csv_context_that_begins_like_a_list_is_one_passage(tmp_path: Path) -> None:
@@ -231,7 +217,8 @@ def test_a_map_with_a_key_twice_is_refused_with_its_column(tmp_path: Path) -> No
     parquet: Any = pyarrow.parquet
     parquet.write_table(table, tmp_path / "d.parquet")
     for source in (table, tmp_path / "d.parquet"):
-        assert refusal(source).endswith("column 'tags' must not have a map with the key 'k' twice")
+        assert "column 'tags' must" in refusal(source)
+        assert "key 'k' twice" in refusal(source)
 
 
 @pytest.mark.parametrize(("number", "read"), [(math.nan, None), (math.inf, "inf"), (-math.inf, "-inf")])
@@ -263,18 +250,16 @@ def test_equal_rows_by_the_thousand_get_ids_that_differ(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_refused_with_near_names(tmp_path: Path) -> None:
     written(tmp_path, "cases.jsonl", LINE)
-    assert refusal(tmp_path / "case.jsonl").endswith("case.jsonl does not exist; did you mean cases.jsonl?")
-    assert refusal(tmp_path / "no" / "d.json").endswith("does not exist, nor does its folder")
+    assert refusal(tmp_path / "case.jsonl").endswith("mean cases.jsonl?")
+    assert refusal(tmp_path / "no" / "d.json").endswith("its folder")
     assert "does not exist" in refusal("\x1b[31m\0x.json")
     assert "cannot be read" in refusal("x" * 5000)
 
 
-def test_a_folder_and_an_unknown_suffix_are_refused_with_what_is_readable(tmp_path: Path) -> None:
+def test_a_folder_is_refused_with_what_it_contains(tmp_path: Path) -> None:
     written(tmp_path, "cases.csv.gz", "")
-    assert "is a folder; name a file with one of .json, .jsonl" in refusal(tmp_path)
-    assert refusal(tmp_path).endswith("it contains cases.csv.gz")
-    for name in ["d.xlsx", "d", "d.parquet.gz", ".gz"]:
-        assert "has an unknown suffix; readable are .json" in refusal(written(tmp_path, name, "x"))
+    assert refusal(tmp_path).startswith(f"{tmp_path} is a folder")
+    assert refusal(tmp_path).endswith("cases.csv.gz")
 
 
 BROKEN = [
@@ -313,6 +298,11 @@ BROKEN = [
     ("d.json", '{"input": "q", "meta": [{"a": 1,\n "a": 1}]}', "line 2: duplicate key 'a' in one object"),
     ("d.json", '{"data": [], "rows": []}', "it has lists under data, rows"),
     ("d.json", "{}", "it is an object with nothing"),
+    (
+        "d.jsonl",
+        '{"id": 1, "input": "q"}\n\n{"id": "1", "input": "r"}\n',
+        "line 3: the id '1' is already used by line 1",
+    ),
     ("d.json", "", "has no samples"),
     ("d.json", "[]", "has no samples"),
     ("d.jsonl", "\n\n", "has no samples"),
@@ -321,6 +311,12 @@ BROKEN = [
     ("d.csv", "input,,output\na,b,c\n", "line 1: column 2 has no name in the header: input, , output"),
     ("d.csv", "input,output,input\na,b,c\n", "line 1: two columns of the header are named 'input'"),
     ("d.csv", 'input,output\n"a\nb",c\nd,e,f\n', "line 4: 3 cells for 2 columns; the first extra one is 'f'"),
+    ("d.csv", "question;answer;;\nq;a;;x\n", "line 2: 4 cells for 2 columns; the first extra one is 'x'"),
+    ("d.csv", "question,answer\nq,Well,\n", "line 2: 3 cells for 2 columns; the first extra one is ''"),
+    ("d.csv", "question;;answer\nq;;a\n", "line 1: column 2 has no name in the header: question, , answer"),
+    ("d.csv", "sep=;\ninput;output\nq;a;b\n", "line 3: 3 cells for 2 columns; the first extra one is 'b'"),
+    ("d.csv", 'input,output\nq,"a \\"b\\""\n', "line 2: broken CSV (',' expected after '\"'); quotes inside a cell"),
+    ("d.csv", 'input,output\nq,"a \\"b\\""\n', "not written with a backslash (pandas: doublequote=True; Spark: "),
     ("d.csv", "input,output,note\nq,a,n\n\nr\n", "line 4: 1 cells for 3 columns; there is none for 'output'"),
     ("d.tsv", "input\toutput\nq\ta\nr\n", "line 3: 1 cells for 2 columns; there is none for 'output'"),
     ("d.csv", 'input,output\na,b\n"c,d\n', "line 3: broken CSV (unexpected end of data)"),
@@ -332,9 +328,15 @@ BROKEN = [
     ("d.csv", b"input\nq\nZ\xfcrich\n", "not UTF-8: byte 10 (0xfc, line 3); save the file as UTF-8"),
     ("d.csv", b"\xef\xbb\xbfinput\nZ\xfcrich\n", "not UTF-8: byte 11 (0xfc, line 2); save"),
     ("d.csv", "input\nq\0\n", "NUL character in line 2"),
+    ("d.jsonl", '{"output": "a\0b"}\n', "NUL character in line 1"),
     ("d.csv", "input\nq\n".encode("utf-16-le"), "NUL character in line 1"),
     ("d.jsonl.gz", b"plain", "not a complete gzip file"),
     ("d.jsonl.gz", gzip.compress(LINE.encode() * 100, mtime=0)[:-12], "not a complete gzip file"),
+    ("d.xlsx", "x", " has an unknown suffix; readable are .json, .jsonl, "),
+    ("d.xlsx", "", "; save the sheet as CSV UTF-8"),
+    ("d", "x", " has an unknown suffix; readable are .json, .jsonl, "),
+    ("d.parquet.gz", "x", " has an unknown suffix; readable are .json, .jsonl, "),
+    (".gz", "x", " has an unknown suffix; readable are .json, .jsonl, "),
     ("d.parquet", b"PAR1 no", "not a Parquet file that pyarrow can read"),
 ]
 
@@ -347,15 +349,9 @@ def test_a_broken_file_is_refused_with_its_place(tmp_path: Path, name: str, data
     assert message.startswith(str(path))
 
 
-def test_a_nul_character_is_read_where_json_escapes_it_and_refused_as_a_byte(tmp_path: Path) -> None:
+def test_a_nul_character_is_read_where_json_escapes_it(tmp_path: Path) -> None:
     (sample,) = load(written(tmp_path, "d.jsonl", '{"output": "a\\u0000b"}\n'))
     assert sample.output == "a\0b"
-    assert "NUL character in line 1" in refusal(written(tmp_path, "e.jsonl", '{"output": "a\0b"}\n'))
-
-
-def test_ids_given_twice_are_refused_with_both_lines(tmp_path: Path) -> None:
-    rows = '{"id": 1, "input": "q"}\n{"id": "2", "input": "q"}\n\n{"id": "1", "input": "r"}\n'
-    assert refusal(written(tmp_path, "d.jsonl", rows)).endswith("d.jsonl: line 4: the id '1' is already used by line 1")
 
 
 def test_equal_rows_without_ids_are_told_apart_by_a_number() -> None:
@@ -376,7 +372,7 @@ def test_the_version_is_that_of_ids_contents_and_order() -> None:
 
 
 def test_a_data_set_refuses_ids_that_repeat() -> None:
-    with pytest.raises(DataError, match="two samples have the id 'a'"):
+    with pytest.raises(DataError, match=r"two samples .* 'a'"):
         Dataset((Sample(id="a"), Sample(id="a", input="q")))
 
 
@@ -390,19 +386,7 @@ def test_a_mapping_that_no_row_has_is_refused_after_reading(tmp_path: Path) -> N
     path = written(tmp_path, "d.jsonl", '{"q": "a"}\n{"answers_given": "b"}\n')
     assert [sample.input for sample in load(path, mapping={"input": "q"})] == ["a", None]
     text = refusal(path, mapping={"input": "q", "output": "answer_given"})
-    assert text.endswith("no row has the column 'answer_given', mapped to output; did you mean answers_given?")
-
-
-def test_quotes_escaped_with_a_backslash_are_refused_with_what_to_do(tmp_path: Path):
-    path = written(tmp_path, "d.csv", 'question,answer\nq,"He said \\"hi\\""\n')
-    assert "line 2: broken CSV" in refusal(path)
-    assert "quotes inside a cell must be doubled, not written with a backslash (pandas: doublequote=True" in refusal(
-        path
-    )
-
-
-def test_a_spreadsheet_is_refused_with_what_to_do(tmp_path: Path):
-    assert refusal(written(tmp_path, "d.xlsx", "")).endswith("; save the sheet as CSV UTF-8")
+    assert text.endswith("mean answers_given?")
 
 
 @pytest.mark.parametrize("orient", ["index", "columns"])

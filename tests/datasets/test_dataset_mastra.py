@@ -154,12 +154,11 @@ def test_remembered_messages_are_history() -> None:
 
 def test_tools_that_an_earlier_run_called_are_not_calls_of_this_one() -> None:
     row = agent_run([said("user", "new q")], REMEMBERED)
-    run = evaluate(
-        [row], ["tool_not_called(tool=look)", "no_tool_calls", "trajectory_accuracy(expected=[])"], ledger=None
-    )
+    not_called = "tool_not_called(tool=look)"
+    run = evaluate([row], [not_called, "no_tool_calls", "trajectory_accuracy(expected=[])"], ledger=None)
     assert [record.value for record in run] == [1, 1, 1]
     now = {**row, "output": [part(), said("assistant", "new a")]}
-    assert evaluate([now], "tool_not_called(tool=look)", ledger=None).records[0].value == 0
+    assert evaluate([now], not_called, ledger=None).records[0].value == 0
 
 
 @pytest.mark.parametrize("asked", [[], [said("assistant", "hello")]])

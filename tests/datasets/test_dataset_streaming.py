@@ -83,5 +83,5 @@ def test_a_file_that_changes_while_it_is_in_use_is_refused(tmp_path: Path, monke
 def test_a_gzip_file_that_is_cut_off_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "d.jsonl.gz", ROWS)
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(DataError, match="not a complete gzip file"):
+    with pytest.raises(DataError, match="complete gzip"):
         streamed(path, monkeypatch)

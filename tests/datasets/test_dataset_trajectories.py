@@ -84,10 +84,10 @@ def test_tagged_system_messages_follow_the_others():
         "input": {
             "inputMessages": [{"role": "user", "content": "hi"}],
             "systemMessages": [{"role": "system", "content": "Be kind."}],
-            "taggedSystemMessages": {"memory": [{"role": "system", "content": "Remember Bern."}]},
+            "taggedSystemMessages": {"memory": [{"role": "system", "content": "Be brief."}]},
         },
         "output": "hello",
     }
     sample = sample_from(run)
-    assert sample.instructions == "Be kind.\n\nRemember Bern."
-    assert [m.content for m in sample.messages][:3] == ["Be kind.", "hi", "Remember Bern."]
+    assert sample.instructions == "\n\n".join(("Be kind.", "Be brief."))
+    assert [m.content for m in sample.messages][:3] == ["Be kind.", "hi", "Be brief."]

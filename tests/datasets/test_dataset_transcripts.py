@@ -139,7 +139,7 @@ def test_a_system_prompt_in_parts_is_the_instructions() -> None:
     ]
     rows: list[dict[str, Any]] = [{"system_instruction": gemini}, {"system": anthropic}]
     for row in rows:
-        assert sample_from({"input": "q", **row}).instructions == "Be brief.\nBe kind."
+        assert sample_from({"input": "q", **row}).instructions == "\n".join(("Be brief.", "Be kind."))
     sample = sample_from({"input": {"role": "user", "parts": [{"text": "q"}]}, "output": {"parts": [{"text": "a"}]}})
     assert (sample.input, sample.output) == ("q", "a")
 

@@ -145,12 +145,12 @@ def test_a_link_keeps_pointing_to_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), {"a": [float("-inf")]}])
 def test_numbers_that_json_cannot_hold_are_refused(value: Any) -> None:
-    with pytest.raises(ConfigError, match="cannot be written as JSON"):
+    with pytest.raises(ConfigError, match="as JSON"):
         json_line(value)
 
 
 def test_a_folder_that_is_missing_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"cannot write .*No such file"):
+    with pytest.raises(ConfigError, match="No such file"):
         write_jsonl(tmp_path / "no" / "d.jsonl", [])
     (tmp_path / "file").write_text("")
     with pytest.raises(ConfigError, match="cannot write"):
@@ -272,7 +272,7 @@ def test_a_full_disk_is_no_wrong_path(tmp_path: Path) -> None:
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:
-        with pytest.raises(WriteError, match=r"cannot write .*File too large"):
+        with pytest.raises(WriteError, match="File too large"):
             write_text(tmp_path / "d.txt", ["x" * 2000])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)

@@ -18,9 +18,10 @@ def test_labels_are_added_under_one_header(tmp_path: Path) -> None:
 
 
 def test_the_columns_of_an_older_file_are_kept_to(tmp_path: Path) -> None:
-    (tmp_path / "l.csv").write_text("who,label,id\nme,1,a")
+    older = "who,label,id\nme,1,a"
+    (tmp_path / "l.csv").write_text(older)
     LabelFile(tmp_path / "l.csv").add("b", "0")
-    assert (tmp_path / "l.csv").read_text() == "who,label,id\nme,1,a\n,0,b\n"
+    assert (tmp_path / "l.csv").read_text() == f"{older}\n,0,b\n"
 
 
 ENCODINGS = ["utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le"]
@@ -62,7 +63,7 @@ def test_carriage_returns_end_lines(tmp_path: Path) -> None:
 def test_labels_under_another_key_are_not_added_to(tmp_path: Path) -> None:
     path = tmp_path / "l.jsonl"
     path.write_text('{"id": "a", "rating": 1}\n')
-    with pytest.raises(DataError, match="missing column label; columns: id, rating"):
+    with pytest.raises(DataError, match=r"column label; .* rating"):
         LabelFile(path)
 
 
@@ -82,5 +83,5 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"\.csv or \.jsonl"):
         LabelFile(tmp_path / "l.txt")
     (tmp_path / "l.csv").write_text("name,mark\n")
-    with pytest.raises(DataError, match="missing column id and label; columns: name, mark"):
+    with pytest.raises(DataError, match=" id and label; "):
         LabelFile(tmp_path / "l.csv")

@@ -10,25 +10,41 @@ import pytest
 
 from evalstone.datasets import load
 
-DECIMALS = "has only numbers such as 42.0, and missing ones."
+ANSWER = "column 'answer', read as output, has"
+TRUTH = "column 'ground_truth', read as reference, has"
 
 
-def test_a_note_names_a_column_of_whole_numbers_that_pandas_wrote_as_decimals(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("id,question,answer,ground_truth,score\n1,q,42,42.0,1.0\n2,r,7,,\n3,s,8,-7.0,2.0\n")
-    (note,) = load(path).notes
-    assert note.startswith(f"column 'ground_truth', read as reference, {DECIMALS}")
-    assert load(path).samples[0].reference == "42.0"
-
-
-def test_a_note_names_a_column_with_the_text_of_missing_values(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("question,answer,ground_truth\nq,nan,42.0\nr,nan,nan\ns,NaN or nan,7.0\n")
-    answers, references, decimals = load(path).notes
-    assert answers.startswith("column 'answer', read as output, has 2 cells with the text nan; if a value is missing,")
-    assert references.startswith("column 'ground_truth', read as reference, has 1 cell with the text nan;")
-    assert decimals.startswith(f"column 'ground_truth', read as reference, {DECIMALS}")
-    assert load(path).samples[0].output == "nan"
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("q,42,42.0\nr,7,\ns,8,-7.0", [f"{TRUTH} only numbers such as 42.0, and missing ones."]),
+        (
+            "q,nan,42.0\nr,nan,nan\ns,NaN or nan,7.0",
+            [
+                f"{ANSWER} 2 cells with the text nan; if a value is missing,",
+                f"{TRUTH} 1 cell with the text nan;",
+                f"{TRUTH} only numbers such as 42.0, and missing ones.",
+            ],
+        ),
+        (
+            """'{"question": "Where?"}','{"answer": "a", "sources": []}',r\n'{"question": "Where?"}',a,r""",
+            [
+                "column 'question', read as input, has 2 cells with JSON objects such as",
+                f"{ANSWER} 1 cell with JSON objects such as",
+            ],
+        ),
+        ("""'"q"','"In \\"Bern\\""',r\nq,'"I"',r""", [f"{ANSWER} only texts in quotes"]),
+        ("q,a,\nr,,b\ns, ,c", [f"{ANSWER} 2 blank cells, read as blank answers: checks score them."]),
+        ("q,,a\nr,,b", []),
+    ],
+)
+def test_a_note_names_the_column_and_counts_its_cells(tmp_path: Path, text: str, notes: list[str]) -> None:
+    cells = list(csv.reader(text.splitlines(), quotechar="'"))
+    columns = ("question", "answer", "ground_truth")
+    found = notes_on(tmp_path / "d.csv", [dict(zip(columns, each, strict=True)) for each in cells])
+    assert [note[: len(start)] for note, start in zip(found, notes, strict=True)] == notes
+    (sample, *_) = load(tmp_path / "d.csv")
+    assert [sample.input, sample.output or "", sample.reference or ""] == cells[0]
 
 
 def test_the_notes_are_on_what_pandas_writes(tmp_path: Path) -> None:
@@ -85,14 +101,6 @@ def test_no_note_is_on_a_text_that_a_spreadsheet_would_not_write(tmp_path: Path,
     assert notes_on(tmp_path / "d.csv", [{"question": "q", "answer": cell}]) == ()
 
 
-def test_a_note_names_a_column_whose_objects_another_source_would_read(tmp_path: Path) -> None:
-    row = {"input": '{"question": "Where?"}', "output": '{"answer": "Bern", "sources": []}', "reference": "Bern"}
-    first, second = notes_on(tmp_path / "d.csv", [row, {**row, "output": "Bern"}])
-    assert first.startswith("column 'input', read as input, has 2 cells with JSON objects such as")
-    assert second.startswith("column 'output', read as output, has 1 cell with JSON objects such as")
-    assert load(tmp_path / "d.csv").samples[0].input == row["input"]
-
-
 @pytest.mark.parametrize(
     "row",
     [
@@ -105,20 +113,3 @@ def test_a_note_names_a_column_whose_objects_another_source_would_read(tmp_path:
 )
 def test_no_note_is_on_objects_that_all_sources_read_alike(tmp_path: Path, row: dict[str, str]) -> None:
     assert notes_on(tmp_path / "d.csv", [row]) == ()
-
-
-def test_a_note_names_a_column_of_texts_in_quotes(tmp_path: Path) -> None:
-    rows = [{"input": '"Where?"', "output": '"In \\"Bern\\""'}, {"input": "Who?", "output": '"I"'}]
-    (note,) = notes_on(tmp_path / "d.csv", rows)
-    assert note.startswith("column 'output', read as output, has only texts in quotes")
-
-
-def test_a_note_counts_blank_answers_unless_all_are_blank(tmp_path: Path) -> None:
-    path = tmp_path / "d.csv"
-    path.write_text("id,question,answer,ground_truth\n1,q,a,\n2,r,,b\n3,s, ,c\n")
-    (note,) = load(path).notes
-    assert note.startswith(
-        "column 'answer', read as output, has 2 blank cells, read as blank answers: checks score them."
-    )
-    path.write_text("id,question,answer\n1,q,\n2,r,\n")
-    assert load(path).notes == ()

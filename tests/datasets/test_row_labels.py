@@ -75,13 +75,14 @@ def test_labels_without_a_name_are_a_column_index_unless_they_count_the_rows() -
 
 def test_an_index_named_like_a_column_is_refused() -> None:
     frame = pandas.DataFrame({**COLUMNS, "id": ["x", "y", "z"]}, index=pandas.Index([1, 2, 3], name="id"))
-    assert refusal(frame) == "two columns of the table are named 'id'"
-    assert refusal(frame.to_dict("tight")) == "two columns are named 'id'"
+    for source, where in ((frame, " of the table"), (frame.to_dict("tight"), "")):
+        assert refusal(source) == f"two columns{where} are named 'id'"
 
 
 def test_columns_with_labels_that_are_words_are_told_apart_from_one_sample() -> None:
     columns = {"question": {"x": "q", "y": "r"}, "answer": {"x": "a", "y": "b"}}
-    assert "question, answer have the same keys (x, y)" in refusal(columns)
+    assert "question, answer have" in refusal(columns)
+    assert "(x, y)" in refusal(columns)
     assert "orient='records'" in refusal(columns)
     assert load([columns]).samples[0].input == '{"x": "q", "y": "r"}'
     one = {"inputs": {"text": "q"}, "outputs": {"text": "a"}}

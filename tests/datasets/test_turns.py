@@ -42,7 +42,7 @@ def test_turns_with_roles_are_the_messages_of_a_recorded_conversation():
 def test_a_number_of_turns_is_metadata():
     sample = sample_from({"input": "Hi", "turns": 3})
     assert (sample.turns, sample.metadata) == ((), {"turns": 3})
-    with pytest.raises(DataError, match="turns must be a list of turns, not int: 3"):
+    with pytest.raises(DataError, match="turns, not int: 3"):
         sample_from({"input": "Hi", "turns": 3}, mapping={"turns": "turns"})
 
 
@@ -123,7 +123,7 @@ def test_turns_are_read_from_a_table():
 
 
 def test_a_sample_without_turns_is_refused_by_its_name():
-    with pytest.raises(DataError, match="sample 'a' has no turns, and no messages of a user"):
+    with pytest.raises(DataError, match=r"sample 'a' .* no turns"):
         turns([Sample(id="a", output="x", messages=[Message(role="assistant", content="Hello")])])
 
 

@@ -60,17 +60,13 @@ def test_a_list_of_references_in_a_csv_file_is_refused(tmp_path: Path, column: s
     row = {"output": "Paris", column: ["Paris", "paris"]}
     assert sample_from(row).reference == "Paris"
     for written in (write(row[column]), f" {write(row[column])}", "('Paris', 'paris')"):
-        with pytest.raises(
-            DataError, match=f"line 2: .*{column}.* must be text, not a list: .*; name the column ground_tru"
-        ):
+        with pytest.raises(DataError, match=f"line 2: .*{column}.* not a list.* ground"):
             read_csv(tmp_path / "d.csv", {**row, column: written}, write)
 
 
 @pytest.mark.parametrize("column", ["output", "response", "reference", "input", "instructions"])
 def test_an_object_as_python_prints_it_is_refused_in_a_csv_file(tmp_path: Path, column: str):
-    with pytest.raises(
-        DataError, match=r"must be text, not an object as Python prints it: .*save the data as JSON Lines"
-    ):
+    with pytest.raises(DataError, match=rf"{column}.* object .* JSON Lines"):
         read_csv(tmp_path / "d.csv", {"context": "c", column: {"answer": "it's"}}, repr)
 
 
@@ -85,7 +81,7 @@ def test_an_object_as_python_prints_it_is_refused_in_a_csv_file(tmp_path: Path, 
 )
 def test_messages_as_python_prints_them_are_refused(text: str):
     for field in ("input", "output"):
-        with pytest.raises(DataError, match=f"{field} must be text, not a message as Python prints it"):
+        with pytest.raises(DataError, match=f"{field} must .* message "):
             sample_from({"context": "c", field: text})
 
 
@@ -133,7 +129,7 @@ def test_a_path_of_a_mapping_leads_into_what_a_cell_writes_out(tmp_path: Path, w
         (sample,) = load(source, mapping=mapping)
         assert (sample.input, sample.output, sample.context) == ("Where?", "Bern", ("p1", "p2"))
     path.write_text("row\n\"['a' 'b']\"\n")
-    with pytest.raises(DataError, match="line 2: column 'row' must be a list with commas"):
+    with pytest.raises(DataError, match=r"line 2: .*'row' .*commas"):
         load(path, mapping=mapping)
 
 
@@ -162,7 +158,7 @@ SAVED_BY_DEEPEVAL = {
 
 
 def test_passages_that_deepeval_joined_are_refused() -> None:
-    with pytest.raises(DataError, match=r"'retrieval_context', read as context, must be a list.*save_as\('json'\)"):
+    with pytest.raises(DataError, match=r"'retrieval_context', .*'json'"):
         sample_from(SAVED_BY_DEEPEVAL)
     only_ideal = {**SAVED_BY_DEEPEVAL, "retrieval_context": None, "context": "a|b"}
     with pytest.raises(DataError, match=r"DeepEval joins passages: 'a\|b'"):
