@@ -17,6 +17,8 @@ from opentelemetry.trace import SpanContext
 
 import evalstone.otel
 
+DURATION = "gen_ai.client.inference.duration"
+
 
 @dataclass(frozen=True)
 class Event:
@@ -110,3 +112,10 @@ def parent_of(span: ReadableSpan) -> tuple[int, int] | None:
 def attributes(span: ReadableSpan) -> dict[str, Any]:
     """The attributes of a span."""
     return dict(span.attributes or {})
+
+
+def gen_ai(attributes: Mapping[str, Any] | None) -> dict[str, Any]:
+    """The attributes of the conventions for generative AI, under their names without `gen_ai.`."""
+    return {
+        name.removeprefix("gen_ai."): value for name, value in (attributes or {}).items() if name.startswith("gen_ai.")
+    }

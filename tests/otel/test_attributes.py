@@ -20,6 +20,7 @@ from evalstone.otel.attributes import (
     usage_attributes,
 )
 from evalstone.types import TARGET_FAILED, JudgeCall, Usage
+from tests.otel.emitted import gen_ai
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -52,7 +53,7 @@ def test_who_failed_is_the_type_of_a_failure() -> None:
 def test_the_version_of_a_scorer_comes_after_its_parameters() -> None:
     record = Record(sample="1", scorer="regex(pattern='a@b')@3", outcome=Score(1.0))
     _, found = evaluation(record, Sample(output="x"), None)
-    assert found["gen_ai.evaluation.evaluator.version"] == "3"
+    assert gen_ai(found)["evaluation.evaluator.version"] == "3"
 
 
 @pytest.mark.parametrize(
@@ -67,7 +68,7 @@ def test_a_port_that_a_url_does_not_name_is_that_of_its_scheme(tmp_path: Path, u
 
 
 def test_tokens_are_known_where_there_are_any() -> None:
-    assert usage_attributes(Usage(7, 0), None) == {"gen_ai.usage.input_tokens": 7, "gen_ai.usage.output_tokens": 0}
+    assert gen_ai(usage_attributes(Usage(7, 0), None)) == {"usage.input_tokens": 7, "usage.output_tokens": 0}
     assert usage_attributes(Usage(), 0.0) == {"evalstone.cost": 0.0}
 
 

@@ -41,8 +41,12 @@ from evalstone.otel.export import (
     endpoints,
 )
 from tests.fakes import ROOT, python
+from tests.otel.emitted import gen_ai
 
 CONTAINS = "contains(expected=Ada)"
+SCORED = "gen_ai.evaluation.result"
+LOST = "not exported to OpenTelemetry:"
+ALL = "6 of 6 spans, 5 of 5 score events and 1 of 1 batch of metrics"
 SAMPLES = [{"id": f"q{n}", "output": f"Ada {n}", "context": [f"Ada {n}"]} for n in range(5)]
 REQUESTS: dict[str, Any] = {
     "/v1/traces": ExportTraceServiceRequest,
@@ -179,7 +183,7 @@ def test_a_run_exports_every_score_with_its_spans_and_metrics_and_prints_the_sam
     assert timeless(traced).split(strip)[0] == timeless(plain).split(strip)[0]
     assert "exit code 0" in traced
     events = receiver.events()
-    assert [event.event_name for event in events] == ["gen_ai.evaluation.result"] * 10
+    assert [event.event_name for event in events] == [SCORED] * 10
     spans = {span.span_id: span for span in receiver.spans()}
     assert {spans[event.span_id].name for event in events} == {"score contains", "score faithfulness"}
     assert len([span for span in spans.values() if span.name.startswith("score ")]) == 10
@@ -195,12 +199,13 @@ def test_spans_of_a_target_in_the_process_are_exported(receiver: Receiver, folde
         "        return 'Ada'\n"
     )
     settings = {"OTEL_EXPORTER_OTLP_ENDPOINT": receiver.url, "OTEL_SERVICE_NAME": "shop"}
-    command(folder, "run", "data.jsonl", "--scorer", CONTAINS, "--target", "app.py:agent", "--otel", **settings)
+    target = "app.py:agent"
+    command(folder, "run", "data.jsonl", "--scorer", CONTAINS, "--target", target, "--otel", **settings)
     spans = {span.span_id: span for span in receiver.spans()}
     inside = [span for span in spans.values() if span.name == "inside"]
     assert len(inside) == 5
-    assert {spans[span.parent_span_id].name for span in inside} == {"invoke_agent app.py:agent"}
-    assert {spans[event.span_id].name for event in receiver.events()} == {"invoke_agent app.py:agent"}
+    above = [span.parent_span_id for span in inside] + [event.span_id for event in receiver.events()]
+    assert {spans[id].name for id in above} == {f"invoke_agent {target}"}
     assert receiver.services() == {"shop"}
 
 
@@ -232,7 +237,7 @@ def test_what_a_short_queue_drops_is_said(receiver: Receiver, monkeypatch: pytes
     _, (lost,), _ = exported(300)
     left = 300 - len(receiver.events())
     assert left > 0
-    assert lost.startswith(f"not exported to OpenTelemetry: {left} of 300 score events (")
+    assert lost.startswith(f"{LOST} {left} of 300 score events (")
     assert re.search("[Qq]ueue.* full", lost)
 
 
@@ -242,10 +247,8 @@ def test_an_endpoint_that_nobody_answers_fails_nothing_and_delays_the_end_little
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
     run, (lost,), seconds = exported()
     assert len(run) == 5
-    assert lost.startswith(
-        "not exported to OpenTelemetry: 6 of 6 spans, 5 of 5 score events and 1 of 1 batch of metrics ("
-    )
-    assert lost.endswith("(http://127.0.0.1:9: [Errno 111] Connection refused)")
+    assert lost.startswith(f"{LOST} {ALL} (http://127.0.0.1:9: ")
+    assert lost.endswith("Connection refused)")
     assert seconds < 2.5
     until = time.monotonic() + 3
     while (left := [one for one in threading.enumerate() if one.name == "evalstone-otel"]) and time.monotonic() < until:
@@ -268,7 +271,7 @@ def test_an_endpoint_that_refuses_is_named_without_its_secrets(
     receiver.status = 401
     _, (lost,), seconds = exported()
     assert lost.endswith(f"({receiver.url} answered HTTP 401 Unauthorized)")
-    assert redacted("It was tok-abcdef0123456789.") == "It was ***."
+    assert redacted("tok-abcdef0123456789") == "***"
     assert receiver.headers[0]["authorization"] == "Bearer tok-abcdef0123456789"
     assert seconds < 1.0
 
@@ -288,10 +291,7 @@ def test_what_is_no_delivery_is_a_loss_in_plain_words(
 ) -> None:
     receiver.status, receiver.reply, receiver.body = status, reply, b"<p>api_key=hunter2-abc"
     _, (lost,), seconds = exported()
-    assert lost == (
-        "not exported to OpenTelemetry: 6 of 6 spans, 5 of 5 score events and 1 of 1 batch of metrics "
-        f"({receiver.url} {why})"
-    )
+    assert lost == f"{LOST} {ALL} ({receiver.url} {why})"
     assert seconds < 2.5
 
 
@@ -304,7 +304,7 @@ def test_what_an_endpoint_rejects_of_a_request_is_a_loss(receiver: Receiver, mon
     receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
     _, (lost,), _ = exported()
     why = f"{receiver.url} rejected a part: quota of api_key=*** \\u001b[2J"
-    assert lost == f"not exported to OpenTelemetry: 2 of 6 spans ({why})"
+    assert lost == f"{LOST} 2 of 6 spans ({why})"
 
 
 @pytest.mark.parametrize(
@@ -339,7 +339,8 @@ def test_an_endpoint_that_takes_a_part_is_waited_for_to_the_end(
     receiver.reply, receiver.body = {"Content-Type": "application/x-protobuf"}, reply.SerializeToString()
     receiver.delay = 0.1
     _, (lost,), _ = exported()
-    assert lost == f"not exported to OpenTelemetry: 3 of 6 spans ({receiver.url} rejected a part: no reason given)"
+    assert lost.startswith(f"{LOST} 3 of 6 spans ({receiver.url} rejected")
+    assert "no reason" in lost
 
 
 def test_a_password_in_the_url_of_an_endpoint_is_printed_nowhere(
@@ -349,7 +350,7 @@ def test_a_password_in_the_url_of_an_endpoint_is_printed_nowhere(
     receiver.status = 401
     _, (lost,), _ = exported()
     assert lost.endswith(f"({receiver.url} answered HTTP 401 Unauthorized)")
-    assert redacted("It was tok-endpoint0123456.") == "It was ***."
+    assert redacted("tok-endpoint0123456") == "***"
 
 
 @pytest.mark.parametrize("propagate", [True, False])
@@ -411,20 +412,18 @@ def test_what_can_t_be_exported_to_is_refused(
 @pytest.mark.parametrize("signal", ["TRACES", "METRICS", "LOGS"])
 def test_what_can_t_be_exported_is_known_before_anything_is(monkeypatch: pytest.MonkeyPatch, signal: str) -> None:
     monkeypatch.setenv(f"OTEL_{signal}_EXPORTER", "console")
-    with pytest.raises(ConfigError, match=f"OTEL_{signal}_EXPORTER must be otlp or none, not console"):
+    with pytest.raises(ConfigError, match=f"{signal}_EXPORTER .* not console"):
         check_environment()
 
 
 def test_the_endpoints_are_those_of_the_signals_that_are_exported(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert endpoints() == {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://localhost:4318"}
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://all:1")
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_LOGS_ENDPOINT", "http://logs:2")
+    general, logs = "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT"
+    assert endpoints() == {general: "http://localhost:4318"}
+    monkeypatch.setenv(general, "http://all:1")
+    monkeypatch.setenv(logs, "http://logs:2")
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://traces:3")
     monkeypatch.setenv("OTEL_TRACES_EXPORTER", "none")
-    assert endpoints() == {
-        "OTEL_EXPORTER_OTLP_ENDPOINT": "http://all:1",
-        "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT": "http://logs:2",
-    }
+    assert endpoints() == {general: "http://all:1", logs: "http://logs:2"}
 
 
 @pytest.mark.parametrize(("name", "service"), [("", "evalstone"), ("unknown", "unknown")])
@@ -439,9 +438,9 @@ def test_the_service_is_evalstone_unless_it_has_a_name(
 def test_no_redirect_is_followed(receiver: Receiver) -> None:
     receiver.status, receiver.reply = 307, {"Location": f"{receiver.url}/elsewhere"}
     troubles = list[str]()
-    with Delivery("TRACES", troubles.append) as delivery, pytest.raises(RequestException, match="no answer of OTLP"):
+    with Delivery("TRACES", troubles.append) as delivery, pytest.raises(RequestException, match="OTLP"):
         delivery.request("POST", f"{receiver.url}/v1/traces", data=b"")
-    assert troubles == [f"{receiver.url} answered HTTP 307 Temporary Redirect"]
+    assert [trouble.partition(" Temporary")[0] for trouble in troubles] == [f"{receiver.url} answered HTTP 307"]
     assert len(receiver.headers) == 1
 
 
@@ -449,11 +448,12 @@ def test_an_endpoint_that_does_not_answer_in_time_is_said_to(monkeypatch: pytest
     def late(*_: Any, **__: Any) -> None:
         raise ReadTimeout("HTTPConnectionPool(host='collector', port=4318): Read timed out. (read timeout=10)")
 
+    collector = "http://collector:4318"
     monkeypatch.setattr(Session, "request", late)
     troubles = list[str]()
     with Delivery("LOGS", troubles.append) as delivery, pytest.raises(ReadTimeout):
-        delivery.request("POST", "http://collector:4318/v1/logs")
-    assert troubles == ["http://collector:4318: no answer in time"]
+        delivery.request("POST", f"{collector}/v1/logs")
+    assert [trouble.partition(" in ")[0] for trouble in troubles] == [f"{collector}: no answer"]
 
 
 def test_variables_that_are_empty_are_as_none(receiver: Receiver, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -477,14 +477,14 @@ def test_the_standard_variable_asks_for_content(
     with evalstone.otel.export_otlp():
         evaluate([{"input": "Who?"}], CONTAINS, target=agent, ledger=None)
     (call,) = [span for span in receiver.spans() if span.name.startswith("invoke_agent")]
-    assert ("gen_ai.input.messages" in {each.key for each in call.attributes}) is captured
+    assert ("input.messages" in gen_ai({each.key: each for each in call.attributes})) is captured
 
 
 def test_score_exports_too(receiver: Receiver, folder: Path, evalstone_command: Callable[..., str]) -> None:
     shown = evalstone_command("score", "--scorer", CONTAINS, "--output", "Ada", "--otel")
-    assert "contains(expected=Ada) 1 of 1" in shown
+    assert f"{CONTAINS} 1 of 1" in shown
     (event,) = receiver.events()
-    assert event.body.string_value == "evaluation: contains(expected=Ada)=1"
+    assert event.body.string_value == f"evaluation: {CONTAINS}=1"
 
 
 @pytest.fixture
@@ -497,12 +497,12 @@ def test_a_worker_exports_each_score_once_and_what_waits_at_its_end(receiver: Re
 import evalstone, evalstone.otel
 from evalstone import Sample
 for n in range(3):
-    sample = Sample(id=str(n), output="Ada", metadata={"trace": {"trace_id": "0af7651916cd43dd8448eb211c80319c"}})
+    sample = Sample(id=str(n), output="Ada", metadata={"trace": {"trace_id": "a" * 32}})
     evalstone.otel.emit_otlp(evalstone.score("contains(expected=Ada)", sample), sample)
 print("scored")
 """
     assert python(code, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url) == "scored"
-    assert [event.trace_id.hex() for event in receiver.events()] == ["0af7651916cd43dd8448eb211c80319c"] * 3
+    assert [event.trace_id.hex() for event in receiver.events()] == ["a" * 32] * 3
     assert "evalstone.outcomes" in receiver.metrics()
 
 
@@ -516,17 +516,18 @@ live = Live(
 )
 for n in range(4):
     said = f"Ada has {n} hats."
-    live.submit(output=said, context=[said], trace_id="0af7651916cd43dd8448eb211c80319c")
-live.submit(nonsense="x", trace_id="0af7651916cd43dd8448eb211c80319c", entity="guide")
+    live.submit(output=said, context=[said], trace_id="a" * 32)
+live.submit(nonsense="x", trace_id="a" * 32, entity="guide")
 live.close(20)
 print("scored")
 """
-    assert python(f"import os; os.chdir({str(folder)!r})\n{code}", OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url) == "scored"
+    code = f"import os; os.chdir({str(folder)!r})\n{code}"
+    assert python(code, OTEL_EXPORTER_OTLP_ENDPOINT=receiver.url) == "scored"
     assert not receiver.spans()
     said = [{each.key: each.value.string_value for each in event.attributes} for event in receiver.events()]
     assert sorted(each["evalstone.outcome"] for each in said) == ["failed"] * 2 + ["score"] * 8
-    assert {event.trace_id.hex() for event in receiver.events()} == {"0af7651916cd43dd8448eb211c80319c"}
-    assert [each.get("gen_ai.evaluation.target") for each in said].count("guide") == 2
+    assert {event.trace_id.hex() for event in receiver.events()} == {"a" * 32}
+    assert [gen_ai(each).get("evaluation.target") for each in said].count("guide") == 2
     assert receiver.metrics() == {"evalstone.score", "evalstone.outcomes"}
 
 
@@ -535,7 +536,7 @@ def test_the_example_shows_each_score_under_the_span_that_it_is_about() -> None:
     spans = [line.split()[1] for line in shown if line.startswith("span ")]
     events = [(line.split()[1], line.rpartition("=")[2]) for line in shown if line.startswith("event ")]
     assert events == [(spans[0], "1"), (spans[1], "0")]
-    assert "contradicted: “Alan Turing was born in 1921.”" in shown[-1]
+    assert "contradicted: “Alan Turing" in shown[-1]
 
 
 def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
@@ -545,7 +546,7 @@ def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
     )
     shown = python(source, OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")
     assert "exit code 0" in shown
-    assert shown.count("not exported to OpenTelemetry: ") == 1
+    assert shown.count(LOST) == 1
     assert "Traceback" not in shown
 
 

@@ -59,7 +59,7 @@ def test_what_goes_wrong_is_said_without_secrets(emitted: Emitted) -> None:
         assert "the server said" in text
         assert "hunter2" not in text
         assert "\x1b" not in text
-        assert len(text) <= EXPLANATION, "what is escaped is longer"
+        assert len(text) <= EXPLANATION  # what is escaped is longer
 
 
 def test_a_secret_at_the_place_where_a_message_is_cut_leaves_no_part() -> None:

@@ -28,7 +28,7 @@ from evalstone.otel.attributes import model_attributes, model_of
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.scorers import parse_scorers
 from tests.fakes import claims, verdicts
-from tests.otel.emitted import Emitted, attributes, ids, parent_of
+from tests.otel.emitted import DURATION, Emitted, attributes, gen_ai, ids, parent_of
 from tests.serving import Response, Server, completion, obliging, serving
 
 SAMPLES = [
@@ -91,7 +91,7 @@ def test_a_chat_span_has_the_attributes_of_the_conventions(emitted: Emitted) -> 
     span = emitted.named("chat small")[0]
     port = int(server.url.rsplit(":", 1)[1].split("/")[0])
     assert span.kind is SpanKind.CLIENT
-    assert attributes(span) == {
+    expected = {
         "gen_ai.operation.name": "chat",
         "gen_ai.provider.name": "vllm",
         "gen_ai.request.model": "small",
@@ -109,6 +109,7 @@ def test_a_chat_span_has_the_attributes_of_the_conventions(emitted: Emitted) -> 
         "evalstone.repeat": 0,
         "evalstone.cost": pytest.approx(0.00014),
     }
+    assert attributes(span) == expected
 
 
 def test_tokens_and_costs_are_counted_once_and_cached_answers_never(emitted: Emitted, tmp_path: Path) -> None:
@@ -122,39 +123,40 @@ def test_tokens_and_costs_are_counted_once_and_cached_answers_never(emitted: Emi
     assert len(emitted.named("chat ")) == 16
     for kind, total in {"input": 1600, "output": 320, "cache_read.input": 640}.items():
         ((key, point),) = emitted.metric(f"gen_ai.client.inference.usage.{kind}_tokens").items()
-        assert (point.value, dict(key)["gen_ai.token.modality"]) == (total, "unknown")
+        assert (point.value, gen_ai(dict(key))["token.modality"]) == (total, "unknown")
     for kind, total in {"input": 1600, "output": 320}.items():
         ((key, point),) = emitted.metric(f"gen_ai.client.inference.operation.{kind}_tokens").items()
         assert (point.count, point.sum) == (16, total)
-        assert "gen_ai.token.modality" not in dict(key)
+        assert "token.modality" not in gen_ai(dict(key))
     (cost,) = emitted.metric("evalstone.judge.cost").values()
     assert cost.value == pytest.approx(first.cost) == pytest.approx(16 * 0.00014)
-    (seconds,) = emitted.metric("gen_ai.client.inference.duration").values()
+    (seconds,) = emitted.metric(DURATION).values()
     assert seconds.count == 16
     cached = emitted.named("cached ")
     assert len(cached) == 32
     assert {attributes(span)["evalstone.cached"] for span in cached} == {True}
-    assert not [span for span in cached if "gen_ai.operation.name" in attributes(span)]
+    assert not [span for span in cached if gen_ai(span.attributes)]
     (count,) = emitted.metric("evalstone.judge.cached").values()
     assert count.value == 32
+
+
+NAMED = "gen_ai.evaluation.name"
 
 
 def test_metrics_of_scores_have_no_ids_and_add_up(emitted: Emitted) -> None:
     with emitted.enabled():
         run = evaluate([*SAMPLES, {"id": "without"}], [CONTAINS, "faithfulness(scale=10)"], ledger=None)
-    points = {
-        dict(key)["gen_ai.evaluation.name"]: (set(dict(key)), p) for key, p in emitted.metric("evalstone.score").items()
-    }
+    points = {dict(key)[NAMED]: (set(dict(key)), p) for key, p in emitted.metric("evalstone.score").items()}
     assert set(points) == {CONTAINS, "faithfulness(scale=10)"}
     for summary in run.summary:
         name = next(name for name in points if name.startswith(summary.info.name))
         names, point = points[name]
-        assert names == {"gen_ai.evaluation.name"}
+        assert names == {NAMED}
         assert (point.count, point.max <= 1) == (summary.scored, True)
         assert point.sum / point.count == pytest.approx((summary.mean or 0) / summary.info.scale)
     outcomes = emitted.metric("evalstone.outcomes")
     assert sum(point.value for point in outcomes.values()) == len(run)
-    assert {name for key in outcomes for name, _ in key} == {"gen_ai.evaluation.name", "evalstone.outcome"}
+    assert {name for key in outcomes for name, _ in key} == {NAMED, "evalstone.outcome"}
 
 
 def test_a_call_that_fails_says_how_and_ends(emitted: Emitted) -> None:
@@ -170,10 +172,7 @@ def test_a_call_that_fails_says_how_and_ends(emitted: Emitted) -> None:
     assert "no such grammar" in (bad.status.description or "")
     (scored,) = emitted.named("score ")
     assert attributes(scored)["error.type"] == "JudgeError"
-    timed = {
-        dict(key).get("error.type"): point.count
-        for key, point in emitted.metric("gen_ai.client.inference.duration").items()
-    }
+    timed = {dict(key).get("error.type"): point.count for key, point in emitted.metric(DURATION).items()}
     assert timed == {None: 1, "RequestRefused": 1}
 
 
@@ -187,7 +186,7 @@ def test_the_tokens_of_a_malformed_reply_are_counted(emitted: Emitted) -> None:
     with serving(malformed) as server, emitted.enabled():
         evaluate(SAMPLES[:1], "faithfulness", judge=model(server, retries=1), ledger=None)
     (span,) = emitted.named("chat ")
-    assert attributes(span)["gen_ai.usage.input_tokens"] == 200
+    assert gen_ai(span.attributes)["usage.input_tokens"] == 200
     assert attributes(span)["error.type"] == "ReplyError"
 
 
@@ -224,9 +223,7 @@ def test_the_members_of_a_panel_are_under_it(emitted: Emitted) -> None:
             above = under(emitted, span)
             assert above.name.startswith("judge panel(")
             assert under(emitted, above).name == "score faithfulness"
-    assert sum(point.count for point in emitted.metric("gen_ai.client.inference.duration").values()) == len(
-        server.requests
-    )
+    assert sum(point.count for point in emitted.metric(DURATION).values()) == len(server.requests)
 
 
 def test_the_content_of_messages_is_there_only_when_asked_for(emitted: Emitted) -> None:
@@ -241,8 +238,8 @@ def test_the_content_of_messages_is_there_only_when_asked_for(emitted: Emitted) 
         assert sent[-1]["role"] == "user"
         assert replied[0]["finish_reason"] == "stop"
     (call,) = asked.named("invoke_agent ")
-    assert "Who? 0" in attributes(call)["gen_ai.input.messages"]
-    assert "Ada did." in attributes(call)["gen_ai.output.messages"]
+    assert "Who? 0" in gen_ai(call.attributes)["input.messages"]
+    assert "Ada did." in gen_ai(call.attributes)["output.messages"]
 
 
 def test_a_resumed_run_emits_only_what_it_scores(emitted: Emitted, tmp_path: Path) -> None:
@@ -370,15 +367,14 @@ def test_models_behind_other_endpoints_are_named_as_the_conventions_name_them(tm
     logged = LoggingJudge(ModelJudge("mistral/large", api_key="mk-0123456789abc"), tmp_path / "judge.jsonl")
     found = model_of(logged)
     assert found is not None
-    assert model_attributes(found) == {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": "mistral_ai",
-        "gen_ai.request.model": "large",
+    own = model_attributes(found)
+    assert gen_ai(own) == {"operation.name": "chat", "provider.name": "mistral_ai", "request.model": "large"}
+    assert {name: own[name] for name in own if not name.startswith("gen_ai.")} == {
         "server.address": "api.mistral.ai",
         "server.port": 443,
     }
     embeddings = model_attributes(EmbeddingModel("openai/text-embedding-3-small"))
-    assert embeddings["gen_ai.operation.name"] == "embeddings"
+    assert gen_ai(embeddings)["operation.name"] == "embeddings"
     assert model_of(ScriptedJudge([])) is None
 
 
