@@ -76,15 +76,10 @@ def test_a_setting_within_its_range_is_taken(name: str, value: Any):
 @pytest.mark.parametrize("name", ["requests_per_minute", "tokens_per_minute", "max_concurrency", "max_requests"])
 @pytest.mark.parametrize("value", [-1, 1.5, "3", True, [1], math.nan])
 def test_a_limit_that_is_not_a_whole_number_is_refused_by_name(name: str, value: Any):
-    with pytest.raises(ConfigError, match=f"^{name} must be a whole number of . or more, not .+"):
+    with refused(name, f"a whole number of {int(name != 'max_requests')} or more"):
         Limits(**{name: value})
     with pytest.raises(ConfigError, match=f"^{name} must be"):
         parse_judge({"model": MODEL, name: value})
-
-
-def test_limits_are_limits():
-    with pytest.raises(ConfigError, match=r"limits must be a Limits, not 5 \(int\)"):
-        made(limits=5)
 
 
 @pytest.mark.parametrize(
@@ -94,6 +89,7 @@ def test_limits_are_limits():
         ({"temperature": 3}, "temperature must be a number from 0 to 2 or 'auto', not 3 (int)"),
         ({"timeout": 0}, "timeout must be a number above 0, not 0 (int)"),
         ({"seed": 1.5}, "seed must be a whole number, not 1.5 (float)"),
+        ({"limits": 5}, "limits must be a Limits, not 5 (int)"),
         ({"logprobs": 1}, "logprobs must be true or false, not 1 (int)"),
         (
             {"prices": [1]},
@@ -127,13 +123,13 @@ def test_a_price_from_a_file_is_a_value():
 
 @pytest.mark.parametrize("model", [3, None, b"openai/x", ["openai/x"]])
 def test_a_model_that_is_no_text_is_refused(model: Any):
-    with pytest.raises(ConfigError, match="model must be text"):
+    with pytest.raises(ConfigError, match=r"^model must"):
         ModelJudge(model)
 
 
 @pytest.mark.parametrize("spec", [3, None, "", [MODEL], b"lexical", ModelJudge, LexicalJudge])
 def test_what_is_no_judge_is_told_what_a_judge_is(spec: Any):
-    with pytest.raises(ConfigError, match=r"a judge is `lexical`, a model named provider/model.*, not "):
+    with pytest.raises(ConfigError, match=r"^a judge is `lexical`"):
         parse_judge(spec)
 
 
@@ -141,17 +137,18 @@ def test_a_table_with_odd_names_is_refused_and_not_stumbled_over():
     odd: Any = {3: 1, "seed": 1}
     with pytest.raises(ConfigError, match="needs a model"):
         parse_judge(odd)
-    with pytest.raises(ConfigError, match="the lexical judge has no settings, but got 3, seed"):
+    with pytest.raises(ConfigError, match=r"lexical .* 3, seed$"):
         parse_judge({"model": "lexical", **odd})
     with pytest.raises(ConfigError, match="unknown setting '3'"):
         parse_judge({"model": MODEL, **odd})
 
 
 def test_an_error_carries_the_field_its_value_and_what_is_allowed():
+    allowed = "a whole number from 0 to 1000"
     with pytest.raises(ConfigError) as raised:
         made(retries=-1)
     for error in (raised.value, pickle.loads(pickle.dumps(raised.value))):
-        assert (error.field, error.value, error.allowed) == ("retries", -1, "a whole number from 0 to 1000")
+        assert (error.field, error.value, error.allowed) == ("retries", -1, allowed)
     with pytest.raises(ConfigError) as raised:
         made(api_key=b"hidden")
     assert (raised.value.field, raised.value.value) == ("api_key", None)

@@ -40,7 +40,7 @@ def test_variables_are_expanded(text: str, value: str) -> None:
 
 def test_the_value_of_a_variable_is_secret() -> None:
     expanded("$MY_KEY", "api_key")
-    assert "0c1d2e3f" not in masked("HTTP 401: sk-0c1d2e3f4a5b6c7d is wrong")
+    assert "0c1d2e3f" not in masked("HTTP 401: sk-0c1d2e3f4a5b6c7d")
 
 
 def test_keys_headers_and_urls_of_judges_are_expanded() -> None:
@@ -72,11 +72,11 @@ def test_a_variable_that_is_not_set_names_the_setting(settings: dict[str, Any], 
 
 
 def test_urls_of_targets_are_expanded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MY_AGENT", "https://agent.example")
+    monkeypatch.setenv("MY_AGENT", host := "https://agent.example")
     target = parse_target({"address": "$MY_AGENT/v1/chat/completions", "headers": {"X-Key": "$MY_KEY"}})
     assert isinstance(target, HTTPTarget)
-    assert (target.api, target.shown) == ("chat", "https://agent.example/v1/chat/completions")
-    with pytest.raises(ConfigError, match="the target's address needs the environment variable NOT_SET"):
+    assert (target.api, target.shown) == ("chat", f"{host}/v1/chat/completions")
+    with pytest.raises(ConfigError, match=r"target.* NOT_SET"):
         parse_target("$NOT_SET/chat/completions")
 
 
@@ -88,5 +88,5 @@ def test_the_url_of_a_ledger_is_expanded(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("MY_LEDGER", "postgresql://ada:pass-0c1d2e3f@db.example/l")
     assert file_of("$MY_LEDGER") is None
     assert "pass-0c1d2e3f" not in masked("password pass-0c1d2e3f failed")
-    with pytest.raises(ConfigError, match="the ledger's URL needs the environment variable NOT_SET"):
+    with pytest.raises(ConfigError, match=r"ledger.* NOT_SET"):
         Ledger("postgresql://ada:$NOT_SET@db.example/l")

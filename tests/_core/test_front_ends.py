@@ -30,9 +30,13 @@ def test_each_front_end_has_its_own_name(setting: str, value: Value, names: tupl
 def test_an_error_names_settings_as_each_front_end_writes_them() -> None:
     inner = ConfigError(Setting("missing", "ignore"), " is wrong", Hint.of("; use ", Setting("labels", ...)))
     error = DataError("a.csv: ", inner.advised("read on")).located("row 1: ")
-    assert str(error) == 'row 1: a.csv: missing="ignore" is wrong; use labels=…; read on'
-    assert error.text(COMMAND_LINE) == "row 1: a.csv: --missing ignore is wrong; use --labels; read on"
-    assert error.text(MARK) == 'row 1: a.csv: missing="ignore" is wrong; read on'
+    assert str(error) == error.text(PYTHON)
+    for front_end, middle in (
+        (PYTHON, 'missing="ignore" is wrong; use labels=…'),
+        (COMMAND_LINE, "--missing ignore is wrong; use --labels"),
+        (MARK, 'missing="ignore" is wrong'),
+    ):
+        assert error.text(front_end) == f"row 1: a.csv: {middle}; read on"
     copied = pickle.loads(pickle.dumps(error))
     assert (str(copied), copied.text(MARK)) == (str(error), error.text(MARK))
 

@@ -58,7 +58,7 @@ def test_case_white_space_and_punctuation_make_no_difference_to_a_quotation(text
 
 def test_an_ellipsis_stands_for_words_between_parts_that_keep_their_order() -> None:
     assert is_quoted("Ada Lovelace … in 1815", ENGLISH)
-    assert is_quoted("...notes on the Analytical Engine ... in 1843...", ENGLISH)
+    assert is_quoted("...Her notes ... in 1843...", ENGLISH)
     assert not is_quoted("in 1815 … Ada Lovelace", ENGLISH)
     assert not is_quoted("Ada Lovelace … in 1816", ENGLISH)
     assert is_quoted("Ada … Lovelace", ENGLISH)
@@ -68,13 +68,14 @@ def test_a_long_quotation_may_be_spelled_apart_or_together_where_it_stands() -> 
     text = "All cooperations end, and so did this cooperation of theirs."
     assert is_quoted("co-operations", text)
     assert not is_quoted("co-operation", text)
-    assert not is_quoted("and so … co-operations", text)
+    assert not is_quoted("so … co-operations", text)
     assert is_quoted("?!", "?!\n")
 
 
 def test_a_quotation_may_run_over_the_end_of_a_text() -> None:
-    assert is_quoted("He wrote. She read.", "He wrote.\nShe read.")
-    assert not is_quoted("She read. He wrote.", "He wrote.\nShe read.")
+    ends = "One ends.", "Two."
+    assert is_quoted(" ".join(ends), "\n".join(ends))
+    assert not is_quoted(" ".join(reversed(ends)), "\n".join(ends))
 
 
 @pytest.mark.parametrize("quote", ["", " ", "…", "...", "?!", "Ada Lovelace was born in Paris", "Ada was born", "1816"])
@@ -172,27 +173,11 @@ def test_what_a_text_lacks_is_named(claim: str, foreign: list[str]) -> None:
     assert not_grounded(claim, ENGLISH) == foreign
 
 
-def test_a_name_begins_with_any_capital() -> None:
-    assert not_grounded("Le musée a été fondé en 1921 par Élise.", FRENCH) == ["Élise"]
-
-
 def test_a_number_is_grounded_as_a_whole_and_a_part_of_it_is_not() -> None:
     text = "The harbor of the town has 194 ships, and it was built on the hill."
     assert not_grounded("194", text) == []
     for part in ("19", "94"):
         assert not_grounded(part, text) == [part]
-
-
-def test_two_function_words_tell_a_language_unless_another_one_has_nearly_as_many() -> None:
-    assert not_grounded("The museum of Wien", FRENCH) == []
-    assert not_grounded("Ada wrote fue Wien", ENGLISH) == ["Wien"]
-    assert not_grounded("el la un que Wien", FRENCH) == ["Wien"]
-    assert not_grounded("77", CHINESE) == ["77"]
-
-
-def test_another_person_is_foreign_in_a_text_full_of_names() -> None:
-    text = "Ada Lovelace met Charles Babbage in London."
-    assert not_grounded("Ada Lovelace met Karl Marx in London.", text) == ["Karl", "Marx"]
 
 
 @pytest.mark.parametrize(
@@ -249,6 +234,11 @@ def test_a_part_of_a_number_or_a_word_is_not_taken_word_for_word(text: str, clai
     assert not_grounded(claim, text) == foreign
 
 
+SALAZAR = "António de Oliveira Salazar was the prime minister of Portugal, and he was not a man of the people."
+VAN_LEER = "Thijs van Leer played the flute, and he was with the band for ten years."
+BO = 'In 1978 he had a hit, "What About Us", and a film by the name of Bo.'
+
+
 @pytest.mark.parametrize(
     ("text", "claim", "foreign"),
     [
@@ -268,6 +258,23 @@ def test_a_part_of_a_number_or_a_word_is_not_taken_word_for_word(text: str, clai
         ("The UN met in the old hall.", "The United Nations met Nina Ude in the hall.", ["Nina", "Ude"]),
         ("42", "It was Paris.", ["Paris"]),
         ("It has a thousand two hundred rooms in all.", "It has 2200 rooms.", ["2200"]),
+        ("Ada Lovelace met Charles Babbage in London.", "Ada Lovelace met Karl Marx in London.", ["Karl", "Marx"]),
+        (FRENCH, "Le musée a été fondé en 1921 par Élise.", ["Élise"]),
+        ("The harbor was built by Elise in the town.", "The harbor was built by Élise Müller.", ["Müller"]),
+        ("The harbor was built by Elise.", "The harbor was built by Müller.", ["Müller"]),
+        # Two function words tell a language, unless another one has nearly as many.
+        (FRENCH, "The museum of Wien", []),
+        (ENGLISH, "Ada wrote fue Wien", ["Wien"]),
+        (FRENCH, "el la un que Wien", ["Wien"]),
+        (CHINESE, "77", ["77"]),
+        # Function words inside names tell none.
+        (SALAZAR, "António de Oliveira Ruth became prime minister.", ["Ruth"]),
+        (VAN_LEER, "Thijs van London and Jan van Leer played.", ["London", "Jan"]),
+        # A name that is a function word counts like a word of the text.
+        (BO, 'He recorded a hit called "What About Us".', []),
+        (BO, "He recorded a hit called Hello.", ["Hello"]),
+        (BO, "A hit was recorded and called so.", ["recorded", "called"]),
+        (BO, "Everyone loved the role in Bo.", ["everyone", "loved", "role"]),
     ],
 )
 def test_another_number_or_name_is_foreign(text: str, claim: str, foreign: list[str]) -> None:
@@ -353,36 +360,16 @@ def test_accents_make_no_difference(accented: str, plain: str) -> None:
     assert not is_quoted(quote.replace("e", "o").replace("е", "о").replace("ι", "ο"), accented)
 
 
-def test_the_accents_of_a_foreign_name_are_shown() -> None:
-    assert not_grounded("The harbor was built by Élise Müller.", "The harbor was built by Elise in the town.") == [
-        "Müller"
-    ]
-    assert not_grounded("The harbor was built by Müller.", "The harbor was built by Elise.") == ["Müller"]
-
-
-def test_a_name_that_is_a_function_word_counts_like_a_word_of_the_text() -> None:
-    text = 'In 1978 he had a hit, "What About Us", and a film by the name of Bo.'
-    assert not_grounded('He recorded a hit called "What About Us".', text) == []
-    assert not_grounded("He recorded a hit called Hello.", text) == ["Hello"]
-    assert not_grounded("A hit was recorded and called so.", text) == ["recorded", "called"]
-    assert not_grounded("Everyone loved the role in Bo.", text)
-
-
 def test_a_number_of_the_answer_makes_a_claim_one_about_the_answer() -> None:
     answer = "Rivers and mountains shaped weather across northern valleys in 1815 and on day 3."
     question = ["When was the museum founded?"]
-    assert not_grounded("The museum was founded in 1815.", answer, question) == []
-    assert not_grounded(
-        "The museum was founded on day 3.", "Rivers shaped weather across all northern valleys, 3.", question
-    )
-    assert not_grounded("The museum was founded.", answer, question) == ["museum", "founded"]
-
-
-def test_function_words_inside_names_tell_no_language() -> None:
-    text = "António de Oliveira Salazar was the prime minister of Portugal, and he was not a man of the people."
-    assert not_grounded("António de Oliveira Ruth became prime minister.", text) == ["Ruth"]
-    leer = "Thijs van Leer played the flute, and he was with the band for ten years."
-    assert not_grounded("Thijs van London and Jan van Leer played.", leer) == ["London", "Jan"]
+    number_alone = "Rivers shaped weather across all northern valleys, 3."
+    for text, when, foreign in (
+        (answer, " in 1815", []),
+        (number_alone, " on day 3", ["museum", "founded", "day"]),
+        (answer, "", ["museum", "founded"]),
+    ):
+        assert not_grounded(f"Museum founded{when}.", text, question) == foreign
 
 
 @pytest.mark.parametrize(("words", "number"), [("二十七", 27), ("十五", 15), ("三十", 30), ("一百", 100), ("九", 9)])
@@ -400,7 +387,7 @@ def test_words_that_frame_a_restatement_do_not_count() -> None:
     besides = {"believ", "somebodi", "annoi", "annoys"}
     assert not_grounded(claim, text, (), besides) == []
     assert not_grounded("Somebody believes.", text, (), besides) == ["somebody", "believes"]
-    assert not_grounded("Somebody believes broccoli annoys.", text, (), besides) == ["broccoli"]
+    assert not_grounded(claim.replace("loudness", "broccoli"), text, (), besides) == ["broccoli"]
 
 
 LINKED = (
@@ -426,9 +413,9 @@ def test_links_are_quoted_without_their_urls_and_entities_as_characters(quote: s
 
 
 def test_entities_of_a_quotation_are_characters_of_the_text() -> None:
-    assert is_quoted("R&amp;D &lt;now&gt;", "Our R&D <now> grows.")
+    assert is_quoted("R&amp;D &lt;a&gt;", "Our R&D <a> grows.")
     assert not is_quoted("R&amp;B", "Our R&D grows.")
-    assert not is_quoted("return items within 40 days as long as", LINKED)
+    assert not is_quoted("within 40 days", LINKED)
     assert not is_quoted("a", f"b &#{'9' * 5000}; &#xFFFFFFF;")
 
 
@@ -494,7 +481,8 @@ def test_a_translation_is_held_to_its_numbers_only(text: str, claim: str) -> Non
 
 
 def test_words_may_come_from_any_of_several_texts() -> None:
-    assert not_grounded("The harbor was built in 1902.", "It was built in 1902.", ["When was the harbor built?"]) == []
+    claim, text, question = "The harbor was built in 1902.", "It was built in 1902.", "When was the harbor built?"
+    assert not_grounded(claim, text, [question]) == []
 
 
 def test_a_claim_has_a_word_of_the_answer_unless_that_has_hardly_any() -> None:
@@ -560,7 +548,8 @@ def test_a_megabyte_is_read_in_linear_time(unit: str) -> None:
 
 @pytest.mark.parametrize("claim", ["The' again and again.", "The ca", "And so on.", "It is ok"])
 def test_a_claim_of_function_words_alone_needs_them_in_the_text(claim: str) -> None:
-    assert not_grounded(claim, "The tower was completed in 1889.", ["When was it built?"])
+    text, question = "The tower was completed in 1889.", "When was it built?"
+    assert not_grounded(claim, text, [question])
     assert not not_grounded(claim, f"He said: {claim} They agreed.")
 
 
@@ -588,7 +577,8 @@ def test_items_of_a_list_may_be_completed_with_the_same_words(text: str) -> None
 def test_only_words_that_complete_three_items_and_half_of_them_complete_a_list() -> None:
     text = LISTS[0]
     assert all_not_grounded(completed("harms cats", INGREDIENTS[:2]), text) == [[], ["harms", "cats"]]
-    assert all(all_not_grounded(["Salt harms cats.", "A salt can harm a cat.", "The salt harms cats."], text))
+    one_item = "Salt harms cats.", "A salt can harm a cat.", "The salt harms cats."
+    assert all(all_not_grounded(one_item, text))
     assert not any(all_not_grounded(completed("harms cats", INGREDIENTS[1:]), text))
     long = "; ".join(f"{letter}ood" for letter in "bcdfghjl")
     others = [f"{letter.upper()}ood." for letter in "bcdfghjl"]
@@ -604,8 +594,9 @@ def test_a_list_is_never_completed_with_numbers_or_names() -> None:
 
 def test_sentences_and_lists_with_a_question_are_not_completed() -> None:
     claims = completed("belongs into guacamole")
-    assert any(all_not_grounded(claims, "It has ripe avocados, and that is with salt, with lime juice and with Y3."))
-    assert any(all_not_grounded(claims, LISTS[0], ["What do you like to eat?"]))
+    sentence = "It has ripe avocados, and that is with salt, with lime juice and with Y3."
+    assert any(all_not_grounded(claims, sentence))
+    assert any(all_not_grounded(claims, LISTS[0], ["What to eat?"]))
     russian = ["соль", "лайм", "мята"]
     assert all(all_not_grounded(completed("нужна соседу", russian), "; ".join(russian)))
 
@@ -625,4 +616,4 @@ def test_an_answer_that_begins_with_yes_or_no_may_be_completed_from_the_question
     assert not not_grounded(claim, YES.replace("Yes", "no"), [question])
     assert not_grounded(claim, YES.replace("Yes, our", "Our"), [question])
     assert not_grounded(claim, YES.replace("Yes, our", "Note our"), [question])
-    assert not_grounded("Boots can be returned after 20 days in Bern.", YES, [question])
+    assert not_grounded(claim.replace("days", "days in Bern"), YES, [question])

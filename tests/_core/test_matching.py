@@ -38,7 +38,7 @@ def test_a_pattern_that_would_take_forever_fails_with_the_limit(pattern: str, te
         own = {"name": "regex", **{name: value for name, value in options.items() if name == "pattern"}}
         outcome = score(own, output=text, reference=options.get("reference"), ledger=None).outcome
         assert isinstance(outcome, Failed)
-        assert "regex: the pattern took longer than 0.3 seconds" in outcome.error
+        assert "than 0.3 seconds" in outcome.error
         assert time.monotonic() - started < 5
     assert matches(re.compile("(a+)+"), "b" * 40 + "a", whole=False)
 

@@ -431,17 +431,17 @@ def test_validated_names_at_most_three_places():
     with pytest.raises(ReplyError) as raised:
         validated(list[int], ["a", "b", "c", "d"], "numbers")
     assert str(raised.value).count("numbers.") == 3
-    assert "numbers.0: Input should be a valid integer" in str(raised.value)
+    assert "numbers.0: " in str(raised.value)
 
 
 def test_validated_without_a_place_says_reply():
-    with pytest.raises(ReplyError, match=r"^reply: Input should be a valid string"):
+    with pytest.raises(ReplyError, match=r"^reply: .* string"):
         validated(str, 5)
 
 
 @pytest.mark.parametrize("data", [None, [], "claims", {"other": 1}, 5])
 def test_a_member_that_is_missing_is_told(data: Any):
-    with pytest.raises(ReplyError, match="a JSON object with the key 'claims' was expected"):
+    with pytest.raises(ReplyError, match="key 'claims'"):
         member(data, "claims")
 
 

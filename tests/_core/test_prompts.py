@@ -41,7 +41,7 @@ def taken_apart(message: str) -> tuple[str, list[tuple[str, str]]]:
     materials: list[tuple[str, str]] = []
     end = 0
     marks = list(MARK.finditer(message))
-    assert len(marks) == message.count("<<"), "something opens that is no fence of ours"
+    assert len(marks) == message.count("<<")  # something opens that is no fence of ours
     for opening, closing in zip(marks[::2], marks[1::2], strict=True):
         assert (opening[1], closing[1]) == ("", "/")
         assert opening[2] == closing[2]
@@ -321,9 +321,9 @@ def test_every_place_of_a_placeholder_is_filled():
 
 
 def test_an_unfenced_prompt_gives_the_bare_layout_and_nothing_else():
-    system, user = MiniCheck(document="Ada\n{{claim}} \ud800", claim="It is so.").render()
+    system, user = MiniCheck(document="A\n{{claim}} \ud800", claim="x.").render()
     assert system == ""
-    assert user == "Document: Ada\n{{claim}} \ufffd\nClaim: It is so."
+    assert user == "Document: A\n{{claim}} \ufffd\nClaim: x."
 
 
 def test_an_unfenced_list_is_paragraphs():
@@ -336,18 +336,18 @@ def test_a_list_that_is_no_passages_is_numbered_lines():
 
 
 def test_a_placeholder_in_a_sentence_becomes_a_name_and_its_material_goes_above():
-    prompt = Prompt("Judge.", "Is {{ output }} as polite as {{reference}}?\n\n{{question}}\n\nAnd {{output}}?")
+    prompt = Prompt("Judge.", "{{ output }} as {{reference}}?\n\n{{question}}\n\nAnd {{output}}?")
     system, user = prompt.render({"output": "Gone.", "reference": "Hello.", "question": "Where?"})
     assert user == (
-        f"{fence('output', 'Gone.')}\n\n{fence('reference', 'Hello.')}\n\nIs [output] as polite as [reference]?"
+        f"{fence('output', 'Gone.')}\n\n{fence('reference', 'Hello.')}\n\n[output] as [reference]?"
         f"\n\n{fence('question', 'Where?')}\n\nAnd [output]?"
     )
     assert system == f"Judge.\n\n{FENCE_RULE} {NAME_RULE.format('output')}"
 
 
 def test_a_list_of_passages_is_named_passages_in_a_sentence():
-    system, user = Prompt("", "Is it in {{context}}?").render({"context": ("a", "b")})
-    assert user == f"{fence('passage 1', 'a')}\n{fence('passage 2', 'b')}\n\nIs it in [passages]?"
+    system, user = Prompt("", "In {{context}}?").render({"context": ("a", "b")})
+    assert user == f"{fence('passage 1', 'a')}\n{fence('passage 2', 'b')}\n\nIn [passages]?"
     assert system.endswith(NAME_RULE.format("passages"))
 
 
@@ -372,16 +372,15 @@ def test_an_optional_input_that_is_empty_leaves_no_trace(nothing: Any):
 
 
 def test_a_question_leaves_out_what_is_optional_and_empty():
-    assert ListClaims("Ada.").render()[1] == f"{fence('text', 'Ada.')}\n\nList the claims of the text."
+    assert ListClaims("Ada.").render()[1].startswith(f"{fence('text', 'Ada.')}\n\nList ")
     assert ListClaims("Ada.", "Who?").render()[1].startswith(f"{fence('question', 'Who?')}\n\n{fence('text', 'Ada.')}")
 
 
 def test_instructions_form_example_and_rule_come_in_this_order():
     prompt = Prompt("Judge.", "{{text}}", example="Example. Reply: {}")
-    assert (
-        prompt.render({"text": "x"}, "Reply so.")[0] == f"Judge.\n\nReply so.\n\nExample. Reply: {{}}\n\n{FENCE_RULE}"
-    )
-    assert prompt.render({"text": "x"})[0] == f"Judge.\n\nExample. Reply: {{}}\n\n{FENCE_RULE}"
+    example = "Example. Reply: {}"
+    assert prompt.render({"text": "x"}, "Form.")[0] == "\n\n".join(("Judge.", "Form.", example, FENCE_RULE))
+    assert prompt.render({"text": "x"})[0] == "\n\n".join(("Judge.", example, FENCE_RULE))
 
 
 def test_the_fingerprint_changes_with_every_part_of_a_prompt():
@@ -412,9 +411,9 @@ def test_a_template_in_double_braces_is_taken_as_it_is():
 
 
 def test_a_spring_template_in_single_braces_with_escaped_ones_is_read():
-    text = r'Q: {question} A: { answer } Reply \{"verdict": "yes", "note": "\{answer\}"\}'
+    text = r'Q: {question} A: { answer } \{"v": "\{answer\}"\}'
     prompt = Prompt.parse(text, placeholders=["question", "answer"])
-    assert prompt.template == 'Q: {{question}} A: {{answer}} Reply {"verdict": "yes", "note": "{answer}"}'
+    assert prompt.template == 'Q: {{question}} A: {{answer}} {"v": "{answer}"}'
 
 
 @pytest.mark.parametrize(
@@ -461,17 +460,12 @@ def test_a_missing_placeholder_is_named():
         Prompt.parse("{{question}}", placeholders=["question", "answer", "context"])
 
 
-def test_an_unknown_placeholder_is_named_with_the_nearest_one():
-    with pytest.raises(PromptError, match="unknown placeholder 'anwser'; did you mean answer"):
-        Prompt.parse("{{answer}} {{anwser}}", placeholders=["answer"])
-
-
 def test_a_misspelt_placeholder_is_told_as_missing_and_as_unknown():
     with pytest.raises(PromptError) as raised:
         Prompt.parse("{{anwser}} {{qestion}}", placeholders=["answer", "question"])
     assert "lacks {{answer}}, {{question}}" in str(raised.value)
-    assert "'anwser'; did you mean answer" in str(raised.value)
-    assert "'qestion'; did you mean question" in str(raised.value)
+    for unknown, meant in (("anwser", "answer"), ("qestion", "question")):
+        assert f"placeholder '{unknown}'; did you mean {meant}?" in str(raised.value)
 
 
 @pytest.mark.parametrize("text", ["", " \n\t"])
@@ -481,7 +475,7 @@ def test_an_empty_template_is_refused(text: str):
 
 
 def test_a_placeholder_in_the_instructions_is_refused():
-    with pytest.raises(PromptError, match="instructions cannot have placeholders"):
+    with pytest.raises(PromptError, match=r"^instructions"):
         Prompt("Judge {{answer}}.", "{{answer}}").check(["answer"])
 
 

@@ -89,7 +89,7 @@ def test_what_a_secret_begins_with_is_found_as_json_and_urls_escape_it_after_any
     for form in (secret, once, json.dumps(once)[1:-1], quote(secret), quote(quote(secret)), html.escape(secret)):
         for clean in (secrets.redacted(before + form), secrets.redacted((before + form).encode()).decode()):
             assert clean.endswith(MARK)
-            assert set(clean.removesuffix(MARK)) <= {*before, *"\\%25cC"}, "no more than backslashes"
+            assert set(clean.removesuffix(MARK)) <= {*before, *"\\%25cC"}  # no more than backslashes
 
 
 @pytest.mark.parametrize(("surrogate", "errors"), [(0xDCFF, "surrogateescape"), (0xD800, "surrogatepass")])
@@ -113,7 +113,8 @@ def test_secrets_that_are_registered_one_after_the_other_are_all_found() -> None
         secrets.register(*some)
     for text in (secrets.redacted("s3cret-1 s3cret-2 s3cret-3"), secrets.redacted(b"s3cret-1 s3cret-2 s3cret-3")):
         assert text in (f"{MARK} {MARK} {MARK}", f"{MARK} {MARK} {MARK}".encode())
-    assert len(secrets._texts) == 3, "a secret that is registered again takes no more time"  # pyright: ignore[reportPrivateUsage]
+    # A secret that is registered again takes no more time.
+    assert len(secrets._texts) == 3  # pyright: ignore[reportPrivateUsage]
 
 
 def test_secrets_that_two_threads_register_at_once_are_both_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +146,7 @@ def test_a_secret_is_found_in_what_only_begins_like_json() -> None:
 
 
 def test_the_longest_of_the_phrases_is_hidden_first() -> None:
-    assert without("a pass phrase, and a pass", ["pass", "pass phrase"]) == "a ***, and a ***"
+    assert without("pass phrase, pass", ["pass", "pass phrase"]) == "***, ***"
 
 
 def test_a_text_without_a_secret_is_the_same_object() -> None:
@@ -153,7 +154,7 @@ def test_a_text_without_a_secret_is_the_same_object() -> None:
     secrets.register("s3cret-1", "s3cret-1-and-longer")
     text = "nothing to hide " * 3
     assert secrets.redacted(text) is text
-    assert secrets.redacted("it is s3cret-1-and-longer") == f"it is {MARK}"
+    assert secrets.redacted("s3cret-1-and-longer") == MARK
 
 
 @pytest.mark.parametrize(
@@ -191,8 +192,8 @@ def test_what_a_secret_is_not_in_stays_as_it_is_in_json() -> None:
 
 def test_a_secret_of_letters_alone_is_found_in_the_texts_of_json() -> None:
     secrets = Redactor()
-    secrets.register("correct_horse")
-    assert secrets.redacted('{"correct_horse": ["correct_horse"]}') == f'{{"correct_horse": ["{MARK}"]}}'
+    secrets.register(secret := "correct_horse")
+    assert secrets.redacted(json.dumps({secret: [secret]})) == json.dumps({secret: [MARK]})
 
 
 def test_a_secret_is_found_in_what_is_nested_too_deeply_to_be_read_as_json() -> None:
@@ -268,7 +269,7 @@ def test_the_values_of_settings_that_name_a_secret_are_hidden() -> None:
 
 @pytest.mark.parametrize("password", ["pw", "p@ w", "p/w", "p'w", 'p"w', "p\nw"])
 def test_a_password_in_a_url_is_hidden_whatever_it_holds(password: str) -> None:
-    assert masked_url(f"postgresql://me:{password}@host/db") == "postgresql://me:***@host/db"
+    assert masked_url(f"http://u:{password}@host/db") == "http://u:***@host/db"
 
 
 @pytest.fixture
@@ -369,10 +370,11 @@ def test_the_secrets_of_a_command_are_found_without_their_quotes_and_scheme(comm
 
 
 def test_parts_of_a_path_that_look_random_are_hidden(registered: set[str]) -> None:
-    url = "https://hooks.example.com/services/T0001/a8B7c6D5e4F3g2H1i0J9k8L7/x?v=1"
-    assert masked_url(url) == "https://hooks.example.com/services/T0001/***/x?v=1"
-    redaction.register_url(url)
-    assert registered == {"a8B7c6D5e4F3g2H1i0J9k8L7"}
+    url = "https://hooks.example.com/services/T0001/{}/x?v=1"
+    random = "a8B7c6D5e4F3g2H1i0J9k8L7"
+    assert masked_url(url.format(random)) == url.format("***")
+    redaction.register_url(url.format(random))
+    assert registered == {random}
     for harmless in (
         "https://a8b7c6d5e4f3g2h1i0j9.execute-api.eu-west-1.amazonaws.com/prod",
         "https://h/models/meta-llama-3.1-8b-instruct",
@@ -395,7 +397,7 @@ def test_a_key_that_is_an_ordinary_word_is_hidden_where_an_error_quotes_it() -> 
         assert secrets.masked(text) == shown
         assert secrets.redacted(text) == text
     secrets.register("testing", "test")
-    assert secrets.masked("the token is: testing") == "the token is: ***"
+    assert secrets.masked("the token: testing") == "the token: ***"
 
 
 @pytest.mark.no_cover
@@ -436,12 +438,12 @@ def test_a_long_text_takes_no_longer_than_its_length_asks_for(text: str) -> None
         secrets.redacted(f"{hostile}a-1 sk-0")
         return time.process_time() - began
 
-    assert any(seconds() < 2 for _ in range(3)), "the fastest of three, on a machine that does other things, too"
+    assert any(seconds() < 2 for _ in range(3))  # the fastest of three, on a machine that does other things, too
 
 
 def test_the_text_of_an_error_holds_no_secret() -> None:
-    error = ConfigError("cannot open postgresql://me:pw@host/db")
-    assert str(error) == "cannot open postgresql://me:***@host/db"
+    error = ConfigError("no postgresql://u:pw@host")
+    assert str(error) == "no postgresql://u:***@host"
     assert str(pickle.loads(pickle.dumps(error))) == str(error)
     assert "pw" not in repr(JudgeError("api_key=pw"))
 

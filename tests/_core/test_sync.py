@@ -252,7 +252,8 @@ def test_the_blocking_form_has_the_name_the_documentation_and_the_signature_of_t
     assert example(4, slowly=True) == 8
     assert example.__name__ == example.__qualname__ == "example"
     assert example.__module__ == __name__
-    assert example.__doc__ == "The synchronous form of `aexample`, usable anywhere.\n\nTwice the number."
+    assert "`aexample`" in (example.__doc__ or "")
+    assert (example.__doc__ or "").endswith(f"\n\n{aexample.__doc__}")
     assert inspect.signature(example) == inspect.signature(aexample)
     assert not inspect.iscoroutinefunction(example)
 
@@ -314,7 +315,7 @@ async def answer():
     return "still works"
 
 def refuse(thread):
-    raise RuntimeError("can't start new thread")
+    raise RuntimeError("refused")
 
 start, threading.Thread.start = threading.Thread.start, refuse
 try:
@@ -326,7 +327,7 @@ gc.collect()
 print(run(answer()))
 """
     said = python(f"import warnings\nwarnings.simplefilter('error')\n{code}", "-X", "dev", timeout=20)
-    assert said.splitlines() == ["can't start new thread", "still works"]
+    assert said.splitlines() == ["refused", "still works"]
 
 
 def test_a_task_that_somebody_cancels_is_told_from_one_that_awaits_something_cancelled() -> None:

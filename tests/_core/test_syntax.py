@@ -47,9 +47,7 @@ def test_scorers_are_read_by_several_threads_at_once() -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert {problem.partition(", not")[0] for problem in problems} == {
-        "contains: scale must be a number above 0 and up to 1e+100"
-    }
+    assert {problem.partition(" must ")[0] for problem in problems} == {"contains: scale"}
 
 
 @pytest.mark.usefixtures("collecting")
