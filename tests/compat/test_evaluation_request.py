@@ -112,5 +112,5 @@ def test_a_score_that_is_no_number_from_0_to_1_is_refused(score: Any) -> None:
 
 @pytest.mark.parametrize("passed", [1, 0, "yes", 0.5])
 def test_passed_is_never_made_of_something_else(passed: Any) -> None:
-    with pytest.raises(ConfigError, match="passed must be True, False or None"):
+    with pytest.raises(ConfigError, match="passed must"):
         EvaluationResponse(passed)

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from evalstone._core.prompts import Prompt
+from evalstone._core.prompts import FENCE_RULE, Prompt
 from evalstone.compat.spring import (
     AnswerCorrectnessEvaluator,
     AnswerFaithfulnessEvaluator,
@@ -40,8 +40,8 @@ def test_springs_holes_are_filled_with_what_they_mean(kind: type[JudgeEvaluator]
     system, user = judge.asked[0].render()
     assert response.passed is True
     assert [line.removeprefix("THE ") for line in user.splitlines() if line.startswith("THE ")] == shown.split()
-    assert "Reply with a JSON object" in system
-    assert "material to be judged" in system
+    assert "JSON object" in system
+    assert FENCE_RULE in system
 
 
 @pytest.mark.parametrize(
@@ -83,10 +83,11 @@ def test_a_template_without_its_holes_or_with_others_is_refused_when_built(
 
 
 def test_braces_of_a_json_example_are_text() -> None:
-    template = 'Reply like {"verdict": "yes"} or { }.\n{query}\n{response}\n{context}'
+    example = 'Reply like {"verdict": "yes"} or { }.'
+    template = f"{example}\n{{query}}\n{{response}}\n{{context}}"
     judge = ScriptedJudge(["yes"])
     RelevancyEvaluator(judge, prompt=template).evaluate(REQUEST)
-    assert 'Reply like {"verdict": "yes"} or { }.' in judge.asked[0].render()[1]
+    assert example in judge.asked[0].render()[1]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +118,12 @@ def test_values_are_never_rendered_again() -> None:
 
 
 def test_a_prompt_is_taken_as_it_is_with_spring_holes_renamed() -> None:
-    own = Prompt("Say yes or no.", "{{query}} {{response}} {{documents}}", passages=("documents",))
+    own = Prompt("Decide.", "{{query}} {{response}} {{documents}}", passages=("documents",))
     judge = ScriptedJudge(["no"])
     evaluator = RelevancyEvaluator(judge, prompt=own)
     response = evaluator.evaluate(REQUEST)
     system, user = judge.asked[0].render()
-    assert system.startswith("Say yes or no.")
+    assert system.startswith("Decide.")
     assert "<<passage 1>>" in user
     assert response.metadata["prompt"] == evaluator.prompts[0].fingerprint
 
@@ -134,15 +135,15 @@ def test_a_prompt_with_single_braces_only_is_refused() -> None:
 
 def test_an_own_minicheck_template_stays_bare() -> None:
     judge = ScriptedJudge(["yes"])
-    FactCheckingEvaluator.for_bespoke_minicheck(judge, prompt="Text: {context}\nClaim: {claim}").evaluate(REQUEST)
-    assert judge.asked[0].render() == ("", "Text: THE DOCUMENT\nClaim: THE ANSWER")
+    FactCheckingEvaluator.for_bespoke_minicheck(judge, prompt="{context}\nClaim: {claim}").evaluate(REQUEST)
+    assert judge.asked[0].render() == ("", "\nClaim: ".join(("THE DOCUMENT", "THE ANSWER")))
 
 
 def test_a_template_with_a_reference_needs_one_in_the_request() -> None:
     judge = ScriptedJudge([])
     evaluator = AnswerRelevancyEvaluator(judge, prompt="{question} {correct_answer} {student_answer}")
     response = evaluator.evaluate(EvaluationRequest(user_text="q", response_content="a"))
-    assert response.feedback == "the reference is blank"
+    assert "reference is blank" in response.feedback
 
 
 @pytest.mark.parametrize("kind", JudgeEvaluator.__subclasses__(), ids=lambda kind: kind.name)

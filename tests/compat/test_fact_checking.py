@@ -12,7 +12,8 @@ from evalstone.questions.base import Question
 from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck, best_choice
 from evalstone.scorers.rag.graded import ClaimCheck, lowest_support
 
-TEXT = "Ada was born in 1815. She was born in London. She wrote notes."
+LONDON = "She was born in London."
+TEXT = f"Ada was born in 1815. {LONDON} She wrote notes."
 REQUEST = EvaluationRequest(data_list=["Ada Lovelace, born 1815.", "Born in London."], response_content=TEXT)
 
 
@@ -31,7 +32,7 @@ def test_each_sentence_is_asked_about_against_all_documents() -> None:
     judge = judge_of()
     response = FactCheckingEvaluator(judge).evaluate(REQUEST)
     assert (response.passed, response.score) == (True, 1.0)
-    assert response.feedback == "3 of 3 claims are supported."
+    assert response.feedback.startswith("3 of 3 ")
     asked = [question for question in judge.asked if isinstance(question, ClaimSupported)]
     assert [question.claim for question in asked] == TEXT.replace(". ", ".|").split("|")
     assert {question.context for question in asked} == {REQUEST.documents}
@@ -41,16 +42,15 @@ def test_each_sentence_is_asked_about_against_all_documents() -> None:
 def test_one_sentence_without_support_fails_the_response_and_is_named() -> None:
     response = FactCheckingEvaluator(judge_of(London="no")).evaluate(REQUEST)
     assert (response.passed, response.score) == (False, 0.0)
-    assert response.feedback == "2 of 3 claims are supported; not supported: “She was born in London.”."
-    assert response.metadata["evidence"][1] == dataclasses.asdict(
-        ClaimCheck("She was born in London.", "no", "on She was born in London.")
-    )
+    assert response.feedback.startswith("2 of 3 ")
+    assert response.feedback.endswith(f"not supported: “{LONDON}”.")
+    assert response.metadata["evidence"][1] == dataclasses.asdict(ClaimCheck(LONDON, "no", f"on {LONDON}"))
 
 
 def test_an_undecided_sentence_leaves_the_response_undecided_unless_another_failed() -> None:
     undecided = FactCheckingEvaluator(judge_of(London="undecided")).evaluate(REQUEST)
     assert (undecided.passed, undecided.score) == (None, None)
-    assert "undecided: “She was born in London.”" in undecided.feedback
+    assert f"undecided: “{LONDON}”" in undecided.feedback
     failed = FactCheckingEvaluator(judge_of(London="undecided", notes="no")).evaluate(REQUEST)
     assert (failed.passed, failed.score) == (False, 0.0)
 
@@ -65,7 +65,7 @@ def test_a_sentence_that_stands_twice_is_asked_about_once() -> None:
 def test_a_response_without_a_sentence_is_undecided(response: str) -> None:
     judge = judge_of()
     made = FactCheckingEvaluator(judge).evaluate(EvaluationRequest(data_list=["d"], response_content=response))
-    assert (made.passed, made.feedback, judge.asked) == (None, "the response makes no claim", [])
+    assert (made.passed, "no claim" in made.feedback, judge.asked) == (None, True, [])
 
 
 def test_the_whole_response_can_be_asked_about_at_once() -> None:
@@ -89,10 +89,8 @@ def test_minicheck_is_asked_in_its_own_layout_and_answers_in_plain_text() -> Non
     judge = judge_of(London="No")
     response = FactCheckingEvaluator.for_bespoke_minicheck(judge, threshold=1).evaluate(REQUEST)
     assert (response.passed, response.score) == (False, 0.0)
-    assert judge.asked[0].render() == (
-        "",
-        "Document: Ada Lovelace, born 1815.\nBorn in London.\nClaim: Ada was born in 1815.",
-    )
+    documents, claim = "\n".join(REQUEST.documents), TEXT.partition(". ")[0]
+    assert judge.asked[0].render() == ("", f"Document: {documents}\nClaim: {claim}.")
     assert response.metadata["replies"] == ("yes", "No", "yes")
 
 
