@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from dataclasses import replace
 from itertools import product
@@ -82,14 +83,15 @@ def test_results_that_differ_are_a_note_and_the_first_account_wins_unless_the_se
     for ran, kept in ((False, one), (True, other)):
         call, (note,) = merged_call(first, second, ran=ran)
         assert call.result == kept
-        assert note.startswith("two accounts of a tool call differ: the result of 'f c1': ")
+        assert "result of 'f c1': " in note
 
 
 def test_arguments_that_differ_are_those_of_the_first_account() -> None:
     other = replace(WHOLE, arguments={"city": "Basel", "unit": "C"})
     call, (note,) = merged_call(WHOLE, other, ran=True)
     assert call.arguments == {"city": "Bern"}
-    assert 'the arguments of \'f c1\': \'{"city": "Bern"}\', and not \'{"city": "Basel", "unit": "C"}\'' in note
+    kept, left = (repr(json.dumps(each.arguments)) for each in (WHOLE, other))
+    assert f"'f c1': {kept}, and not {left}" in note
 
 
 def test_a_result_beside_an_open_call_is_kept_if_the_other_account_has_none() -> None:
@@ -132,10 +134,11 @@ def test_a_failure_stays_one_and_is_a_contradiction_only_where_the_result_does_n
 
 
 def test_a_cut_text_is_less_than_the_whole_one() -> None:
+    whole = "It is sunny in Bern."
     for cut in ("It is sunny in…", "It is sunny in...", "It is sunny in [truncated]"):
-        for one, other in ((cut, "It is sunny in Bern."), ("It is sunny in Bern.", cut)):
-            assert merged_value(one, other) == ("It is sunny in Bern.", False)
-    assert merged_value("It rains in…", "It is sunny in Bern.")[1]
+        for one, other in ((cut, whole), (whole, cut)):
+            assert merged_value(one, other) == (whole, False)
+    assert merged_value("It rains in…", whole)[1]
 
 
 def test_of_two_lists_of_calls_each_call_is_kept_once_in_its_place() -> None:

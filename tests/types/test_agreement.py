@@ -63,9 +63,9 @@ def test_a_call_that_only_one_account_has_is_in_both_with_a_note() -> None:
     for made in (sample(CALL, steps=[]), sample(steps=[STEP])):
         assert [call.name for call in calls_of(made)] == [name for name, _ in steps_of(made)] == ["weather"]
         (note,) = notes_of(made)
-        assert note.startswith("a tool call that only the ")
+        assert "that only the" in note
         assert made.messages[-1] == ANSWER
-        assert score("tool_called(tool=weather)", made).value == 1
+        assert score({"name": "tool_called", "tool": "weather"}, made).value == 1
 
 
 def test_the_place_of_a_call_that_only_one_account_has_is_after_the_call_before_it() -> None:
@@ -117,7 +117,7 @@ def test_a_contradiction_is_a_note_and_both_accounts_have_what_the_messages_say(
     made = sample(CALL, steps=[{**STEP, "tool_args": {"city": "Basel"}}])
     assert calls_of(made)[0].arguments == steps_of(made)[0][1]["tool_args"] == {"city": "Bern"}
     (note,) = notes_of(made)
-    assert note.startswith("two accounts of a tool call differ: the arguments of 'weather c1'")
+    assert "arguments of 'weather c1'" in note
     assert [bool(message.notes) for message in made.messages] == [False, True, False]
     assert notes_of(replace(made, trajectory=[{**STEP, "tool_args": {"city": "Basel"}}])) == [note]
 
@@ -148,7 +148,7 @@ def test_checks_read_a_trajectory_where_there_are_no_messages() -> None:
     made = Sample(input="q", trajectory=[STEP], expected_trajectory=EXPECTED)  # pyright: ignore[reportArgumentType]
     for scorer in ("tool_called(tool=weather)", "no_tool_errors", "tool_call_accuracy", "tool_call_f1"):
         assert score(scorer, made).value == 1, scorer
-    assert score("tool_not_called(tool=weather)", made).value == 0
+    assert score({"name": "tool_not_called", "tool": "weather"}, made).value == 0
 
 
 def test_notes_are_no_part_of_the_content() -> None:
