@@ -85,6 +85,6 @@ def test_a_judge_that_lists_more_than_there_are_excerpts_may_be_refused() -> Non
     few, many = check_all([{**case, "output": "Yes"}, {**case, "output": "Yes, Ada wrote five notes."}], edge=False)
     assert few.equal
     assert few.invention is not None
-    assert few.invention.what == "the judge listed more texts than there are different excerpts"
+    assert "listed more texts" in few.invention.what
     assert many.equal
     assert many.invention is None
