@@ -33,12 +33,13 @@ def test_the_failing_sample_explains_itself_and_the_statistical_test_passes(tmp_
     (shown,) = re.findall(r"^```text\n(.*?)^```", (EXAMPLE / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     start = printed.index(shown.splitlines()[0])
     assert printed[start : start + len(shown.splitlines())] == shown.splitlines()
+    missed, passed = "test_every_claim_is_supported", "test_answers_are_faithful"
     failed = [line for line in printed if line.startswith("FAILED")]
-    assert [line.split()[1] for line in failed] == ["test_support.py::test_every_claim_is_supported[refund]"]
-    assert re.search(r"test_support.py::test_answers_are_faithful(\[cases.jsonl\])? PASSED", done.stdout)
+    assert [line.split("::")[1].split()[0] for line in failed] == [f"{missed}[refund]"]
+    assert re.search(rf"::{passed}(\[cases.jsonl\])? PASSED", done.stdout)
     assert printed[-1].strip("= ").startswith("1 failed, 26 passed")
     row = r"  faithfulness +0\.9\d\d +\S+ to \S+ +24 +0 +0 +\d+ +\d+$"
-    assert re.search(rf"^test_answers_are_faithful\n{row}", done.stdout, re.MULTILINE)
+    assert re.search(rf"^{passed}\n{row}", done.stdout, re.MULTILINE)
 
 
 def test_the_code_in_the_documentation_runs(pytester: pytest.Pytester) -> None:

@@ -23,23 +23,25 @@ def test_what_is_required_is_the_best_score_of_either_direction() -> None:
     assert list(thresholds(case)) == [1.0, 0.0, 0.5, None]
 
 
-@pytest.mark.parametrize(
-    ("outcome", "text"),
-    [
-        (Failed("\x1b[2J"), "s failed: \\u001b[2J"),
-        (Skipped("\x1b[2J"), "s was skipped: \\u001b[2J"),
-        (Score(0.25), "s is 0.25, and must be at least 0.5"),
-        (Score(0.5), "s is 0.5"),
-    ],
-)
-def test_an_outcome_is_a_few_words_that_steer_no_terminal(outcome: Outcome, text: str) -> None:
-    check = Check(ScorerInfo("s", "s@1", 1.0, False), Record(sample="a", scorer="s@1", outcome=outcome), 0.5)
-    assert check.text("s") == text
-
-
 def check(outcome: Outcome, threshold: float | None = None, *, name: str = "s", lower_is_better: bool = False) -> Check:
     info = ScorerInfo(name, f"{name}@1", 1.0, lower_is_better)
     return Check(info, Record(sample="a", scorer=info.signature, outcome=outcome), threshold)
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (check(Failed("\x1b[2J"), 0.5), "s failed: \\u001b[2J"),
+        (check(Skipped("\x1b[2J"), 0.5), "s was skipped: \\u001b[2J"),
+        (check(Score(0.25), 0.5), "s is 0.25, and must be at least 0.5"),
+        (check(Score(0.5), 0.5), "s is 0.5"),
+        (check(Score(0.5), 0.25, lower_is_better=True), "s is 0.5, and must be at most 0.25"),
+        (check(Score(0.25), 0.25, lower_is_better=True), "s is 0.25"),
+        (check(Score(0.5)), "s is 0.5"),
+    ],
+)
+def test_an_outcome_is_a_few_words_that_steer_no_terminal(one: Check, text: str) -> None:
+    assert one.text("s") == text
 
 
 @pytest.mark.parametrize(
@@ -60,23 +62,15 @@ def test_a_check_passes_if_there_is_a_score_and_it_reaches_its_threshold(
     assert check(outcome, threshold, lower_is_better=lower_is_better).passed is passed
 
 
-def test_a_score_says_what_it_must_reach_only_if_it_does_not() -> None:
-    assert check(Score(0.5), 0.25, lower_is_better=True).text("s") == "s is 0.5, and must be at most 0.25"
-    assert check(Score(0.25), 0.25, lower_is_better=True).text("s") == "s is 0.25"
-    assert check(Score(0.5)).text("s") == "s is 0.5"
-
-
 def test_one_miss_is_the_first_line_and_several_are_counted_there() -> None:
     passed, other = check(Score(1.0), 0.5, name="kept"), check(Score(0.0), 0.5, name="other")
     missed = check(Score(0.0, reason="as\nsaid"), 0.5)
     sample = Sample(input="q", output="a")
     rest = ["  s: as said", "  question: “q”", "  answer: “a”", "  kept is 1"]
-    assert explained([passed, missed], sample, keeps_reasoning=False).splitlines() == [
-        "s is 0, and must be at least 0.5",
-        *rest,
-    ]
+    first, *lines = explained([passed, missed], sample, keeps_reasoning=False).splitlines()
+    assert (first, lines) == (missed.text("s"), rest)
     first, *lines = explained([passed, missed, other], sample, keeps_reasoning=False).splitlines()
-    assert first == "2 scores of 3 missed: s is 0, and must be at least 0.5; other is 0, and must be at least 0.5"
+    assert first == f"2 scores of 3 missed: {missed.text('s')}; {other.text('other')}"
     assert lines == rest
 
 
@@ -88,7 +82,9 @@ def test_the_reply_that_a_score_failed_with_is_shown_and_its_reason_once() -> No
             keeps_reasoning=False,
         )
     )
-    assert lines == ["the judge's reply: “what\\u001b?”", "answer: “a”"]
+    reply, *others = lines
+    assert reply.partition(": ")[2] == "“what\\u001b?”"
+    assert others == ["answer: “a”"]
 
 
 def test_a_sample_without_an_answer_since_the_target_failed_shows_none() -> None:
@@ -132,7 +128,8 @@ def test_claims_at_fault_have_their_reasons_and_the_passages_that_they_cite() ->
 
 def test_a_claim_that_no_passage_mentions_shows_all_of_them_up_to_a_limit() -> None:
     lines = claims(("contradicted", [9]), ("not_mentioned", []))
-    assert lines[2:4] == ["? not mentioned: “Claim number 2.”", "  because 2"]
+    assert lines[2].startswith("? not mentioned: “Claim")
+    assert lines[3] == "  because 2"
     assert lines[4:] == [f"passage {number}: “passage {number}.”" for number in (9, *range(1, MOST_FINDINGS))]
     assert claims(("not_mentioned", []), passages=PASSAGES[:2])[2:] == [
         "passage 1: “passage 1.”",
