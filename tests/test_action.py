@@ -22,6 +22,9 @@ pytestmark = pytest.mark.slow
 
 ACTION = Path(__file__).parents[1] / "action"
 MARKER = "<!-- evalstone: evalstone -->"
+NO_BASELINE = "There is no baseline yet"
+NOT_POSTED = "::warning::The report could not be posted as a comment"
+CUT = "The report was cut"
 PLAIN: dict[str, str] = {}
 """No headers."""
 NO_WAIT: list[float] = []
@@ -179,12 +182,13 @@ def test_a_run_is_gated_compared_and_shown_in_one_comment(
         tmp_path, environment, **inputs, results="main", min="exact_match=0.7", max_regression="exact_match=0.1"
     )
     assert first.returncode == 4, first
-    assert "::warning::There is no baseline yet" in first.stdout
-    assert "verdict=inconclusive\nreport=main/report.md\nresults=main\n" in (tmp_path / "output.txt").read_text()
+    assert f"::warning::{NO_BASELINE}" in first.stdout
+    outputs = dict(line.split("=") for line in (tmp_path / "output.txt").read_text().splitlines())
+    assert outputs == {"verdict": "inconclusive", "report": "main/report.md", "results": "main"}
     (posted,) = github.comments
     assert posted["body"].startswith(f"{MARKER}\n## evalstone\n")
     assert "✓ pass" in posted["body"]
-    assert "There is no baseline yet" in posted["body"]
+    assert NO_BASELINE in posted["body"]
     during = False  # what evalstone prints stands between commands that keep it from being read as a command
     for line in first.stdout.splitlines():
         during = line.startswith("::stop-commands::") or (during and not re.fullmatch("::[0-9a-f]{32}::", line))
@@ -233,9 +237,9 @@ def test_the_documented_workflow_measures_its_first_baseline(tmp_path: Path, env
 
 
 def test_a_usage_error_ends_the_step_with_its_code(tmp_path: Path, environment: dict[str, str]) -> None:
-    done = act(tmp_path, environment, data="nothing.jsonl")
+    done = act(tmp_path, environment, data=(missing := "nothing.jsonl"))
     assert done.returncode == 2
-    assert "nothing.jsonl does not exist" in done.stderr
+    assert f"{missing} does not exist" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -309,7 +313,7 @@ def test_a_fork_without_permission_is_warned_and_does_not_fail(
     github.status = status
     script.comment("evalstone", "new")
     assert (github.comments, bool(waits)) == ([], status == 500)
-    assert f"::warning::The report could not be posted as a comment (HTTP {status}" in capsys.readouterr().out
+    assert f"{NOT_POSTED} (HTTP {status}" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -368,7 +372,7 @@ def test_what_github_refuses_is_warned_of_with_its_reason(
     script.comment("evalstone", "new")
     assert (github.comments, github.refusals, waits) == ([], [], waited)
     (line,) = capsys.readouterr().out.splitlines()
-    assert line == f"::warning::The report could not be posted as a comment ({problem}. It is in the job's summary."
+    assert line == f"{NOT_POSTED} ({problem}. It is in the job's summary."
 
 
 def test_a_comment_that_is_too_long_for_github_is_made_shorter(script: ModuleType, github: GitHub) -> None:
@@ -376,7 +380,7 @@ def test_a_comment_that_is_too_long_for_github_is_made_shorter(script: ModuleTyp
     script.comment("evalstone", "😀 line\n" * 5000)
     (posted,) = github.comments
     assert 9_000 < len(posted["body"]) < 10_000
-    assert posted["body"].endswith("The report was cut; the summary of the job has all of it.\n")
+    assert posted["body"].endswith(f"{CUT}; the summary of the job has all of it.\n")
 
 
 @pytest.mark.parametrize("before", [0, 3])
@@ -387,21 +391,22 @@ def test_a_comment_that_github_refuses_though_it_is_short_or_at_last_is_warned_o
     github.refusals = [("POST", 502, PLAIN, "bad")] * before + [refused] * (1 if before else 2)
     script.comment("evalstone", "line\n" * 5000)
     assert (github.comments, github.refusals, waits) == ([], [], [1, 2, 4][:before])
-    assert "could not be posted as a comment (HTTP 422; body is too long)" in capsys.readouterr().out
+    assert f"{NOT_POSTED} (HTTP 422; {refused[-1]})" in capsys.readouterr().out
 
 
 def test_a_summary_is_cut_at_githubs_limit_with_a_notice(script: ModuleType) -> None:
     text = "<details><summary>All</summary>\n\n" + "é line\n" * 200_000 + "\n</details>\n"
-    shown = script.cut(text, script.LONGEST_SUMMARY, in_bytes=True, rest="results/report.md has all of it")
+    shown = script.cut(text, script.LONGEST_SUMMARY, in_bytes=True, rest=(rest := "results/report.md has all of it"))
     assert 1024 * 1024 - 1000 < len(shown.encode()) <= 1024 * 1024
-    assert shown.endswith("é line\n\n</details>\n\nThe report was cut; results/report.md has all of it.\n")
+    assert shown.endswith(f"é line\n\n</details>\n\n{CUT}; {rest}.\n")
     assert script.cut("short", script.LONGEST_SUMMARY, in_bytes=True, rest="") == "short"
 
 
 def test_the_token_follows_no_redirect(script: ModuleType, github: GitHub, capsys: pytest.CaptureFixture[str]) -> None:
     github.status, github.location = 302, f"{github.url}/elsewhere"
     script.comment("evalstone", "new")
-    assert [call[1].partition("?")[0] for call in github.calls] == ["/repos/owner/project/issues/7/comments"]
+    (call,) = github.calls
+    assert call[1].partition("?")[0].endswith("/issues/7/comments")
     assert "::warning::" in capsys.readouterr().out
 
 
@@ -419,7 +424,7 @@ def test_a_reply_that_is_none_of_github_is_warned_of(
 ) -> None:
     github.raw = reply if reply == b"[]" else reply.ljust(1000)
     script.comment("evalstone", "new")
-    assert "::warning::The report could not be posted as a comment (" in capsys.readouterr().out
+    assert f"{NOT_POSTED} (" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(("command", "threshold"), [("run", ""), ("gate", "exact_match=two")])
@@ -446,12 +451,12 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     done = act(tmp_path, environment, **inputs, arguments=arguments, inconclusive="pass")
     assert done.returncode == 1, done
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
-    assert "A threshold in the arguments of the run is not met" in github.comments[0]["body"]
+    assert "A threshold in" in github.comments[0]["body"]
 
     undecided = act(tmp_path, environment, **inputs, arguments=f"{arguments} --gate", inconclusive="pass")
     assert undecided.returncode == 0, undecided
     assert (tmp_path / "output.txt").read_text().splitlines()[-3] == "verdict=inconclusive"
-    assert "don't decide the thresholds in the arguments" in github.comments[0]["body"]
+    assert "decide the thresholds" in github.comments[0]["body"]
 
 
 def test_the_system_under_test_does_not_get_the_token_to_comment_with(
@@ -503,7 +508,7 @@ def test_expressions_stand_in_environments_and_outputs_only_and_every_input_is_u
     key, saved = re.findall(r" key: (.*)", text)
     assert saved == "${{ steps.cache.outputs.cache-primary-key }}"
     assert not re.search(r"actions/cache@", text)  # which saves nothing where a check fails
-    assert "if: always() && inputs.cache == 'true'\n      uses: actions/cache/save@" in text
+    assert re.findall(r"if: (.*)\n      uses: actions/cache/save@", text) == ["always() && inputs.cache == 'true'"]
     own = ("inputs.name", "github.job", "strategy.job-index", "github.run_id", "github.run_attempt")
     assert re.findall(r"\$\{\{ ([\w.-]+) \}\}", key) == list(own)  # two jobs of a matrix never write one cache
     inputs = re.findall(r"^  ([\w-]+):$", text.partition("outputs:")[0], re.MULTILINE)

@@ -153,12 +153,12 @@ def test_a_long_wrong_value_is_told_in_short():
 
 
 def test_a_message_with_an_unknown_role_is_refused():
-    with pytest.raises(ConfigError, match="one of system, user, assistant, tool, not 'bot'"):
+    with pytest.raises(ConfigError, match=r"system, .*tool, .*'bot'"):
         Message(role="bot")  # pyright: ignore[reportArgumentType]
 
 
 def test_a_message_whose_content_is_no_text_is_refused():
-    with pytest.raises(ConfigError, match="message content must be text, not NoneType"):
+    with pytest.raises(ConfigError, match=r"content .* NoneType"):
         Message(role="assistant", content=None)  # pyright: ignore[reportArgumentType]
 
 
@@ -177,7 +177,7 @@ def test_a_score_that_is_no_number_in_its_range_is_refused(value: Any):
 
 @pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf])
 def test_a_score_on_a_scale_that_is_no_positive_number_is_refused(scale: float):
-    with pytest.raises(OutcomeError, match="scale must be a positive number"):
+    with pytest.raises(OutcomeError, match=r"scale .* positive"):
         Score(0, scale)
 
 
@@ -225,7 +225,7 @@ def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, ev
 
 def test_a_record_of_another_format_is_refused():
     data = Record(sample="s", scorer="f@1", outcome=Skipped("x")).to_dict()
-    with pytest.raises(ConfigError, match="record format 99 is not 1"):
+    with pytest.raises(ConfigError, match="format 99 is not 1"):
         Record.from_dict({**data, "format": 99})
     with pytest.raises(ConfigError, match="not 'passed'"):
         Record.from_dict({**data, "outcome": "passed"})
