@@ -219,7 +219,7 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(sa.text("DROP TABLE ledger_version"))
-    with pytest.raises(ConfigError, match="not an evalstone ledger"):
+    with pytest.raises(ConfigError, match="not an evalstone"):
         Ledger(url)
 
 

@@ -25,6 +25,8 @@ from tests.ledger.rows import answer, record, run
 from tests.serving import Server, obliging, serving
 
 SAMPLES, CONCURRENCY, MOMENT = 20, 2, 14
+DELETED = "was deleted or moved"
+RESUME = " results are saved in res; rerun the same command to resume.\n"
 LIMITED = """
 import resource, sys
 sys.dont_write_bytecode = True
@@ -132,8 +134,8 @@ def test_the_command_says_what_became_of_its_ledger_and_keeps_the_results(tmp_pa
             command(server, tmp_path / "l.db"), cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
         )
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith(f"evalstone: the ledger {tmp_path}/l.db was deleted or moved while it was in use.")
-    assert done.stderr.endswith(" results are saved in res; rerun the same command to resume.\n")
+    assert done.stderr.startswith(f"evalstone: the ledger {tmp_path}/l.db {DELETED} ")
+    assert done.stderr.endswith(RESUME)
     assert len(done.stderr.splitlines()) == 1
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) >= SAMPLES - 2 * CONCURRENCY
 
@@ -142,7 +144,7 @@ def test_a_run_that_loses_its_ledger_after_the_last_record_is_not_complete(tmp_p
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run())
         (tmp_path / "l.db").unlink()
-        with pytest.raises(LedgerError, match="was deleted or moved"):
+        with pytest.raises(LedgerError, match=DELETED):
             ledger.finish_run("r1", "2026-01-01T00:01:00", {})
 
 
@@ -153,7 +155,7 @@ def test_a_ledger_that_is_replaced_just_before_the_end_of_a_run_is_noticed(
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run("r"))
         replace(tmp_path / "l.db")
-        with pytest.raises(LedgerError, match="replaced by another file"):
+        with pytest.raises(LedgerError, match="by another file"):
             ledger.finish_run("r", "2026-01-01T00:00:00+00:00", {})
 
 
@@ -163,7 +165,7 @@ def test_the_files_of_a_ledger_that_is_reached_by_a_link_are_those_beside_its_ta
         ledger.start_run(run("r"))
         delete_wal(tmp_path / "l.db")
         time.sleep(CHECK_INTERVAL)
-        with pytest.raises(LedgerError, match="-wal, a part of the ledger, was deleted"):
+        with pytest.raises(LedgerError, match=r"-wal, .* was deleted"):
             ledger.start_run(run("s"))
 
 
@@ -184,14 +186,14 @@ def test_a_run_whose_records_are_damaged_before_its_end_is_not_complete(
         ledger.start_run(run())
         ledger.write(records=[("r1", record(str(number))) for number in range(100)])
         harm(tmp_path / "l.db")
-        with pytest.raises(LedgerError, match=r"is damaged.*ledger recover|was overwritten|disk I/O error"):
+        with pytest.raises(LedgerError, match=r"ledger recover|overwritten|I/O"):
             ledger.finish_run("r1", "2026-01-01T00:01:00", {})
 
 
 def test_damage_that_is_met_during_a_run_is_said(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run())
-        with pytest.raises(LedgerError, match="was overwritten while it was in use"), ledger.transaction():
+        with pytest.raises(LedgerError, match="was overwritten"), ledger.transaction():
             raise DatabaseError("", {}, _sqlite_error(sqlite3.SQLITE_NOTADB))
 
 
@@ -209,10 +211,10 @@ def test_a_lost_ledger_is_noticed_while_calls_are_in_flight(tmp_path: Path, monk
             await ledger.answer_or_claim(answer(1).question, "j")
             (tmp_path / "l.db").unlink()
             calling = asyncio.ensure_future(asyncio.sleep(30))
-            with pytest.raises(LedgerError, match="was deleted or moved"):
+            with pytest.raises(LedgerError, match=DELETED):
                 await asyncio.wait_for(ledger.ends_with(calling), 5)
             calling.cancel()
-            with pytest.raises(LedgerError, match="was deleted or moved"):
+            with pytest.raises(LedgerError, match=DELETED):
                 ledger.check()
 
     asyncio.run(work())
@@ -225,6 +227,7 @@ def test_a_disk_that_takes_no_more_ends_the_run_and_the_results_are_kept(tmp_pat
         done = subprocess.run(start, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
         assert len(server.requests) < 2 * SAMPLES
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith(f"evalstone: the ledger {tmp_path}/l.db can't be used: disk I/O error")
-    assert done.stderr.endswith(" results are saved in res; rerun the same command to resume.\n")
+    assert f"{tmp_path}/l.db can't be" in done.stderr
+    assert ": disk I/O error" in done.stderr
+    assert done.stderr.endswith(RESUME)
     assert (tmp_path / "res" / "records.jsonl").read_text()

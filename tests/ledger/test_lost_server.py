@@ -20,6 +20,7 @@ from evalstone.ledger import AsyncLedger, Claim
 from evalstone.ledger.base import Operations
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
+from tests.ledger.test_lost_file import RESUME
 from tests.postgres import Postgres
 from tests.serving import obliging, serving
 
@@ -114,9 +115,9 @@ def test_a_server_that_stays_away_ends_the_run_with_one_line_and_the_run_resumes
         assert 2 * SAMPLES <= len(judge.requests) <= 2 * SAMPLES + CONCURRENCY
     (done,) = lost
     assert done.returncode == 3, done.stderr
-    assert done.stderr.startswith("evalstone: the connection to the ledger postgresql://")
-    assert "was lost and could not be restored in 0.5 seconds" in done.stderr
-    assert done.stderr.endswith("results are saved in res; rerun the same command to resume.\n")
+    assert done.stderr.startswith("evalstone: the connection ")
+    assert "in 0.5 seconds" in done.stderr
+    assert done.stderr.endswith(RESUME)
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert "open-sesame" not in done.stderr
     assert again.returncode == 0, again.stderr
@@ -167,7 +168,7 @@ def test_a_run_that_another_process_went_on_with_meanwhile_is_left_to_it(postgre
         error = lose(first, server)
         second.reconnect(error, set(), threading.Event())
         assert second.resume(run().plan) == run()
-        with pytest.raises(LedgerError, match="another process went on with run r1 while the connection"):
+        with pytest.raises(LedgerError, match=r"another process .* r1 "):
             first.reconnect(error, set(), threading.Event())
 
 
@@ -176,7 +177,7 @@ def test_a_lost_server_has_the_finished_calls(postgres_url: str, server: Postgre
     ended.set()
     with (
         Ledger(postgres_url) as ledger,
-        pytest.raises(LedgerError, match=r"was lost.*Finished calls are in the ledger"),
+        pytest.raises(LedgerError, match=r"lost.*Finished calls"),
     ):
         ledger.reconnect(lose(ledger, server), set(), ended)
 

@@ -13,7 +13,7 @@ import pytest
 from evalstone import ConfigError
 from evalstone.ledger import RunRow, live
 from evalstone.ledger.live import LiveScore
-from evalstone.ledger.scores import ListedScore, list_scores, newest_record, unknown_names, watched_scores
+from evalstone.ledger.scores import BUDGET_SPENT, ListedScore, list_scores, newest_record, unknown_names, watched_scores
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 from tests.ledger.rows import record, run
@@ -138,7 +138,7 @@ def test_what_is_listed_of_each(filled: str) -> None:
     assert list(states.values()) == ["scored", "skipped", "failed", "pending", "dropped"]
     assert (by["ta/6"].value, by["ta/6"].scale, by["ta/6"].entity, by["ta/6"].stream) == (3.0, 5.0, "other", "shop")
     assert [by[f"ta/{n}"].reason for n in (1, 2, 3, 4)] == ["", "no claims", "boom", ""]
-    assert by["ta/5"].reason == "the daily budget is spent"
+    assert by["ta/5"].reason == BUDGET_SPENT
     assert (by["ta/1"].sample, by["ta/4"].sample) == ("q1", "")
     first = by[f"r1:{B}:r1-0"]
     assert (first.time, first.source, first.entity, first.reason) == (at(2.5), "run", "", "why")
@@ -177,7 +177,7 @@ def test_options_that_make_no_sense_are_refused(filled: str, options: dict[str, 
 
 
 def test_a_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="there is no ledger"):
+    with pytest.raises(ConfigError, match="no ledger"):
         list_scores(tmp_path / "l.db")
     assert list(tmp_path.iterdir()) == []
 

@@ -27,7 +27,7 @@ def test_a_path_and_its_url_are_the_same_ledger(tmp_path: Path) -> None:
 
 def test_a_file_that_is_no_database_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "l.db").write_text("this is text, and long enough to be looked at as a database header" * 20)
-    with pytest.raises(ConfigError, match="not an evalstone ledger: it is not a SQLite database"):
+    with pytest.raises(ConfigError, match=r"not an .* SQLite"):
         Ledger(tmp_path / "l.db")
 
 
@@ -35,7 +35,7 @@ def test_a_ledger_whose_first_page_is_destroyed_needs_a_backup(tmp_path: Path) -
     Ledger(tmp_path / "l.db").close()
     with (tmp_path / "l.db").open("r+b") as file:
         file.write(b"\xa5" * 100)
-    with pytest.raises(ConfigError, match="If it was a ledger, its first page is destroyed: restore a backup"):
+    with pytest.raises(ConfigError, match="restore a backup"):
         Ledger(tmp_path / "l.db")
 
 
@@ -43,7 +43,7 @@ def test_another_programs_database_is_left_alone(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "l.db")) as connection, connection:
         connection.execute("create table users (id integer)")
     before = (tmp_path / "l.db").read_bytes()
-    with pytest.raises(ConfigError, match=r"not an evalstone ledger: .* tables users"):
+    with pytest.raises(ConfigError, match=r"not an .* users"):
         Ledger(tmp_path / "l.db")
     assert (tmp_path / "l.db").read_bytes() == before
 
@@ -60,7 +60,7 @@ def test_a_file_that_is_read_only_says_what_must_be_writable(tmp_path: Path) -> 
     with closing(read_only), pytest.raises(sqlite3.OperationalError) as raised:
         read_only.execute("create table t (id integer)")
     error = sqlalchemy.exc.OperationalError("", {}, raised.value)
-    with pytest.raises(ConfigError, match=r"can't be written: .*its folder writable .* another ledger with --ledger"):
+    with pytest.raises(ConfigError, match=r"folder writable .* --ledger"):
         raise schema.explain(error, written=False)
 
 
@@ -110,7 +110,7 @@ def test_a_full_disk_is_said_and_loses_nothing_that_was_written(tmp_path: Path) 
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.connection.exec_driver_sql("PRAGMA max_page_count = 60")
         ledger.connection.rollback()
-        with pytest.raises(LedgerError, match=r"disk is full.*Free some space.*, and scoring resumes from them$"):
+        with pytest.raises(LedgerError, match=r"disk .* full.*resumes"):
             fill(ledger)
         assert written > 10
         assert len(ledger.records("r1")) == written
