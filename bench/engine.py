@@ -52,7 +52,7 @@ def measured(name: str, records: list[Sample], judge: ModelJudge, ledger: Path |
     run = evaluate(records, "faithfulness", judge=judge, concurrency=32, ledger=ledger)
     wall, used = time.perf_counter() - wall, cpu() - before
     line = run["faithfulness"]
-    asked = line.questions - line.cached
+    asked = line.asked
     print(
         f"{name:26} {len(records) / wall:7.0f} records/s  {1000 * used / max(asked, 1):5.2f} ms CPU a call  "
         f"{line.scored}/{len(records)} scored, mean {line.mean}, {line.failed} failed",

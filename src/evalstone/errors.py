@@ -46,7 +46,7 @@ import re
 import traceback
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Setting
 from evalstone._core.redaction import masked, redacted
@@ -248,7 +248,7 @@ class JudgeError(EvalstoneError):
 
     reply: the last raw text it gave, if any. usage: the `Usage` of all attempts, None when nothing was used. cost: US
     dollars, None when the price is unknown. seconds: from the question to this error. members: the steps of the judges
-    that a judge of judges asked.
+    that a judge of judges asked. source: `shared` when an equal call of the run failed, and this one wasn't made.
     """
 
     def __init__(
@@ -266,6 +266,7 @@ class JudgeError(EvalstoneError):
         self.reply = None if reply is None else redacted(reply)
         self.usage, self.cost, self.seconds = usage, cost, seconds
         self.members = members
+        self.source: Literal["asked", "shared"] = "asked"
 
 
 class JudgeDeclined(JudgeError):

@@ -73,7 +73,7 @@ def test_a_run_submits_and_leaves_and_the_same_command_goes_on_until_it_is_compl
     code, out, _ = ended(start("--out", "res"))
     assert code == 0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
-    assert [(line["questions"], line["cached"]) for line in summary["scorers"]] == [(6, 0)]
+    assert [(line["asked"], line["shared"], line["cached"]) for line in summary["scorers"]] == [(6, 0, 0)]
     assert summary["cost"] == pytest.approx(0.0012)
     assert len((tmp_path / "res" / "records.jsonl").read_text().splitlines()) == SAMPLES
 

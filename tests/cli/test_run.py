@@ -355,7 +355,7 @@ def test_the_demo_shows_the_labels_of_its_data_next_to_the_verdicts(tmp_path: Pa
     done = evalstone("demo")
     assert "labels of the data: 36 grounded, 24 not; faithfulness, hallucination: AUROC 0." in done.stdout
     labels = {row["id"]: row["metadata"]["label"] for row in map(json.loads, DEMO_DATA.read_text("utf-8").splitlines())}
-    worst = done.stdout.partition("Worst samples\n")[2].partition("\n\n240 judge calls")[0].split("\n\n")
+    worst = done.stdout.partition("Worst samples\n")[2].partition("\n\njudge calls: 240 asked")[0].split("\n\n")
     assert len(worst) == 3
     for sample in worst:
         shown = re.search(r"^  label +(\w+)$", sample, re.MULTILINE)

@@ -55,8 +55,8 @@ def test_what_a_run_paid_is_half_the_price_and_told_once_though_its_rounds_were_
         run("faithfulness", "hallucination")
     done = run("faithfulness", "hallucination")
     assert done.cost == pytest.approx(8 * A_QUESTION)
-    assert sum(line.questions - line.cached for line in done.summary) == 8
-    assert sum(line.cached for line in done.summary) == 8
+    assert sum(line.asked for line in done.summary) == 8
+    assert sum(line.shared for line in done.summary) == 8
     assert run("faithfulness", "hallucination").cost == 0.0
     assert len(server.requests) == 8
 

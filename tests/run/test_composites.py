@@ -108,8 +108,8 @@ def test_members_answers_are_kept_and_the_combined_one_is_not(tmp_path: Path) ->
         kept = [name for name in ("one", "two", panel.identity) if book.answers(name, [YES_NO.fingerprint])]
     assert kept == ["one", "two"]
     (again,) = put(panel, YES_NO, ledger=ledger)
-    assert again.cached
-    assert (again.value, again.cost, [step.cached for step in again.members]) == (first.value, 0.0, [True, True])
+    assert again.source == "cached"
+    assert (again.value, again.cost, [step.source for step in again.members]) == (first.value, 0.0, ["cached"] * 2)
     assert len(one.asked) == len(two.asked) == 1
 
 
@@ -135,7 +135,7 @@ def test_repetitions_are_kept_under_their_numbers_and_the_first_is_the_ordinary_
 def test_equal_questions_to_a_panel_are_one_question_to_each_member() -> None:
     one, two = Paid("one"), Paid("two")
     answers = put(Panel(one, two), *[YES_NO] * 4)
-    assert [answer.cached for answer in answers] == [False, True, True, True]
+    assert [answer.source for answer in answers] == ["asked", *["shared"] * 3]
     assert len(one.asked) == len(two.asked) == 1
 
 
@@ -168,7 +168,7 @@ def test_steps_show_the_members_and_costs_add_up_once() -> None:
     first, second = asyncio.run(ask()).calls
     assert (first.judge, first.cost, first.usage) == (panel.identity, pytest.approx(1.1), Usage(3, 3, 0, 3))
     assert [(step.judge, step.cost) for step in first.members] == [("one", 0.5), ("two", 0.5), ("three", 0.1)]
-    assert (second.cost, second.cached, [step.cost for step in second.members]) == (0.0, True, [0.0, 0.0, 0.0])
+    assert (second.cost, second.source, [step.cost for step in second.members]) == (0.0, "shared", [0.0, 0.0, 0.0])
 
 
 def test_a_panel_that_fails_leaves_a_step_with_its_members_and_others_who_wait_pay_nothing() -> None:
@@ -253,7 +253,7 @@ def test_a_dry_run_asks_each_member_and_takes_what_the_ledger_has(tmp_path: Path
     evaluate(SAMPLES, ["faithfulness"], judge=one, ledger=ledger)
     after = asyncio.run(estimate(plan, ledger=ledger))
     assert after.calls == 12
-    assert sum(line.answered for line in after.scorers) == 24
+    assert sum(line.cached for line in after.scorers) == 24
 
 
 def test_a_dry_run_of_a_cascade_is_the_most_it_can_cost() -> None:
@@ -311,7 +311,7 @@ def test_a_summary_says_how_far_a_panel_agreed_and_who_was_silent() -> None:
     told = run.judge_stats[panel.identity]
     assert (told["questions"], told["verdicts"], told["agreement"], told["entropy"]) == (8, 12, 1.0, 0.0)
     assert told["no_answer"] == {"dead": 4}
-    assert run["faithfulness"].questions == 16
+    assert run["faithfulness"].asked == 16
     repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), n=3), ledger=None)
     assert repeated.judge_stats["self_consistency(one, n=3)"]["flip_rate"] == 0.0
 

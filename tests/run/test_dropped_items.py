@@ -93,7 +93,7 @@ def test_a_stored_reply_gives_the_same_answer_and_the_same_drop(tmp_path: Path) 
         assert dropped_of(run) == [[WHY]]
         assert run.warnings[DROPPED_ITEMS] == 1
         assert NOTE in " ".join(str(run).split())
-    assert all(step.cached for record in again.records for step in record.steps)
+    assert all(step.source == "cached" for record in again.records for step in record.steps)
 
 
 def test_a_resumed_run_counts_what_was_dropped_before_the_interruption(tmp_path: Path) -> None:

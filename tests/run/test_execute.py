@@ -138,15 +138,15 @@ def test_answers_of_a_model_are_stored_whatever_their_price(tmp_path: Path) -> N
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url, prices=(0.0, 0.0))
         runs = [evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db") for _ in range(2)]
         asked = len(server.requests)
-    assert asked == sum(not step.cached for record in runs[0].records for step in record.steps)
-    assert all(step.cached for record in runs[1].records for step in record.steps)
+    assert asked == sum(step.source == "asked" for record in runs[0].records for step in record.steps)
+    assert all(step.source != "asked" for record in runs[1].records for step in record.steps)
     assert [run.cost for run in runs] == [0.0, 0.0]
 
 
 def test_answers_of_judges_without_a_model_are_not_stored(tmp_path: Path) -> None:
     for _ in range(2):
         run = evaluate(SAMPLES, ["faithfulness"], judge="lexical", ledger=tmp_path / "l.db")
-        assert not any(step.cached for record in run.records for step in record.steps)
+        assert not any(step.source == "cached" for record in run.records for step in record.steps)
 
 
 def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:

@@ -145,14 +145,14 @@ def test_a_dry_run_lists_every_judge_that_the_run_then_asks_and_counts_shared_ca
     scorers = [*own, "faithfulness(scale=2)", "hallucination(scale=2)"]
     found = asyncio.run(estimate(plan_for(ROWS, scorers, judge=cheap)))
     run = evaluate(ROWS, scorers, judge=cheap, ledger=None)
-    asked = Counter(call.judge for record in run for call in record.steps if not call.cached)
+    asked = Counter(call.judge for record in run for call in record.steps if call.source == "asked")
     assert {one.judge: one.calls for one in found.judges} == asked == {"dear": 2, "cheap": 2, "free": 1}
     assert [(one.judge, one.cost, one.usage.input > 0) for one in found.judges] == [
         ("dear", 1.0, True),
         ("free", 0.0, False),
         ("cheap", 1.0, True),
     ]
-    shared = [sum(call.cached for call in record.steps) for record in run]
+    shared = [sum(call.source == "shared" for call in record.steps) for record in run]
     assert [line.shared for line in found.scorers] == shared == [0, 2, 0, 0, 2]
     assert (found.calls, found.cost, found.judge) == (4, run.cost, "cheap, dear, free")
     assert by_judge([found, found])[0] == JudgeEstimate("dear", 4, found.judges[0].usage + found.judges[0].usage, 2.0)

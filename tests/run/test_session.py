@@ -78,18 +78,18 @@ def test_equal_questions_at_the_same_time_are_one_call() -> None:
 
     answers = asyncio.run(ask())
     assert len(judge.asked) == 1
-    assert [answer.cached for answer in answers] == [False, True, True, True, True]
+    assert [answer.source for answer in answers] == ["asked", *["shared"] * 4]
 
 
 def test_a_question_asked_again_later_is_answered_from_memory() -> None:
     judge = SlowJudge()
 
-    async def ask() -> bool:
+    async def ask() -> str:
         session = Session(judge)
         await session.ask(ListClaims(text="x"))
-        return (await session.ask(ListClaims(text="x"))).cached
+        return (await session.ask(ListClaims(text="x"))).source
 
-    assert asyncio.run(ask())
+    assert asyncio.run(ask()) == "shared"
     assert len(judge.asked) == 1
 
 
@@ -143,10 +143,10 @@ def test_an_answer_in_the_ledger_is_not_asked_for_again_and_costs_nothing(tmp_pa
 
     asyncio.run(ask())
     answer = asyncio.run(ask())
-    assert answer.cached
+    assert answer.source == "cached"
     assert answer.value == ("a",)
     assert len(judge.asked) == 1
-    assert not asyncio.run(ask(use_cache=False)).cached
+    assert asyncio.run(ask(use_cache=False)).source == "asked"
     assert len(judge.asked) == 2
 
 
@@ -164,15 +164,15 @@ def test_a_stored_reply_that_no_longer_reads_is_asked_for_again(tmp_path: Path) 
     judge = SlowJudge()
     question = ListClaims(text="x")
 
-    async def ask() -> bool:
+    async def ask() -> str:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
-            return (await Session(judge, ledger=ledger).ask(question)).cached
+            return (await Session(judge, ledger=ledger).ask(question)).source
 
     asyncio.run(ask())
     with Ledger(tmp_path / "l.db") as ledger:
         stored = ledger.answers("slow", [question.fingerprint])[question.fingerprint]
         ledger.write([dataclasses.replace(stored, reply="spoilt")])
-    assert not asyncio.run(ask())
+    assert asyncio.run(ask()) == "asked"
 
 
 def test_free_answers_are_not_kept(tmp_path: Path) -> None:
@@ -194,14 +194,14 @@ def test_steps_tell_what_was_asked_answered_and_paid() -> None:
         return scope
 
     first, second = asyncio.run(ask()).calls
-    assert (first.question, first.judge, first.answer, first.cost, first.cached) == (
+    assert (first.question, first.judge, first.answer, first.cost, first.source) == (
         "list_claims",
         "slow",
         ["a"],
         0.5,
-        False,
+        "asked",
     )
-    assert (second.cost, second.cached) == (0.0, True)
+    assert (second.cost, second.source) == (0.0, "shared")
 
 
 def test_a_failed_question_is_a_step_too_with_the_raw_reply() -> None:

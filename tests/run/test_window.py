@@ -299,9 +299,9 @@ def test_a_dry_run_counts_the_parts() -> None:
     estimated = asyncio.run(estimate(plan_for([sample], names, judge=judge)))
     precision, relevance, grade = estimated.scorers
     _, server = judged("context_precision", context=LONG_CONTEXT)
-    assert precision.calls == len(server.requests) > 3
-    assert relevance.calls > 3
-    assert (grade.calls, grade.failed) == (0, 1)
+    assert precision.asked == len(server.requests) > 3
+    assert relevance.asked > 3
+    assert (grade.asked, grade.failed) == (0, 1)
 
 
 def test_a_recording_is_replayed_in_the_same_parts(tmp_path: Path) -> None:

@@ -315,7 +315,12 @@ def test_run(evalstone):
     )
     second = run(pytester, code)
     second.stdout.fnmatch_lines(
-        ["  faithfulness*0       2", "test_run", "  faithfulness*0       2", "0 judge calls, 4 cached*"]
+        [
+            "  faithfulness*0       2",
+            "test_run",
+            "  faithfulness*0       2",
+            "judge calls: 0 asked, 0 shared, 4 cached*",
+        ]
     )
     assert (pytester.path / "asked.txt").read_text().split() == ["list_claims", "verify_claims"]
     assert (pytester.path / ".evalstone" / "ledger.db").is_file()

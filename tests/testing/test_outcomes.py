@@ -399,14 +399,14 @@ def test_one(evalstone):
 """
     result = run(project, code)
     result.stdout.fnmatch_lines(
-        ["faithfulness*1        0       0      1       1*", "3 judge calls, 1 cached · cost $1.20"]
+        ["faithfulness*1        0       0      1       1*", "judge calls: 3 asked, 0 shared, 1 cached · cost $1.20"]
     )
 
 
 @pytest.mark.parametrize(
     ("columns", "lines"),
     [
-        ("100", ["exact_match  0.750  0.218 to 0.991       4        0       0      0       0  $0.00"]),
+        ("100", ["exact_match  0.750  0.218 to 0.991       4        0       0      0       0       0  $0.00"]),
         ("80", ["exact_match  0.750  0.218 to 0.991       4        0       0      0       0"]),
         ("70", ["exact_match  0.750  0.218 to 0.991       4        0       0"]),
         (
@@ -414,7 +414,7 @@ def test_one(evalstone):
             [
                 "exact_match",
                 "  mean 0.750 (0.218 to 0.991), 4 scored, 0",
-                "  skipped, 0 failed, 0 judge calls, 0 cached,",
+                "  skipped, 0 failed, judge calls: 0 asked, 0",
             ],
         ),
     ],
@@ -525,4 +525,4 @@ def test_one(evalstone):
 """
     result = run(project, code)
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["0 judge calls, 0 cached *"])
+    result.stdout.fnmatch_lines(["judge calls: 0 asked, 0 shared, 0 cached *"])

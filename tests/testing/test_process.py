@@ -77,7 +77,7 @@ def test_all(): ...
             "  faithfulness*4        0       0      3       5*",
             "test_all",
             "  exact_match*1        0 *",
-            "3 judge calls, 5 cached*",
+            "judge calls: 3 asked, *",
         ]
     )
     asked = (pytester.path / "asked.txt").read_text().split()

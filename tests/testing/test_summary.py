@@ -17,12 +17,14 @@ from evalstone.testing import summary
 from evalstone.testing.names import RUNS, SPENT
 from evalstone.testing.plugin import SessionHooks
 from evalstone.testing.summary import as_data, summary_lines, write_test_run
-from evalstone.types import Failed, JudgeCall, Record, Score, Skipped
+from evalstone.types import CallSource, Failed, JudgeCall, Record, Score, Skipped
 
 pytest_plugins = ["pytester"]
 
 (SCORER,) = parse_scorers("contains")
 INFO = scorer_info(SCORER)
+
+SOURCES: tuple[CallSource, ...] = ("asked", "shared", "cached")
 
 
 def record(sample: str, group: str | None = None, *steps: JudgeCall) -> Record:
@@ -31,16 +33,16 @@ def record(sample: str, group: str | None = None, *steps: JudgeCall) -> Record:
 
 def test_the_calls_of_a_panel_are_those_of_its_members() -> None:
     members = tuple(
-        JudgeCall(question="q", fingerprint="f", judge=judge, answer={}, cost=0.5, cached=judge == "two")
-        for judge in ("one", "two")
+        JudgeCall(question="q", fingerprint="f", judge=judge, answer={}, cost=0.5 * (source == "asked"), source=source)
+        for judge, source in zip(("one", "two", "three"), SOURCES, strict=True)
     )
-    panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=1.0, members=members)
+    panel = JudgeCall(question="q", fingerprint="f", judge="panel", answer={}, cost=0.5, members=members)
     *_, total = summary_lines({"test": [as_data(INFO, record("a", None, panel), "test")]}, 200)
-    assert total == "1 judge call, 1 cached · cost $1.00"
+    assert total == "judge calls: 1 asked, 1 shared, 1 cached · cost $0.5000"
 
 
 def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
-    call = JudgeCall(question="q", fingerprint="f", judge="j", answer={"secret": 1}, reply="secret", cached=True)
+    call = JudgeCall(question="q", fingerprint="f", judge="j", answer={"secret": 1}, reply="secret", source="cached")
     unanswered = JudgeCall(question="q", fingerprint="f", judge="j", answer=None)
     scored = dataclasses.replace(record("a", None, call, unanswered), outcome=Score(1.0, evidence=["secret"]))
     data = as_data(INFO, scored, "test")
@@ -50,26 +52,26 @@ def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
 
 
 def test_a_row_has_the_numbers_of_its_columns() -> None:
-    asked, known = (
-        JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=cost, cached=not cost) for cost in (0.5, 0)
+    asked, shared, cached = (
+        JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5 * (source == "asked"), source=source)
+        for source in SOURCES
     )
     records = [
-        record("a", None, asked, known, known),
+        record("a", None, asked, shared, cached, cached),
         *(dataclasses.replace(record(name), outcome=Skipped("no context")) for name in "bcd"),
         *(dataclasses.replace(record(name), outcome=Failed("broken")) for name in "ef"),
     ]
     header, row, _ = summary_lines({"test": [as_data(INFO, one, "test") for one in records]}, 200)
-    assert header.split()[-6:] == ["scored", "skipped", "failed", "calls", "cached", "cost"]
-    assert row.split()[-6:] == ["1", "3", "2", "1", "2", "$0.5000"]
+    assert header.split()[-7:] == ["scored", "skipped", "failed", "asked", "shared", "cached", "cost"]
+    assert row.split()[-7:] == ["1", "3", "2", "1", "1", "2", "$0.5000"]
 
 
 def test_earlier_attempts_count_in_the_sum_of_calls_alone() -> None:
     call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, cost=0.5)
     now, before = as_data(INFO, record("a", None, call), "test"), as_data(INFO, record("b", None, call), "test")
     _, row, total = summary_lines({"test": [now]}, 200, [before, before])
-    assert row.split()[-2:] == ["0", "$0.5000"]
-    assert row.split()[-3] == "1"
-    assert total == "3 judge calls, 0 cached · cost $1.50"
+    assert row.split()[-4:] == ["1", "0", "0", "$0.5000"]
+    assert total == "judge calls: 3 asked, 0 shared, 0 cached · cost $1.50"
 
 
 def test_a_mean_of_several_samples_has_an_interval() -> None:
@@ -111,7 +113,7 @@ def test_a_long_table_is_cut_and_its_sum_is_not() -> None:
     scored = {test: [as_data(INFO, record("a", None, call), test)] for test in tests}
     *_, more, total = summary_lines(scored, 200)
     assert more == "and 4 more rows; --evalstone-report DIR writes all scores"
-    assert total == "34 judge calls, 0 cached · cost $17.00"
+    assert total == "judge calls: 34 asked, 0 shared, 0 cached · cost $17.00"
     assert not any("more row" in line for line in summary_lines(dict(list(scored.items())[: summary.MOST_ROWS]), 200))
 
 
@@ -119,10 +121,12 @@ def test_the_table_has_all_columns_that_fit() -> None:
     scored = {"test": [as_data(INFO, record("a"), "test")]}
     header, *_ = summary_lines(scored, 200)
     width = max(map(len, [*summary_lines(scored, 200)][:2]))
-    assert header.split()[-3:] == ["calls", "cached", "cost"]
+    assert header.split()[-3:] == ["shared", "cached", "cost"]
     assert next(summary_lines(scored, width)) == header
     narrower, *_ = lines = [*summary_lines(scored, width - 1)]
-    assert narrower.split()[-2:] == ["calls", "cached"]
+    assert narrower.split()[-3:] == ["asked", "shared", "cached"]
+    narrower, *_ = lines = [*summary_lines(scored, max(map(len, lines[:2])) - 1)]
+    assert narrower.split()[-2:] == ["asked", "cached"]
     narrowest, *_ = summary_lines(scored, max(map(len, lines[:2])) - 1)
     assert narrowest.split()[-1] == "failed"
 

@@ -48,8 +48,8 @@ class Observer:
         """A judge call: a paid call, or a call to a composite judge, which calls its members."""
         return _UNOBSERVED
 
-    def cached_call(self, call: JudgeCall) -> None:
-        """A judge call answered from the cache, or shared with another call."""
+    def reused_call(self, call: JudgeCall) -> None:
+        """A judge call that wasn't made, because its answer was shared or cached."""
 
     def batched_call(self, judge: Judge, usage: Usage, cost: float | None) -> None:
         """A judge call completed by a provider batch, with an answer or a final failure, and its usage and cost."""

@@ -73,10 +73,10 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
     screen.print(safe(f"{plan.dataset.name}: {samples}{target} · judge {work.judge} · dry run", 2000))
     if plan.target is not None and not _estimated(work, plan):
         return
-    names = ("calls", "shared", "cached", "input tokens", "output tokens", "skipped")
+    names = ("asked", "shared", "cached", "input tokens", "output tokens", "skipped")
     rows = table("scorer", *names, numbers=names)
     for line in work.scorers:
-        counts = (line.calls, line.shared, line.answered, line.usage.input, line.usage.output, line.skipped)
+        counts = (line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.skipped)
         rows.add_row(line.name, *(f"{number:,}" for number in counts))
     screen.print(rows)
     for line in work.scorers:

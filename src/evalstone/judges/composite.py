@@ -29,7 +29,7 @@ from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, is_votable
 from evalstone.questions.limits import ContextLimits, narrowest
-from evalstone.types import Usage, total_cost
+from evalstone.types import CallSource, JudgeCall, Usage, total_cost
 
 A = TypeVar("A")
 Errors = Mapping[str, JudgeError | JudgeUnavailable]
@@ -116,7 +116,7 @@ class Composite(Judge):
             value=value,
             judge=self.identity,
             confidence=confidence,
-            cached=all(call.cached for call in ask.calls),
+            source=_source(ask.calls),
             detail={**detail, "dropped": dropped} if dropped else detail,
             **ask.totals(),
         )
@@ -188,6 +188,12 @@ async def _answer_or_error(
         return await ask(judge, question, repeat)
     except (JudgeError, RunAborted) as error:
         return error
+
+
+def _source(calls: Sequence[JudgeCall]) -> CallSource:
+    """Where a combined answer is from: it was asked if a member was, and cached if the answers of all members were."""
+    sources = {call.source for call in calls}
+    return "asked" if "asked" in sources or not sources else "shared" if "shared" in sources else "cached"
 
 
 def _no_answer(errors: Errors) -> dict[str, Any]:

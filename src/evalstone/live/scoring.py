@@ -404,7 +404,7 @@ class Scoring:
             self._tell("reasoning", sentence_of(told, self._settings.front_end))
         try:
             record = await score_sample(scorer, job.sample, session)
-            if any(leaf.answer is not None and not leaf.cached for step in record.steps for leaf in step.leaves()):
+            if any(source == "asked" for step in record.steps for source in step.sources()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except _ENDING as error:

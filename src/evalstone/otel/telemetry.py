@@ -41,7 +41,18 @@ from evalstone.results.run import Run
 from evalstone.scorers import Scorer
 from evalstone.targets import Answer, FunctionTarget, Target
 from evalstone.targets.base import conversation as said_to
-from evalstone.types import NO_USAGE, OUTCOME_NAMES, Failed, JudgeCall, Record, Sample, Score, Usage, installed_version
+from evalstone.types import (
+    NO_USAGE,
+    OUTCOME_NAMES,
+    CallSource,
+    Failed,
+    JudgeCall,
+    Record,
+    Sample,
+    Score,
+    Usage,
+    installed_version,
+)
 
 if TYPE_CHECKING:
     from evalstone.run.plan import Plan
@@ -154,7 +165,7 @@ class Telemetry(Observer):
             for operation, what in (("inference", "a call of a model"), ("embeddings", "a request for embeddings"))
         }
         self._cost = counter("evalstone.judge.cost", "{USD}", "What judge calls cost, as far as it is known.")
-        self._cached = counter("evalstone.judge.cached", "{call}", "Questions whose answer had been paid for before.")
+        self._calls = counter("evalstone.judge.calls", "{call}", "Judge calls that were asked, shared and cached.")
         self._latency = histogram(
             "evalstone.target.duration",
             "s",
@@ -229,9 +240,23 @@ class Telemetry(Observer):
             "evalstone.judge": safe(judge.identity, NAME),
             "evalstone.repeat": repeat,
         }
+        if judge.members:
+            return _Spanned(self._tracer.start_span(f"judge {asked['evalstone.judge']}", attributes=asked), _nothing)
+        asked["evalstone.source"] = "asked"
+        answered = False
+
+        def counted(error: BaseException | None) -> None:
+            if answered or (isinstance(error, JudgeError) and (error.usage or NO_USAGE).requests):
+                self._count_call(judge.identity, "asked")
+
         if model is None:
-            span = self._tracer.start_span(f"judge {safe(judge.identity, NAME)}", attributes=asked)
-            return _Spanned(span, _nothing)
+
+            def gave(span: Span, answer: JudgeAnswer[Any]) -> None:
+                nonlocal answered
+                answered = True
+
+            span = self._tracer.start_span(f"judge {asked['evalstone.judge']}", attributes=asked)
+            return _Spanned(span, gave, lambda _, error: counted(error))
         identified = model_attributes(model)
         span = self._tracer.start_span(
             f"{identified['gen_ai.operation.name']} {identified['gen_ai.request.model']}",
@@ -248,8 +273,8 @@ class Telemetry(Observer):
                 span.set_attribute("gen_ai.output.messages", messages([("assistant", reply)], finish_reason="stop"))
 
         def ended(span: Span, answer: JudgeAnswer[Any]) -> None:
-            nonlocal took
-            took = answer.usage, answer.cost
+            nonlocal took, answered
+            took, answered = (answer.usage, answer.cost), True
             if answer.response_model:
                 span.set_attribute("gen_ai.response.model", safe(answer.response_model, NAME))
             replied(answer.reply)
@@ -263,6 +288,7 @@ class Telemetry(Observer):
             timed = identified if error is None else {**identified, "error.type": error_type(error)}
             self._seconds[_operation(identified)].record(seconds, timed)
             self._count(identified, usage, cost)
+            counted(error)
 
         return _Spanned(span, ended, left)
 
@@ -279,19 +305,25 @@ class Telemetry(Observer):
         if cost:
             self._cost.add(cost, identified)
 
-    def cached_call(self, call: JudgeCall) -> None:
+    def reused_call(self, call: JudgeCall) -> None:
         attributes: Attributes = {
             "evalstone.question": call.question,
             "evalstone.judge": safe(call.judge, NAME),
             "evalstone.repeat": call.repeat_index,
-            "evalstone.cached": True,
+            "evalstone.source": call.source,
         }
-        self._tracer.start_span(f"cached {call.question}", attributes=attributes).end()
-        self._cached.add(1, {"evalstone.judge": safe(call.judge, NAME)})
+        self._tracer.start_span(f"{call.source} {call.question}", attributes=attributes).end()
+        for leaf in call.leaves():
+            for source in leaf.sources():
+                self._count_call(leaf.judge, source)
 
     def batched_call(self, judge: Judge, usage: Usage, cost: float | None) -> None:
+        self._count_call(judge.identity, "asked")
         if (model := model_of(judge)) is not None:
             self._count(model_attributes(model), usage, cost)
+
+    def _count_call(self, judge: str, source: CallSource) -> None:
+        self._calls.add(1, {"evalstone.judge": safe(judge, NAME), "evalstone.source": source})
 
     def target_call(self, target: Target, sample: Sample, *, conversation: bool = False) -> Observed[Answer]:
         name = target_name(target.name)

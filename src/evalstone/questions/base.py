@@ -58,7 +58,7 @@ from evalstone.questions.reply import (
 )
 from evalstone.questions.schemas import example_of, form_of, has_labels, with_definitions, words_of
 from evalstone.questions.ungrounded import UngroundedItems
-from evalstone.types import NO_USAGE, JudgeCall, Usage
+from evalstone.types import NO_USAGE, CallSource, JudgeCall, Usage
 
 A = TypeVar("A")
 V = TypeVar("V")
@@ -646,8 +646,8 @@ class JudgeAnswer(Generic[A]):
     """The probabilities of the question's labels, if it requests them and the judge returns them."""
     refused_settings: tuple[str, ...] = ()
     """The judge's settings that its endpoint refused. This answer was given without them."""
-    cached: bool = False
-    """Whether the answer was reused, without a call."""
+    source: CallSource = "asked"
+    """Where the answer is from."""
     members: tuple[JudgeCall, ...] = ()
     """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None
@@ -705,7 +705,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
         cost=answer.cost,
         seconds=answer.seconds,
         confidence=answer.confidence,
-        cached=answer.cached,
+        source=answer.source,
         reply=answer.reply,
         alternatives=answer.alternatives,
         refused_settings=answer.refused_settings,
@@ -725,6 +725,7 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
         usage=error.usage or NO_USAGE,
         cost=error.cost,
         seconds=error.seconds,
+        source=error.source,
         reply=error.reply,
         repeat_index=repeat_index,
         members=tuple(error.members),
@@ -732,10 +733,10 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
     )
 
 
-def as_cached(call: C) -> C:
-    """An answer or a call marked as cached, without usage and cost; its members too."""
-    members = tuple(map(as_cached, call.members))
-    return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, cached=True, members=members)
+def reused(call: C, source: CallSource) -> C:
+    """An answer or a call that was shared or cached, without usage and cost; its members too."""
+    members = tuple(reused(member, source) for member in call.members)
+    return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, source=source, members=members)
 
 
 class Ask(Protocol):

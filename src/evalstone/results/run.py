@@ -24,6 +24,7 @@ from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
     ScorerSummary,
+    calls_text,
     find_scorer,
     scorer_titles,
     summarize,
@@ -186,7 +187,7 @@ class Run(Shown):
     def recorded_cost(self) -> float | None:
         """US dollars of the cost that belong to records and target answers. None if a price is unknown, if the run
         ended early and no record has a call of its own, or if it was killed before the target's cost was added up."""
-        if self.stop_reason and self.judge != "none" and all(line.questions == line.cached for line in self.summary):
+        if self.stop_reason and self.judge != "none" and not any(line.asked for line in self.summary):
             return None
         return self._recorded()
 
@@ -403,9 +404,9 @@ class Run(Shown):
 
     @property
     def calls(self) -> str:
-        """How many judge calls were made and how many were cached, in words; "" if there were none."""
-        questions, cached = (sum(getattr(line, name) for line in self.summary) for name in ("questions", "cached"))
-        return f"{count(questions - cached, 'judge call')}, {cached:,} cached" if questions else ""
+        """How many judge calls were made, and how many answers were shared and cached, in words; "" if the run has no
+        answers of judges."""
+        return calls_text(self.summary) if any(line.asked + line.shared + line.cached for line in self.summary) else ""
 
     @property
     def corrections(self) -> str:

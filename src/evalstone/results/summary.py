@@ -15,6 +15,7 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.intervals import missing_bounds
 from evalstone.types import (
+    CallSource,
     Failed,
     JudgeCall,
     Outcome,
@@ -138,10 +139,12 @@ class ScorerSummary:
     """Samples for which the score is undefined."""
     failed: int
     """Samples that could not be scored because of an error."""
-    questions: int
-    """Judge calls, cached ones included."""
+    asked: int
+    """Judge calls that were made."""
+    shared: int
+    """Questions that an equal call of the same run answered, such as another scorer's."""
     cached: int
-    """Judge calls answered from the ledger or shared with another scorer."""
+    """Questions that the ledger answered."""
     cost: float | None
     """US dollars paid; None if a price is unknown."""
     reasons: tuple[tuple[str, int], ...]
@@ -212,12 +215,19 @@ class ScorerSummary:
             **({"effective": interval.effective} if interval and interval.effective is not None else {}),
             "method": interval.method if interval else "",
             "caution": interval.caution if interval else "",
-            "questions": self.questions,
+            "asked": self.asked,
+            "shared": self.shared,
             "cached": self.cached,
             "cost": self.cost,
             "judges": list(self.judges),
             **{name: times for name in CORRECTION_COUNTS if (times := getattr(self, name))},
         }
+
+
+def calls_text(lines: Sequence[ScorerSummary]) -> str:
+    """How many judge calls were made, and how many answers were shared and cached, in words."""
+    counts = (f"{sum(getattr(line, source) for line in lines):,} {source}" for source in ("asked", "shared", "cached"))
+    return f"judge calls: {', '.join(counts)}"
 
 
 def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple[ScorerSummary, ...]:
@@ -240,8 +250,7 @@ class SummaryBuilder:
         self._group_numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
         self.reasons: Counter[str] = Counter()
-        self.questions = 0
-        self.cached = 0
+        self.calls: Counter[CallSource] = Counter()
         self.corrections = self.corrected = self.lost = 0
         self.dropped: dict[tuple[str, str, int], int] = {}
         """How many items were dropped from each answer that was used; scorers share the call that gave it."""
@@ -271,6 +280,7 @@ class SummaryBuilder:
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
         for step in record.steps:
+            self.calls.update(step.sources())
             for verdict in _verdicts(step.answer):
                 if verdict in self.verdicts or len(self.verdicts) < 2:
                     self.verdicts[verdict] += 1
@@ -281,8 +291,6 @@ class SummaryBuilder:
                 if call.refused_settings:
                     refused.update(dict.fromkeys(call.refused_settings))
                     self.refused_settings.update(call.refused_settings)
-                self.questions += call.answer is not None or call.usage.requests > 0
-                self.cached += call.cached
                 if call.usage.requests > 1:
                     self.corrections += call.usage.requests - 1
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
@@ -312,8 +320,9 @@ class SummaryBuilder:
             scored=self.counts[Score],
             skipped=self.counts[Skipped],
             failed=self.counts[Failed],
-            questions=self.questions,
-            cached=self.cached,
+            asked=self.calls["asked"],
+            shared=self.calls["shared"],
+            cached=self.calls["cached"],
             cost=self.cost,
             # Ties are sorted by text, so that the table of an interrupted run doesn't depend on the order of records.
             reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
@@ -398,7 +407,7 @@ class _Cascade:
         self.shares.append(float(detail["escalated"]))
         self.clusters.append(cluster)
         self.not_escalated[call.question] += not detail["escalated"]
-        costs = [member.cost for member in call.members if member.judge == self.fallback and not member.cached]
+        costs = [member.cost for member in call.members if member.judge == self.fallback and member.source == "asked"]
         self.fallback_costs[call.question] += costs
 
     def to_dict(self) -> dict[str, Any]:

@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstone.errors import JudgeDeclined, JudgeError
+from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
-from evalstone.ledger.base import Key, chunks, is_there, target_scope
+from evalstone.ledger.base import chunks, is_there, target_scope
 from evalstone.questions.base import JudgeAnswer, Question
 from evalstone.results.summary import scorer_titles
 from evalstone.run.answer_rows import answer_key
@@ -52,12 +52,12 @@ class ScorerEstimate:
     """The judge calls of one scorer."""
 
     name: str
-    calls: int = 0
+    asked: int = 0
     """Judge calls that would be made."""
-    answered: int = 0
-    """Questions with an answer in the ledger."""
     shared: int = 0
     """Questions that another scorer or sample asks, too."""
+    cached: int = 0
+    """Questions with an answer in the ledger."""
     skipped: int = 0
     """Samples that it would skip. With a target, those that lack a field that no answer fills."""
     open: int = 0
@@ -74,7 +74,7 @@ class ScorerEstimate:
 
     def repeat(self, times: int) -> None:
         """Multiply all counts."""
-        for name in ("calls", "answered", "shared", "skipped", "failed"):
+        for name in ("asked", "shared", "cached", "skipped", "failed"):
             setattr(self, name, getattr(self, name) * times)
         self.usage = _repeated(self.usage, times)
 
@@ -107,7 +107,7 @@ class Estimate:
     judges: tuple[JudgeEstimate, ...]
     """The single judges that would be called, in the order of their first call."""
     kinds: Mapping[str, int]
-    """Kind of question to number of calls."""
+    """Kind of question to number of calls; without those that `calls` leaves out."""
     target_calls: int = 0
     """The number of target calls."""
     target_answers: int = 0
@@ -129,7 +129,7 @@ class Estimate:
     @property
     def calls(self) -> int:
         """The number of judge calls. Those of judges without a model count only if there is no other judge."""
-        return sum(scorer.calls for scorer in self.scorers)
+        return sum(self.kinds.values())
 
     @property
     def usage(self) -> Usage:
@@ -250,31 +250,24 @@ class _DryRunSession(Session):
         self._store = store
         self._line, self._has_target = ScorerEstimate(""), plan.target is not None
         self._all_free = not any(judge.cacheable for judge in plan.judges)
-        self._of_scorers = {judge.identity for judge in plan.judges}
 
     async def score(self, scorer: Scorer, sample: Sample, line: ScorerEstimate) -> None:
         """Run a scorer on a sample and count its calls in a line."""
-        self._line, calls = line, line.calls
-        outcome = (await score_sample(scorer, sample, self)).outcome
+        self._line = line
+        record = await score_sample(scorer, sample, self)
+        outcome, calls = record.outcome, Counter(source for step in record.steps for source in step.sources())
+        line.asked += calls["asked"]
+        line.shared += calls["shared"]
+        line.cached += calls["cached"]
         if isinstance(outcome, Skipped) and not self._has_target:
             line.skipped += 1
-        elif isinstance(outcome, Skipped) and line.calls == calls:
+        elif isinstance(outcome, Skipped) and not calls["asked"]:
             line.open += 1
             line.open_reason = line.open_reason or outcome.reason
         # An error of user code about a stand-in says nothing about real answers.
         if isinstance(outcome, Failed) and not (self._has_target and outcome.exception):
             line.failed += 1
             line.error = line.error or outcome.error
-
-    def known(self, key: Key) -> JudgeAnswer[Any] | JudgeError | None:
-        outcome = super().known(key)
-        self._line.shared += outcome is not None and key.judge in self._of_scorers
-        return outcome
-
-    def inflight(self, key: Key, judge: Judge, question: Question[Any]) -> tuple[QuestionCall, bool]:
-        call, own = super().inflight(key, judge, question)
-        self._line.shared += not own and key.judge in self._of_scorers
-        return call, own
 
     async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
@@ -284,12 +277,10 @@ class _DryRunSession(Session):
     async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         question, line, judge = call.question, self._line, _unwrapped(call.judge)
         if judge.cacheable and (stored := self._stored(call)) is not None:
-            line.answered += 1
             return stored
         asked = self.judges.setdefault(call.key.judge, JudgeEstimate(call.key.judge))
         asked.calls += 1
         if judge.cacheable or self._all_free:
-            line.calls += 1
             self.kinds[question.kind] += 1
             line.kinds.add(question.kind)
         if not judge.cacheable:

@@ -30,7 +30,7 @@ from evalstone.errors import (
 from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.models.limits import paying
-from evalstone.questions.base import JudgeAnswer, Question, as_cached, failed_call, judge_call
+from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call, reused
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.beginnings import Beginnings
 from evalstone.run.budget import Budget, Reservation, StopSignal, call_price
@@ -102,7 +102,7 @@ class Session:
         self._answered: OrderedDict[int, tuple[Sample, Sample]] = OrderedDict()
 
     async def ask(self, question: Question[A], judge: Judge | None = None, repeat: int = 0) -> JudgeAnswer[A]:
-        """The judge's answer. It is marked as cached if this call cost nothing.
+        """The judge's answer. Its `source` says whether a call was made for it, and only then it has a cost.
 
         Args:
             question: The question.
@@ -140,6 +140,10 @@ class Session:
             failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
             if failed and all(self.breaker(leaf.judge).is_open for leaf in failed):
                 self.breaker(failed[0].judge).check()
+
+    def reused(self, call: JudgeCall) -> None:
+        """Report a call that wasn't made, because its answer was shared or cached."""
+        observer().reused_call(call)
 
     def end(self, reason: str) -> None:
         """Make no more calls, even without a ledger. Those in flight go on."""
@@ -413,7 +417,7 @@ class AskScope:
         key = Key(question.fingerprint, session.identity_of(judge), repeat)
         known = session.known(key)
         if known is not None:
-            return self._keep(question, key, known, cached=True)
+            return self._keep(question, key, known, own=False)
         call, own = session.inflight(key, judge, question)
         if own:
             self._own.add(call)
@@ -437,22 +441,26 @@ class AskScope:
                 call.others -= 1
         if own:  # if this task was canceled just now, `close` counts the cost
             self._own.discard(call)
-        return self._keep(question, key, outcome, cached=not own)
+        return self._keep(question, key, outcome, own=own)
 
     def _keep(
-        self, question: Question[A], key: Key, outcome: JudgeAnswer[A] | JudgeError, *, cached: bool
+        self, question: Question[A], key: Key, outcome: JudgeAnswer[A] | JudgeError, *, own: bool
     ) -> JudgeAnswer[A]:
         if isinstance(outcome, JudgeError):
-            error = unpaid_error(outcome) if cached else outcome
+            error = outcome if own else shared_error(outcome)
             self.calls.append(failed_call(question, error, key.judge, key.repeat_index))
-            if cached:
-                observer().cached_call(self.calls[-1])
+            self._observe(own)
             raise error
-        answer = as_cached(outcome) if cached else outcome
+        answer = outcome if own else reused(outcome, "shared")
         self.calls.append(judge_call(question, answer, key.repeat_index))
-        if answer.cached:
-            observer().cached_call(self.calls[-1])
+        self._observe(own)
         return answer
+
+    def _observe(self, own: bool) -> None:
+        """Report the last call if it wasn't made. Of an own call to a composite judge, each member's is reported."""
+        call = self.calls[-1]
+        if call.source != "asked" and not (own and call.members):
+            self._session.reused(call)
 
     async def close(self) -> None:
         """End the calls that the scorer has left running, and record their cost. Raises nothing."""
@@ -478,7 +486,7 @@ class AskScope:
 
 
 def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] | None:
-    """A stored reply as a cached answer; None if it no longer parses, so that the question is asked again."""
+    """A stored reply as an answer; None if it no longer parses, so that the question is asked again."""
     try:
         value, dropped = question.parse_grounded(answer.reply, answer.alternatives)
     except EvalstoneError:
@@ -491,14 +499,15 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] |
         alternatives=answer.alternatives,
         refused_settings=answer.refused_settings,
         detail=dropped,
-        cached=True,
+        source="cached",
     )
 
 
-def unpaid_error(error: JudgeError) -> JudgeError:
-    """A copy of a shared failure without its cost."""
+def shared_error(error: JudgeError) -> JudgeError:
+    """A copy of a failure for another asker, without its cost."""
     shared = type(error).__new__(type(error), *error.args)  # the constructors of subclasses differ
     shared.__dict__.update(error.__dict__)
     shared.usage, shared.cost, shared.seconds = NO_USAGE, 0.0, 0.0
-    shared.members = tuple(as_cached(member) for member in error.members)
+    shared.members = tuple(reused(member, "shared") for member in error.members)
+    shared.source = "shared"
     return shared

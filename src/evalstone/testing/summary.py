@@ -21,13 +21,13 @@ from evalstone._core.validation import read_data
 from evalstone.datasets.writing import write_jsonl
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
-from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, calls_text, scorer_titles, summarize
 from evalstone.testing.names import RUNS
 from evalstone.testing.settings import settings_of
 from evalstone.types import Record, StoredScorer, total_cost
 
-HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "calls", "cached", "cost")
-SUMMED_UP = ("calls", "cached", "cost")
+HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "asked", "shared", "cached", "cost")
+SUMMED_UP = ("asked", "shared", "cached", "cost")
 """Columns whose sums are below the table."""
 NARROWEST = 20
 MOST_ROWS = 30
@@ -49,7 +49,7 @@ def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
             "answer": call.answer is not None or None,
             "usage": asdict(call.usage),
             "cost": call.cost,
-            "cached": call.cached,
+            "source": call.source,
         }
         for call in calls
     ]
@@ -82,9 +82,8 @@ def summary_lines(
     yield from _fitting(rows[:MOST_ROWS], width)
     if (left := len(rows) - MOST_ROWS) > 0:
         yield f"and {count(left, 'more row')}; --evalstone-report DIR writes all scores"
-    questions, cached = sum(line.questions for line in every), sum(line.cached for line in every)
-    cost = money(total_cost(line.cost for line in every))
-    yield f"{count(questions - cached, 'judge call')}, {cached:,} cached · cost {cost}"
+    total = f"{calls_text(every)} · cost {money(total_cost(line.cost for line in every))}"
+    yield from textwrap.wrap(total, max(width, NARROWEST))
 
 
 def _short_names(systems: Iterable[str]) -> Mapping[str, str]:
@@ -105,7 +104,8 @@ def _cells(line: ScorerSummary) -> tuple[str, ...]:
         f"{line.scored:,}",
         f"{line.skipped:,}",
         f"{line.failed:,}",
-        f"{line.questions - line.cached:,}",
+        f"{line.asked:,}",
+        f"{line.shared:,}",
         f"{line.cached:,}",
         money(line.cost),
     )
@@ -133,7 +133,7 @@ def budget_line(config: pytest.Config, spent: float) -> str:
 def _fitting(rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Iterator[str]:
     """The rows below the names of their tests, without the columns that the last line sums up where the table is too
     wide; else each row as sentences."""
-    for left_out in ((), ("cost",), SUMMED_UP):
+    for left_out in ((), ("cost",), ("shared", "cost"), SUMMED_UP):
         columns = [place for place, title in enumerate(HEADER) if title not in left_out]
         header, *lines = aligned(
             [[row[place] for place in columns] for row in (HEADER, *(row for _, row in rows))], words=("scorer",)
@@ -154,11 +154,12 @@ def _below_tests(rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
 
 
 def _sentences(row: Sequence[str], width: int) -> Iterator[str]:
-    scorer, mean, between, scored, skipped, failed, calls, cached, cost = row
+    scorer, mean, between, scored, skipped, failed, asked, shared, cached, cost = row
     yield scorer
     indent = "  " * (2 if scorer.startswith(" ") else 1)
-    text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, {calls} judge calls, "
-    yield from textwrap.wrap(f"{text}{cached} cached, {cost}", width, initial_indent=indent, subsequent_indent=indent)
+    text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, judge calls: {asked} asked, "
+    text += f"{shared} shared, {cached} cached, {cost}"
+    yield from textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
 
 
 def _clustered(records: Sequence[Record]) -> Iterator[Record]:

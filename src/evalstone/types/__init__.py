@@ -28,6 +28,7 @@ from evalstone.types.records import RECORD_FORMAT as RECORD_FORMAT
 from evalstone.types.records import SUMMARY_FORMAT as SUMMARY_FORMAT
 from evalstone.types.records import TARGET_FAILED as TARGET_FAILED
 from evalstone.types.records import TOLERANCE as TOLERANCE
+from evalstone.types.records import CallSource as CallSource
 from evalstone.types.records import Failed as Failed
 from evalstone.types.records import JudgeCall as JudgeCall
 from evalstone.types.records import Outcome as Outcome

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, cast
+from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
@@ -98,6 +98,11 @@ class Failed:
 Outcome: TypeAlias = Score | Skipped | Failed
 
 
+CallSource: TypeAlias = Literal["asked", "shared", "cached"]
+"""Where an answer is from: a call that was made for it (asked), an equal call of the same run (shared), or the ledger
+(cached). Only a call that was asked costs anything."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class JudgeCall:
     """One question to a judge, with its answer."""
@@ -111,11 +116,11 @@ class JudgeCall:
     answer: Any
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
-    """US dollars; 0 for a cached answer, None if the price is unknown."""
+    """US dollars; 0 for a shared or cached answer, None if the price is unknown."""
     seconds: float = 0.0
     confidence: float | None = None
-    cached: bool = False
-    """Whether the answer came from the ledger or from an identical question of this run. It then cost nothing."""
+    source: CallSource = "asked"
+    """Where the answer, or the failure, is from."""
     reply: str | None = None
     """The judge's raw reply."""
     alternatives: Mapping[str, float] | None = None
@@ -137,6 +142,11 @@ class JudgeCall:
             yield self
         for member in self.members:
             yield from member.leaves()
+
+    def sources(self) -> Iterator[CallSource]:
+        """Where the answers of single judges are from. A call that ended before a request was sent has no source, and
+        neither has a shared failure."""
+        return (leaf.source for leaf in self.leaves() if leaf.answer is not None or leaf.usage.requests > 0)
 
 
 def total_cost(costs: Any) -> float | None:

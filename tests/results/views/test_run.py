@@ -89,12 +89,12 @@ def test_a_run_says_how_many_samples_and_which_judge() -> None:
 
 def test_calls_retries_and_resumed_results_are_counted() -> None:
     run = run_of(["0.5"])
-    summary = (replace(run.summary[0], questions=420, cached=180),)
+    summary = (replace(run.summary[0], asked=240, shared=180, cached=0),)
     view = run_view(
         replace(run, summary=summary, resumed=16, warnings={"HTTP 429": 40, "malformed replies": 17, "timeouts": 2})
     )
     for line in (
-        "240 judge calls, 180 cached",
+        "judge calls: 240 asked, 180 shared, 0 cached",
         "resumed: 16 results from the interrupted run",
         "retried 40 × HTTP 429; 2 timeouts",
     ):

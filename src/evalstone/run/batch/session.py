@@ -68,7 +68,8 @@ class BatchSession(Session):
         self._promised = self._direct = 0.0
         self._taken: dict[str, tuple[Usage, float | None]] = {}
         self._owed: set[str] = set()
-        self._charged: set[str] = set()
+        self._used: set[str] = set()
+        """The questions in finished records, and those that failed."""
         self._wanted: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
@@ -86,7 +87,7 @@ class BatchSession(Session):
         self._promised = self._direct + sum(row.cost or 0.0 for row in rows if row.id in own)
         now, before = run.paid, self.calls.spending.before
         self.calls.spending.this_call = None if now is None or before is None else now - before
-        self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._charged
+        self._owed = {name for name, (batch, _) in places.items() if batch in own} - self._used
 
     @property
     def left(self) -> float:
@@ -106,23 +107,33 @@ class BatchSession(Session):
         self.short = f"the budget of ${self.limit:g} is spent"
 
     def count(self, records: Iterable[Record]) -> None:
-        """Mark the calls of finished records as charged, so that no other record includes their cost."""
+        """Note the calls of finished records. No other record includes their cost, or counts them as asked."""
         for record in records:
-            self._charged.update(call.fingerprint for call in record.steps if not call.cached)
+            self._used.update(call.fingerprint for call in record.steps)
 
     def charge(self, record: Record) -> Record:
-        """The record with the cost of its answers, unless an earlier record of the run includes it."""
-        steps = tuple(self._charge_call(call) for call in record.steps)
-        self.count([record])
-        return replace(record, steps=steps)
+        """The record with the cost of its answers, unless an earlier record of the run includes it: then they are
+        shared."""
+        charged = replace(record, steps=tuple(map(self._charge_call, record.steps)))
+        for call in charged.steps:
+            if call.source != "asked":
+                observer().reused_call(call)
+        return charged
+
+    def reused(self, call: JudgeCall) -> None:
+        """Report nothing: what was asked in a batch is known when the record is charged."""
 
     def _charge_call(self, call: JudgeCall) -> JudgeCall:
-        if not call.cached or call.fingerprint not in self._owed:
+        name, used = call.fingerprint, call.fingerprint in self._used
+        self._used.add(name)
+        if call.answer is None or call.source == "asked":
             return call
-        self._owed.discard(call.fingerprint)
-        self._charged.add(call.fingerprint)
-        usage, cost = self._taken.get(call.fingerprint, (NO_USAGE, 0.0))
-        return replace(call, usage=usage, cost=cost, cached=False)
+        if name in self._owed:
+            self._owed.discard(name)
+            usage, cost = self._taken.get(name, (NO_USAGE, 0.0))
+            return replace(call, usage=usage, cost=cost, source="asked")
+        # In memory, answers also outlive records that wait for a batch.
+        return replace(call, source="shared" if used else "cached")
 
     async def close(self) -> None:
         if self._look_up is not None:
@@ -195,7 +206,7 @@ class BatchSession(Session):
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.calls.spending.run))
         observer().batched_call(self.asked, answer.usage, answer.cost)
         self._taken[call.key.question] = answer.usage, answer.cost
-        return replace(answer, usage=NO_USAGE, cost=0.0, cached=True)
+        return replace(answer, usage=NO_USAGE, cost=0.0, source="cached")
 
     def _retry(
         self, question: Question[Any], known: BatchedQuestion, body: dict[str, Any], error: JudgeError, *, final: bool
@@ -214,11 +225,12 @@ class BatchSession(Session):
         if learned or (not final and self.api.may_pass(body) and tried.attempts <= self.asked.retries):
             return self._collect(question, tried)
         # Only one record includes the cost. Other scorers with the same question get the error without it.
-        first = question.fingerprint not in self._charged
+        first = question.fingerprint not in self._used
         if first:
             observer().batched_call(self.asked, tried.usage, tried.cost)
-        self._charged.add(question.fingerprint)
+        self._used.add(question.fingerprint)
         error.usage, error.cost = (tried.usage, tried.cost) if first else (NO_USAGE, 0.0)
+        error.source = "asked" if first else "shared"
         return error
 
     def _collect(self, question: Question[Any], known: BatchedQuestion) -> AnswerPending:
