@@ -200,7 +200,6 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
             'data = "hard.jsonl"',
             "e.toml: it has data and [experiment] data; keep one of them",
         ),
-        ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'html = "x.html"', "html can't be used with an experiment"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent"]', 'require = "contains"', "require can't be used with an"),
         ('data = "easy.jsonl"\ntargets = ["APP:agent", "APP:none"]', "", "has no none"),
         ('targets = ["APP:agent"]', "", "the key data is missing"),

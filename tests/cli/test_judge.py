@@ -153,9 +153,12 @@ def test_one_scores_steps_show_the_members(tmp_path: Path, evalstone: Evalstone)
         spec = f"cascade(lexical, vllm/x(base_url={server.url}), threshold=0.5)"
         given = ("--output", "Paris is in France.", "--context", "Paris is in France.")
         done = evalstone("score", "-s", "faithfulness", "-j", spec, *given)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("    ")]
-    assert any("list_claims, answered by vllm/x" in line for line in lines)
-    assert any("verify_claims, answered by lexical" in line for line in lines)
+    members = [line.split() for line in done.stdout.splitlines() if line.startswith("  ")]
+    assert [(question, judge.partition("(")[0], *others[:2]) for question, judge, *others in members] == [
+        ("list_claims", "lexical@7", "given", "asked"),
+        ("list_claims", "vllm/x", "given", "asked"),
+        ("verify_claims", "lexical@7", "given", "asked"),
+    ]
 
 
 def test_a_base_url_goes_into_one_model() -> None:

@@ -71,7 +71,7 @@ def test_every_parameter_of_a_command_is_an_option_of_it() -> None:
     for name, command in COMMANDS.items():
         parameters = set(inspect.signature(command.source).parameters)
         without = {"experiment", "file", "in_file"} if command.source is RunConfig else set[str]()
-        assert {one.name for one in command.declared.values()} == parameters - without, name
+        assert {one.group or one.name for one in command.declared.values()} == parameters - without, name
 
 
 def test_a_setting_of_a_run_is_a_key_unless_it_is_only_for_the_command_line() -> None:

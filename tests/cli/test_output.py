@@ -16,7 +16,10 @@ from rich.text import Text
 
 from evalstone._core import redaction
 from evalstone.cli import output
+from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError
+from evalstone.ledger.views import metadata_text
+from evalstone.report.view import JUDGE_WIDTH, bare_judge
 
 SECRET = "sk-proj-" + "a1B2" * 12
 
@@ -73,7 +76,7 @@ def test_files_are_written_before_standard_output_and_all_are_named(
 def test_only_one_format_goes_to_standard_output(tmp_path: Path) -> None:
     problem = "^only one of --html and --json can go to standard output$"
     with pytest.raises(ConfigError, match=problem):
-        output.check_outputs({"html": "-", "markdown": None}, as_json=True)
+        output.check_outputs({"markdown": None} | Outputs(html="-", as_json=True).files)
     with pytest.raises(ConfigError, match=problem):
         output.deliver({"html": ("-", never), "json": ("-", never)})
     output.check_outputs({"html": str(tmp_path / "page.html"), "markdown": "-"})
@@ -161,13 +164,13 @@ def test_a_message_is_one_line_and_a_closed_standard_error_is_no_failure(
 
 
 def test_a_judge_is_shown_without_its_settings_and_endpoint_in_a_column() -> None:
-    assert output.short_judge("vllm/m(https://h/v1)(temperature=0)@2") == "vllm/m@2"
-    assert output.short_judge("panel (of 3)") == "panel (of 3)"
-    assert len(output.short_judge("j" * 100)) == output.JUDGE_WIDTH
+    assert bare_judge("vllm/m(https://h/v1)(temperature=0)@2") == "vllm/m@2"
+    assert bare_judge("panel (of 3)") == "panel (of 3)"
+    assert len(bare_judge("j" * 100)) == JUDGE_WIDTH
 
 
 def test_a_text_within_metadata_is_empty_where_there_is_none() -> None:
     metadata = {"dataset": {"name": "a\x1bb"}, "name": None}
-    assert "\x1b" not in output.metadata_text(metadata, "dataset", "name")
-    assert output.metadata_text(metadata, "judge", "identity") == ""
-    assert output.metadata_text(["dataset"], "dataset") == ""
+    assert "\x1b" not in metadata_text(metadata, "dataset", "name")
+    assert metadata_text(metadata, "judge", "identity") == ""
+    assert metadata_text(["dataset"], "dataset") == ""

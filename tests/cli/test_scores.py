@@ -56,7 +56,7 @@ def ledger(tmp_path: Path) -> str:
 def test_scores_are_listed_in_pages_with_nothing_that_steers_a_terminal(evalstone: Evalstone, ledger: str) -> None:
     first = evalstone("ledger", "scores", "--ledger", ledger, "--limit", "2", "--source", "live")
     assert first.returncode == 0
-    header, newest, second, _, more = first.stdout.splitlines()
+    _, header, newest, second, more = first.stdout.splitlines()
     assert header.split() == ["time", "source", "stream", "entity", "scorer", "sample", "score", "reason"]
     assert "699" in newest
     assert "698" in second
@@ -67,7 +67,7 @@ def test_scores_are_listed_in_pages_with_nothing_that_steers_a_terminal(evalston
     following = evalstone(
         "ledger", "scores", "--ledger", ledger, "--limit", "1", "--source", "live", "--before", cursor
     )
-    assert "697" in following.stdout.splitlines()[1]
+    assert "697" in following.stdout.splitlines()[2]
 
 
 def test_skipped_failed_and_pending_scores_are_listed_by_their_state(evalstone: Evalstone, tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_skipped_failed_and_pending_scores_are_listed_by_their_state(evalstone: 
     listed = evalstone("ledger", "scores", "--ledger", url)
     assert listed.returncode == 0, listed.stderr
     for line, words in zip(
-        listed.stdout.splitlines()[1:],
+        listed.stdout.splitlines()[2:],
         (["pending"], ["failed", "the judge is away"], ["skipped", "no output"], ["q", "1"], ["blank", "skipped"]),
         strict=True,
     ):
@@ -99,11 +99,11 @@ def test_columns_say_whose_scores_they_are(evalstone: Evalstone, ledger: str) ->
     (row,) = json.loads(evalstone(*of_run, "--json").stdout)["scores"]
     assert (row["stream"], row["run_name"], row["entity"]) == (None, "base", "")
     done = evalstone(*of_run)
-    header, line, *_ = done.stdout.splitlines()
+    _, header, line, *_ = done.stdout.splitlines()
     assert header.split() == ["time", "source", "run", "run", "name", "scorer", "sample", "score", "reason"]
     assert f"  {row['run']}  base " in line
     done = evalstone("ledger", "scores", "--ledger", ledger, "--stream", "shop", "--limit", "1")
-    assert done.stdout.splitlines()[1].split()[2:5] == ["live", "shop", "agent"]
+    assert done.stdout.splitlines()[2].split()[2:5] == ["live", "shop", "agent"]
     assert evalstone("ledger", "scores", "--ledger", ledger, "--stream", "base").stdout == "no scores\n"
 
 

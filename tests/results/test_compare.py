@@ -18,7 +18,7 @@ from evalstone.results.files import read_run, write_run
 from evalstone.results.missing_scores import Missing
 from evalstone.results.pairing import Pairing
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.csv import comparison_csv
+from evalstone.results.views.exports import comparison_csv
 from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import Comparison

@@ -10,7 +10,7 @@ import pytest
 from evalstone import ConfigError, Run, compare, evaluate
 from evalstone.report.html import page
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.csv import comparison_csv
+from evalstone.results.views.exports import comparison_csv
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
 from evalstone.types import note
 from tests.runs import Given, Harm, run_of, samples_of

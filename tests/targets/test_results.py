@@ -13,7 +13,7 @@ import pytest
 from evalstone import Run, compare, evaluate, load, read_run, write_run
 from evalstone.errors import DataError
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.csv import run_csv
+from evalstone.results.views.exports import run_csv
 from evalstone.targets import Answer, FunctionTarget
 
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(3)]

@@ -10,9 +10,10 @@ import evalstone
 from evalstone._core.display import listed, number, safe
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, option
-from evalstone.cli.output import console, deliver, json_lines, short_judge, table
+from evalstone.cli.output import console, deliver, json_lines, table
 from evalstone.cli.values import scorer_specs
 from evalstone.errors import ConfigError, near, unknown
+from evalstone.report.view import bare_judge
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
@@ -399,7 +400,7 @@ def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
     for one in known:
         measures = verdicts_at(one, one.default_threshold).measures
         rows.add_row(
-            short_judge(one.judge),
+            bare_judge(one.judge),
             safe(without_fingerprints(one.scorer), 60),
             safe(f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled", 60),
             _with_limits(measures["accuracy"]),

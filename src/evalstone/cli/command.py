@@ -37,13 +37,15 @@ class Row(NamedTuple):
 class Command(click.Command):
     """A command from a function that returns its exit code.
 
-    Its options are declared by the function's parameters or, if it takes one dataclass, by the fields of that class,
-    whose `load` makes it from what is given on the command line.
+    Its options are declared by the function's parameters, and by the fields of dataclasses that it takes. If it takes
+    one dataclass and nothing else, the `load` of that class makes it from what is given on the command line.
     """
 
     def __init__(self, name: str, function: Callable[..., int], epilog: str) -> None:
         self.function, self.source = function, _source(function)
         self.declared = {one.parameter: one for one in declared(self.source)}
+        hints = get_type_hints(self.source)
+        self.groups = {one.group: hints[one.group] for one in self.declared.values() if one.group}
         params = [_parameter(one) for one in self.declared.values()]
         super().__init__(name, params=params, help=inspect.getdoc(function), epilog=epilog, context_settings=SETTINGS)
 
@@ -57,15 +59,18 @@ class Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> int:
         """Call the function with what is given; the rest has its defaults."""
-        given: dict[str, Any] = {}
+        given: dict[str, Any] = {name: {} for name in self.groups}
         for name, one in self.declared.items():
             if ctx.get_parameter_source(name) is not ParameterSource.COMMANDLINE:
                 continue
             value = one.read(ctx.params[name])
             if one.option.entry:
                 given.setdefault(one.name, {})[one.option.entry] = value
+            elif one.group:
+                given[one.group][one.name] = value
             else:
                 given[one.name] = value
+        given |= {name: kind(**given[name]) for name, kind in self.groups.items()}
         if self.source is self.function:
             return self.function(**given)
         return self.function(self.source.load(**given))

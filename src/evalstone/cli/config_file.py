@@ -35,7 +35,7 @@ from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
-from evalstone.cli.options import Declared, argument, declared, option
+from evalstone.cli.options import Declared, Outputs, argument, declared, option
 from evalstone.cli.values import positive, scorer_numbers
 from evalstone.errors import ConfigError, unknown
 
@@ -60,7 +60,7 @@ def _default_ledger() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig:
+class RunConfig(Outputs):
     """The settings of a run, which are the options of `evalstone run` and the keys of the file."""
 
     data: Annotated[
@@ -207,9 +207,6 @@ class RunConfig:
     ] = False
     missing: Annotated[options.Missing | None, options.MISSING] = None
     out: options.Out = None
-    html: options.Html = None
-    markdown: options.Markdown = None
-    as_json: options.Json = False
     top: options.Top = 3
     quiet: options.Quiet = False
     verbose: Annotated[

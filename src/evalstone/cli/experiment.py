@@ -21,20 +21,21 @@ import itertools
 import json
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import evalstone
-from evalstone._core.display import digits_for, excerpt, limits, money, number, safe
+from evalstone._core.display import excerpt, safe
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
-from evalstone.cli.output import console, deliver, json_lines, prints_to_stderr, table
+from evalstone.cli.output import console, formats, present, prints_to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.endings import ExitCode, exit_code
+from evalstone.results.several_runs import Experiment
 from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
 from evalstone.targets.base import PARAMETERS
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
-REFUSED = ("fail_under", "fail_over", "max_regression", "require", "gate", "baseline", "batch", "html", "markdown")
+REFUSED = ("fail_under", "fail_over", "max_regression", "require", "gate", "baseline", "batch")
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,10 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
         if results[cell.name].ending.broken_off:
             say_broken_off(results[cell.name], config, cell.plan.size, saved)
             return exit_code(results[cell.name], saved=False)
-    if not deliver(json_lines(config.as_json, {name: result.to_dict() for name, result in results.items()})):
-        _show(cells, results, config)
+    result = Experiment(results)
+    view = result.view(COMMAND_LINE)
+    if present(view, formats(view, config, result.to_dict(), csv=result.csv_lines)):
+        _show_next(cells, results, config)
     return max(exit_code(result) for result in results.values())
 
 
@@ -244,20 +247,8 @@ def _completed(cells: Sequence[Cell], ledger: str) -> dict[str, str]:
     return {}
 
 
-def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: RunConfig) -> None:
+def _show_next(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: RunConfig) -> None:
     screen = console()
-    titles = list(dict.fromkeys(title for run in results.values() for title in run.titles.values()))
-    rows = table("cell", *titles, "failed", "cost", numbers=("failed", "cost"))
-    for name, run in results.items():
-        means = {run.titles[line.info.signature]: _mean(line) for line in run.summary}
-        rows.add_row(safe(name, 200), *(means.get(title, "-") for title in titles), f"{run.failed:,}", money(run.cost))
-    screen.print(rows)
-    for name, run in results.items():
-        if run.stop_reason:
-            screen.print(safe(f"{name} ended early: {run.stop_reason}", 2000), style="yellow")
-        errors = Counter(r.outcome.error for r in run.records if isinstance(r.outcome, evalstone.Failed))
-        for error, times in errors.most_common(1):
-            screen.print(safe(f"{name}: {times:,} × {error}", 2000), style="yellow")
     screen.print("\nNext:", style="bold")
     by_data: dict[str, list[str]] = {}
     for cell in cells:
@@ -266,10 +257,3 @@ def _show(cells: Sequence[Cell], results: Mapping[str, evalstone.Run], config: R
         command = "compare" if len(names) > 1 else "report"
         ledger = "" if config.out else ledger_option(config.ledger)
         screen.print(safe(f"evalstone {command} {shlex.join(names)}{ledger}", 2000), soft_wrap=True)
-
-
-def _mean(line: Any) -> str:
-    digits = digits_for(line.info.scale)
-    interval = line.interval
-    spread = "" if interval is None else f" ({limits(interval.low, interval.high, digits)})"
-    return number(line.mean, digits) + spread

@@ -13,21 +13,20 @@ from evalstone.cli import completion, options
 from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
-from evalstone.cli.options import FILE, Value, Values, option
+from evalstone.cli.options import FILE, Outputs, Value, Values, option
 from evalstone.cli.output import (
     check_outputs,
     console,
     deliver,
-    documents,
-    json_lines,
+    formats,
     present,
-    short_judge,
     table,
     to_stderr,
     written,
 )
 from evalstone.cli.values import finite, judge_spec, scorer_specs
 from evalstone.errors import ConfigError
+from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode
 
 if TYPE_CHECKING:
@@ -91,9 +90,8 @@ def calibrate(
         Value, option("--out -o FILE", "Output", "Write a copy of the calibration (JSON).", complete=FILE)
     ] = None,
     svg: Annotated[Value, option("--svg FILE", "Output", "Write the reliability diagram.", complete=FILE)] = None,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
     quiet: options.Quiet = False,
 ) -> int:
     """Compare a judge with human labels.
@@ -111,7 +109,7 @@ def calibrate(
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
-    check_outputs({"out": out, "svg": svg, "html": html, "markdown": markdown}, as_json=as_json)
+    check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
@@ -144,7 +142,7 @@ def calibrate(
         if (better := kept_calibration(calibration, location)) is not None:
             to_stderr(
                 f"Not saved, because {calibration.flaw}: {file} has a better calibration of "
-                f"{short_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
+                f"{bare_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
                 "that file and calibrate again."
             )
         elif calibration is first:
@@ -161,8 +159,8 @@ def calibrate(
     plain = [one.to_dict() for one in calibrations]
     if members is not None:
         plain[0]["members"] = members.to_dict()
-    outputs = documents(view, html, markdown) | json_lines(as_json, *plain)
-    if not deliver(outputs):
+    written_to = formats(view, outputs, *plain)
+    if not deliver(written_to):
         screen = console()
         show(view, screen)
         if len(calibrations) > 1:
@@ -170,7 +168,7 @@ def calibrate(
             screen.print(calibrations_table("each judge", calibrations))
         elif main_judge.members:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
-        if files := written(outputs):
+        if files := written(written_to):
             saved["Page: "] = files
         screen.print()
         for title, path in saved.items():
@@ -253,9 +251,8 @@ def audit(
     ledger: options.Ledger = None,
     concurrency: options.Concurrency = 32,
     dry_run: options.DryRun = False,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
     quiet: options.Quiet = False,
 ) -> int:
     """Test a judge's robustness to irrelevant changes.
@@ -278,7 +275,7 @@ def audit(
         samples=samples,
         threshold=threshold,
     )
-    check_outputs({"html": html, "markdown": markdown}, as_json=as_json)
+    check_outputs(outputs.files)
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
         arguments: dict[str, Any] = {
@@ -298,7 +295,7 @@ def audit(
         to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
     view = audit_view(result, COMMAND_LINE)
-    present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
+    present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILURES if result.failed or result.stop_reason else ExitCode.OK
 
 
@@ -318,7 +315,7 @@ def _show_estimates(estimates: Sequence[Estimate]) -> None:
     versions, plain = estimates[:2]
     screen = console()
     samples = f"{count(versions.samples, 'version')} of {count(plain.samples, 'sample')}"
-    screen.print(f"{samples} · judge {short_judge(versions.judge)} · dry run")
+    screen.print(f"{samples} · judge {bare_judge(versions.judge)} · dry run")
     show_judges(by_judge(estimates))
     usage = sum((estimate.usage for estimate in estimates), NO_USAGE)
     calls, cost = sum(estimate.calls for estimate in estimates), total_cost(estimate.cost for estimate in estimates)

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from evalstone._core.display import count, money, safe
+from evalstone._core.display import count, safe
 from evalstone._core.files import file_values
-from evalstone._core.json import to_jsonable
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
-from evalstone.cli.options import FILE, argument, option
-from evalstone.cli.output import console, metadata_text, short_judge, table, to_stderr
+from evalstone.cli.options import FILE, Outputs, argument, option
+from evalstone.cli.output import console, formats, present, table, to_stderr
 from evalstone.errors import ConfigError, DataError
 from evalstone.results.endings import ExitCode
 
-LAST_RUNS = 10
 MAX_DAYS = 36_500
 
 
@@ -26,36 +24,15 @@ def _existing(ledger: str | None) -> str:
     return existing(ledger)
 
 
-def info(ledger: options.Ledger = None) -> int:
+def info(ledger: options.Ledger = None, *, outputs: Outputs) -> int:
     """Show size, row counts, cost by judge and target, and the latest runs."""
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
 
     with Ledger(_existing(ledger)) as opened:
-        summary, latest = ledger_info(opened), opened.runs(LAST_RUNS)
-    screen = console()
-    screen.print(f"{summary.location}: version {summary.schema_version}, {summary.size / 1e6:,.1f} MB")
-    counts = {f"{kind}s": number for kind, number in summary.counts.items()}
-    counts |= {"unfinished runs": summary.unfinished, "running now": summary.in_progress}
-    if summary.open_batches:
-        counts["open batches"] = summary.open_batches
-    screen.print(", ".join(f"{name}: {number:,}" for name, number in counts.items()) + "\n")
-    if summary.answered_by:
-        answered = table("answered by", "answers", "tokens", "cost", numbers=("answers", "tokens", "cost"))
-        for line in summary.answered_by:
-            unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
-            cost = f"{money(line.cost)}{unpriced}"
-            name = f"target {safe(line.name, 80)}" if line.is_target else short_judge(line.name)
-            answered.add_row(name, f"{line.answers:,}", f"{line.tokens:,}", cost)
-        screen.print(answered)
-        screen.print()
-    if latest:
-        runs = table("run", "started", "finished", "name", "dataset", "judge")
-        for row in latest:
-            name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
-            judge = short_judge(metadata_text(row.metadata, "judge", "identity"))
-            runs.add_row(row.id, row.started, row.finished or "-", name, dataset, judge)
-        screen.print(runs)
+        found = ledger_info(opened)
+    view = found.view(COMMAND_LINE)
+    present(view, formats(view, outputs, found.to_dict()))
     return ExitCode.OK
 
 
@@ -86,15 +63,14 @@ def scores(
     before: Annotated[
         options.Value, option("--before CURSOR", "Output", "The cursor at the end of the previous page.")
     ] = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
 ) -> int:
     """List scores, newest first.
 
     The time of a run's scores is the start of the run.
     """
-    from evalstone.cli.output import deliver, json_lines
     from evalstone.ledger.scores import list_scores, unknown_names
-    from evalstone.types import without_fingerprints
 
     listing = list_scores(
         ledger,
@@ -108,42 +84,10 @@ def scores(
         limit=limit,
         before=before,
     )
-    following = listing[-1].cursor if len(listing) == limit else None
-    if as_json:
-        listed = [{**to_jsonable(one), "time": one.time.isoformat()} for one in listing]
-        deliver(json_lines(as_json, {"scores": listed, "next": following}))
-        return ExitCode.OK
-    screen = console()
-    if not listing:
-        screen.print("no scores")
+    view = listing.view(COMMAND_LINE)
+    if present(view, formats(view, outputs, listing.to_dict())) and not listing:
         for problem in unknown_names(ledger, scorer=scorer, stream=stream):
             to_stderr(safe(problem, 2000))
-        return ExitCode.OK
-    # Only the columns that have values are shown, which depends on the filters.
-    origins = {
-        "stream": [score.stream or "" for score in listing],
-        "run": [score.run or "" for score in listing],
-        "run name": [score.run_name for score in listing],
-        "entity": [score.entity for score in listing],
-    }
-    shown = {name: cells for name, cells in origins.items() if any(cells)}
-    grid = table("time", "source", *shown, "scorer", "sample", "score", "reason", numbers=("score",))
-    for index, score in enumerate(listing):
-        value = score.state
-        if score.value is not None and score.scale is not None:
-            value = f"{score.value:.3g}" + ("" if score.scale == 1 else f" of {score.scale:g}")
-        grid.add_row(
-            score.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
-            score.source,
-            *(safe(cells[index], 40) or "-" for cells in shown.values()),
-            safe(without_fingerprints(score.scorer), 60),
-            safe(score.sample, 40) or "-",
-            value,
-            safe(score.reason, 80),
-        )
-    screen.print(grid)
-    if following is not None:
-        screen.print(f"\nmore: --before {shlex.quote(following)}")
     return ExitCode.OK
 
 

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
-from evalstone.cli.options import Value, Values, argument, option
-from evalstone.cli.output import console, deliver, json_lines
+from evalstone.cli.options import Outputs, Value, Values, argument, option
+from evalstone.cli.output import console, formats, present
 from evalstone.cli.values import duration, moment, needed_duration
 from evalstone.results.endings import ExitCode
 
@@ -61,7 +61,8 @@ def drift(
         ),
     ] = None,
     allow_mismatch: options.AllowMismatch = False,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
 ) -> int:
     """Check whether live scores have become worse than a baseline.
 
@@ -69,7 +70,6 @@ def drift(
     """
     from evalstone import read_run
     from evalstone.live import score_drift
-    from evalstone.report.terminal import show
 
     start, dots, end = baseline.partition("..")
     if dots and start and end:
@@ -91,12 +91,11 @@ def drift(
         allow_mismatch=allow_mismatch,
         ledger=ledger,
     )
-    if not deliver(json_lines(as_json, result.to_dict())):
-        screen = console()
-        show(result.view(COMMAND_LINE), screen)
+    view = result.view(COMMAND_LINE)
+    if present(view, formats(view, outputs, result.to_dict())):
         times = (since, *(baseline.split("..") if dots else ()))
         if moving := [text for text in times if text and duration(text) is not None]:
-            screen.print(
+            console().print(
                 f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
                 "again, use a fixed time."
             )
@@ -107,7 +106,8 @@ def coverage(
     name: Annotated[Value, argument("NAME", "The stream, if the ledger has several.")] = None,
     ledger: options.Ledger = None,
     since: options.Since = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
 ) -> int:
     """Show how much of the traffic was scored, skipped or dropped.
 
@@ -116,8 +116,6 @@ def coverage(
     from evalstone.live.accounting import coverage as covered
 
     result = covered(name, ledger=ledger, since=since)
-    if not deliver(json_lines(as_json, result.to_dict())):
-        from evalstone.report.terminal import show
-
-        show(result.view(COMMAND_LINE), console())
+    view = result.view(COMMAND_LINE)
+    present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.total.unaccounted else ExitCode.OK

@@ -19,6 +19,7 @@ from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_orig
 from evalstone._core.sizes import MOST_CONCURRENCY
 from evalstone.cli import completion
 from evalstone.cli.completion import FILE, FOLDER, Complete
+from evalstone.cli.output import STDOUT
 from evalstone.cli.values import field_columns, moment, number, numbers_or_one, scorer_numbers
 from evalstone.errors import ConfigError
 
@@ -79,6 +80,8 @@ class Declared:
     """The type of the value, without None."""
     default: Any
     """The default of the parameter; `inspect.Parameter.empty` if the option is required."""
+    group: str = ""
+    """The parameter that takes it with others, as fields of one dataclass; "" if it is a parameter itself."""
 
     @property
     def flag(self) -> str:
@@ -156,11 +159,14 @@ class Declared:
 
 @functools.cache
 def declared(source: Callable[..., Any]) -> tuple[Declared, ...]:
-    """The options that a function's parameters, or the fields of a dataclass, declare."""
+    """The options that a function's parameters, or the fields of a dataclass, declare. A parameter whose type is a
+    dataclass has the options of its fields."""
     hints = get_type_hints(source, include_extras=True)
     fields: Any = getattr(source, "__dataclass_fields__", {})
     found: list[Declared] = []
     for name, parameter in inspect.signature(source).parameters.items():
+        if dataclasses.is_dataclass(hints[name]):
+            found += (dataclasses.replace(one, group=name) for one in declared(hints[name]))
         if get_origin(hints[name]) is not Annotated:
             continue
         kind, *marks = get_args(hints[name])
@@ -310,23 +316,49 @@ Out: TypeAlias = Annotated[
         is_path=True,
     ),
 ]
-Html: TypeAlias = Annotated[
-    Value,
-    option("--html FILE", "Output", "Write a self-contained HTML page; - for stdout.", complete=FILE, is_path=True),
-]
-Markdown: TypeAlias = Annotated[
-    Value,
-    option(
-        "--markdown FILE", "Output", "Write Markdown for a pull request; - for stdout.", complete=FILE, is_path=True
-    ),
-]
-Csv: TypeAlias = Annotated[
-    Value,
-    option("--csv FILE", "Output", "Write CSV that is safe to open in a spreadsheet; - for stdout.", complete=FILE),
-]
 Junit: TypeAlias = Annotated[Value, option("--junit FILE", "Output", "Write JUnit XML; - for stdout.", complete=FILE)]
 Json: TypeAlias = Annotated[bool, option("--json", "Output", "Print JSON on one line.", in_file=False)]
 Quiet: TypeAlias = Annotated[bool, option("--quiet -q", "Output", "Hide the progress bar.", in_file=False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outputs:
+    """Where a command writes its result, by format. It is shown in the terminal unless a format goes to stdout."""
+
+    html: Annotated[
+        Value,
+        option("--html FILE", "Output", "Write a self-contained HTML page; - for stdout.", complete=FILE, is_path=True),
+    ] = None
+    markdown: Annotated[
+        Value,
+        option(
+            "--markdown FILE", "Output", "Write Markdown for a pull request; - for stdout.", complete=FILE, is_path=True
+        ),
+    ] = None
+    csv: Annotated[
+        Value,
+        option(
+            "--csv FILE",
+            "Output",
+            "Write CSV that is safe to open in a spreadsheet; - for stdout.",
+            complete=FILE,
+            is_path=True,
+        ),
+    ] = None
+    as_json: Json = False
+
+    @property
+    def files(self) -> dict[str, str]:
+        """The files of the requested formats; "-" is standard output."""
+        files = {
+            "html": self.html,
+            "markdown": self.markdown,
+            "csv": self.csv,
+            "json": STDOUT if self.as_json else None,
+        }
+        return {name: file for name, file in files.items() if file is not None}
+
+
 Otel: TypeAlias = Annotated[
     bool,
     option(

@@ -7,14 +7,13 @@ import contextlib
 import io
 import logging
 import os
-import re
 import sys
 import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
@@ -23,13 +22,13 @@ from evalstone.errors import ConfigError, DataError
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from evalstone.cli.options import Outputs
     from evalstone.report.terminal import Grid
     from evalstone.report.view import View
     from evalstone.results.calibration import Calibration
     from evalstone.results.run import Run
 
 STDOUT = "-"
-JUDGE_WIDTH = 60
 UNLIMITED = 100_000
 """The width, in characters, of piped output."""
 _READABLE = "evalstone.readable"
@@ -39,7 +38,6 @@ _LOOKALIKES = {
     **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "•": "*", "…": "~", "✓": "+", "✗": "x",
 }  # fmt: skip
 """What is printed instead of a character that the encoding of standard output lacks; `?` for any other."""
-_SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
 """The file of an output ("-" is standard output, None means not requested), and a function that returns its text."""
@@ -136,8 +134,17 @@ def json_lines(as_json: bool, *values: Any) -> dict[str, Output]:
     return {"json": (STDOUT if as_json else None, lambda: [json_line(value) + "\n" for value in values])}
 
 
-def documents(view: View, html: str | None, markdown: str | None = None) -> dict[str, Output]:
-    """A view as HTML and Markdown, if requested; outputs for `deliver`."""
+def formats(
+    view: View, outputs: Outputs, *values: Any, csv: Callable[[], Iterable[str]] | None = None
+) -> dict[str, Output]:
+    """A result in the requested formats; outputs for `deliver`.
+
+    Args:
+        view: What it shows.
+        outputs: Which formats are requested.
+        values: Its JSON data, one value per line.
+        csv: Its CSV; by default the tables of the view.
+    """
 
     def html_page() -> Iterable[str]:
         from evalstone.report import html  # imports jinja2
@@ -149,10 +156,20 @@ def documents(view: View, html: str | None, markdown: str | None = None) -> dict
 
         return (f"{line}\n" for line in lines(view))
 
-    return {"html": (html, html_page), "markdown": (markdown, markdown_lines)}
+    def csv_lines() -> Iterable[str]:
+        from evalstone.report.csv import lines
+
+        return lines(view)
+
+    documents = {
+        "html": (outputs.html, html_page),
+        "markdown": (outputs.markdown, markdown_lines),
+        "csv": (outputs.csv, csv or csv_lines),
+    }
+    return documents | json_lines(outputs.as_json, *values)
 
 
-def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> None:
+def check_outputs(files: Mapping[str, str | None]) -> None:
     """Check that the output files, by format, can be written, before any judge call is paid for.
 
     Raises:
@@ -160,9 +177,7 @@ def check_outputs(files: Mapping[str, str | None], *, as_json: bool = False) -> 
     """
     from evalstone.datasets.writing import check_writable
 
-    requested = {
-        name: file for name, file in ({**files, "json": STDOUT if as_json else None}).items() if file is not None
-    }
+    requested = {name: file for name, file in files.items() if file is not None}
     _to_stdout(requested)
     for file in requested.values():
         if file != STDOUT:
@@ -199,17 +214,18 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
     return bool(to_stdout)
 
 
-def present(view: View, outputs: Mapping[str, Output]) -> None:
+def present(view: View, outputs: Mapping[str, Output]) -> bool:
     """Write a result in the requested formats, and show it in the terminal with the names of the files, unless a format
-    goes to standard output."""
+    goes to standard output. Returns whether it was shown."""
     if deliver(outputs):
-        return
+        return False
     from evalstone.report.terminal import show
 
     screen = console()
     show(view, screen)
     if files := written(outputs):
         screen.print(f"\nSaved: {files}", soft_wrap=True)
+    return True
 
 
 def written(outputs: Mapping[str, Output]) -> str:
@@ -228,15 +244,3 @@ def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]
     except DataError as error:
         to_stderr(f"{error}. Delete it, and calibrate again.")
         return {}
-
-
-def short_judge(identity: str) -> str:
-    """A judge's identity without endpoints and settings, cut to the width of a column."""
-    return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
-
-
-def metadata_text(metadata: Any, *keys: str) -> str:
-    """A text within a run's metadata, with control characters made visible; empty if it is missing."""
-    for key in keys:
-        metadata = cast("Mapping[str, Any]", metadata).get(key, "") if isinstance(metadata, Mapping) else ""
-    return safe(str(metadata), 80)

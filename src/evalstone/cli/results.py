@@ -8,19 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
-from evalstone._core.display import digits_for, number, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
-from evalstone.cli.options import FOLDER, Values, option
+from evalstone.cli.options import FOLDER, Outputs, Values, option
 from evalstone.cli.output import (
     calibrations_of,
-    console,
-    deliver,
-    documents,
-    json_lines,
+    formats,
     present,
-    short_judge,
-    table,
     to_stderr,
 )
 from evalstone.cli.values import numbers_or_one, pass_rates, scorer_named, scorer_numbers, scorers_named
@@ -29,7 +23,6 @@ from evalstone.results.endings import ExitCode, Verdict, exit_code
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
-    from evalstone.types import StoredScorer, StoredTarget
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -76,11 +69,9 @@ def report(
         bool,
         option("--calibrated", "Data", "Correct pass rates with the judge's calibrations, stored next to the ledger."),
     ] = False,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    csv: options.Csv = None,
+    *,
+    outputs: Outputs,
     junit: options.Junit = None,
-    as_json: options.Json = False,
     top: options.Top = 3,
 ) -> int:
     """Show a saved run, or export it.
@@ -89,7 +80,6 @@ def report(
     """
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.results.views.csv import run_csv
     from evalstone.results.views.junit import run_junit
     from evalstone.results.views.run import run_view
 
@@ -105,8 +95,8 @@ def report(
     plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
     known = calibrations_of(result, location)
     view = run_view(result, COMMAND_LINE, worst=top, corrected=extra, slices=sliced, calibrations=known)
-    exports = {"csv": (csv, lambda: run_csv(result)), "junit": (junit, lambda: run_junit(result))}
-    present(view, documents(view, html, markdown) | exports | json_lines(as_json, plain))
+    own = {"junit": (junit, lambda: run_junit(result))}
+    present(view, formats(view, outputs, plain, csv=result.csv_lines) | own)
     return exit_code(result)
 
 
@@ -236,10 +226,8 @@ def compare(
             "given.",
         ),
     ] = None,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    csv: options.Csv = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
     top: Annotated[int, option("--top N", "Output", "Show this many of the samples that changed most.", min=0)] = 3,
 ) -> int:
     """Compare runs over the same samples.
@@ -247,7 +235,6 @@ def compare(
     Shows paired differences with confidence intervals, tests, and the samples that changed most.
     """
     from evalstone.results.views.comparison import comparison_view
-    from evalstone.results.views.csv import comparison_csv
 
     names = runs or []
     if len(names) < 2:
@@ -267,8 +254,7 @@ def compare(
     )
     compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
     view = comparison_view(compared, COMMAND_LINE, most=top)
-    exports = {"csv": (csv, lambda: comparison_csv(compared))}
-    present(view, documents(view, html, markdown) | exports | json_lines(as_json, compared.to_dict()))
+    present(view, formats(view, outputs, compared.to_dict(), csv=compared.csv_lines))
     return ExitCode.OK
 
 
@@ -288,9 +274,8 @@ def drift(
     ] = "last",
     ledger: options.Ledger = None,
     confidence: options.Confidence = 0.95,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
 ) -> int:
     """Check whether a judge has drifted.
 
@@ -300,7 +285,7 @@ def drift(
 
     result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
     view = drift_view(result, COMMAND_LINE)
-    present(view, documents(view, html, markdown) | json_lines(as_json, result.to_dict()))
+    present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
 
@@ -391,10 +376,9 @@ def gate(
         Literal["exit4", "pass", "fail"],
         option("--inconclusive", "Thresholds", "How an inconclusive result counts."),
     ] = "exit4",
-    html: options.Html = None,
-    markdown: options.Markdown = None,
+    *,
+    outputs: Outputs,
     junit: options.Junit = None,
-    as_json: options.Json = False,
 ) -> int:
     """Check a saved run against thresholds.
 
@@ -456,8 +440,8 @@ def gate(
         if warning:
             to_stderr(f"Warning: {warning}")
     view = gate_view(result, COMMAND_LINE)
-    exports = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
-    present(view, documents(view, html, markdown) | exports | json_lines(as_json, result.to_dict()))
+    own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
+    present(view, formats(view, outputs, result.to_dict()) | own)
     return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
 
 
@@ -473,9 +457,8 @@ def power(
     ] = 0.8,
     confidence: options.Confidence = 0.95,
     allow_mismatch: options.AllowMismatch = False,
-    html: options.Html = None,
-    markdown: options.Markdown = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
 ) -> int:
     """Estimate how many samples you need.
 
@@ -492,7 +475,7 @@ def power(
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
     view = power_view(analysis, COMMAND_LINE)
-    present(view, documents(view, html, markdown) | json_lines(as_json, analysis.to_dict()))
+    present(view, formats(view, outputs, analysis.to_dict()))
     return ExitCode.OK
 
 
@@ -502,20 +485,23 @@ def runs(
     ] = None,
     ledger: options.Ledger = None,
     tag: Annotated[Values, option("--tag TAG", "Data", "Only runs with this tag.")] = None,
+    *,
+    outputs: Outputs,
     limit: Annotated[int, option("--limit N", "Output", "Show only the latest N runs.", min=1)] = 20,
-    as_json: options.Json = False,
 ) -> int:
     """List saved runs with their mean scores.
 
     Lists the evaluations in the ledger, and those in the given folders. Runs of calibrations and audits are left out.
     """
-    from evalstone.ledger.base import DEFAULT_LEDGER
+    from evalstone.ledger.base import DEFAULT_LEDGER, shown
+    from evalstone.results.several_runs import SavedRuns
 
     listing = [*_ledger_runs(ledger), *(row for name in folders or () for row in _folder_runs(name))]
     matching = [row for row in listing if set(tag or ()) <= set(row.get("tags", ()))]
     latest = sorted(matching, key=lambda row: row["started"], reverse=True)[:limit]
-    if not deliver(json_lines(as_json, latest)):
-        _show_runs(latest, [ledger or DEFAULT_LEDGER, *(folders or ())])
+    saved = SavedRuns(tuple(latest), (shown(ledger or DEFAULT_LEDGER), *(folders or ())))
+    view = saved.view(COMMAND_LINE)
+    present(view, formats(view, outputs, latest, csv=saved.csv_lines))
     return ExitCode.OK
 
 
@@ -532,44 +518,3 @@ def _folder_runs(name: str) -> Iterator[dict[str, Any]]:
         summary = read_summary(file.parent)
         if summary.get("kind", "evaluation") == "evaluation":
             yield {**summary, "folder": str(file.parent)}
-
-
-def _show_runs(listing: Sequence[Mapping[str, Any]], locations: Sequence[str]) -> None:
-    from evalstone.ledger.base import shown
-    from evalstone.results.summary import ScorerInfo, scorer_titles
-    from evalstone.types import RunMetadata
-
-    screen = console()
-    if not listing:
-        screen.print(f"No runs found in {safe(', '.join(map(shown, locations)), 2000)}.")
-        return
-    runs = [RunMetadata.of(row, str(row.get("run"))) for row in listing]
-    targets = ("target",) if any(run.target is not None for run in runs) else ()
-    rows = table("run", "started (UTC)", "name", "tags", "dataset", *targets, "judge", "means")
-    for row, run in zip(listing, runs, strict=True):
-        titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
-        means = ", ".join(f"{titles[scorer.signature]} {_mean(scorer)}" for scorer in run.scorers)
-        unfinished = " (incomplete)" if run.stop_reason or "cost" not in row else ""
-        cells = (
-            row.get("folder") or run.run,
-            run.started[:16].replace("T", " "),
-            run.name,
-            ", ".join(run.tags),
-            f"{run.dataset.name} ({run.dataset.samples:,})",
-            *(() if not targets else ("",) if run.target is None else (_target(run.target),)),
-        )
-        rows.add_row(
-            *(safe(cell, 400) for cell in cells), short_judge(run.judge.identity), safe(means, 400) + unfinished
-        )
-    screen.print(rows)
-
-
-def _target(target: StoredTarget) -> str:
-    """A target, and the number of trials."""
-    return target.identity + (f" × {target.trials:,}" if target.trials > 1 else "")
-
-
-def _mean(scorer: StoredScorer) -> str:
-    """The mean of a scorer's summary, with its scale if that isn't 1."""
-    scale = f" of {scorer.scale:g}" if scorer.scale != 1 and scorer.mean is not None else ""
-    return number(scorer.mean, digits_for(scorer.scale)) + scale

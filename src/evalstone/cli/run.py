@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import click
-
 import evalstone
-from evalstone._core.display import ended, money, safe, sentence
+from evalstone._core.display import ended, safe, sentence
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options, thresholds, values, watched_gate
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
-from evalstone.cli.options import Value, Values, option
+from evalstone.cli.options import Outputs, Value, Values, option
 from evalstone.cli.output import (
     calibrations_of,
     console,
     deliver,
-    documents,
-    json_lines,
+    formats,
+    present,
     to_stderr,
     written,
 )
@@ -69,14 +67,14 @@ def run(config: RunConfig) -> int:
         return _run(config)
 
 
-def demo(out: options.Out = "results/demo", ledger: options.Ledger = None) -> int:
+def demo(out: options.Out = "results/demo", ledger: options.Ledger = None, *, outputs: Outputs) -> int:
     """Score 60 bundled RAG answers with the lexical judge.
 
     Needs no API key and no network.
     """
     from evalstone.datasets.demo import DEMO_DATA
 
-    config = RunConfig.load(str(DEMO_DATA), scorers=DEMO_SCORERS, out=out, ledger=ledger)
+    config = RunConfig.load(str(DEMO_DATA), scorers=DEMO_SCORERS, out=out, ledger=ledger, **vars(outputs))
     commands = {
         "evalstone run YOUR.jsonl --scorer faithfulness": "your own data (JSON, JSONL, CSV)",
         "evalstone run YOUR.jsonl --scorer faithfulness --judge openai/gpt-5.1 --dry-run": "what it would cost",
@@ -96,14 +94,16 @@ def score(
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     ledger: options.Ledger = None,
-    as_json: options.Json = False,
+    *,
+    outputs: Outputs,
     otel: options.Otel = False,
 ) -> int:
     """Score one sample."""
     from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.report.notes import sentence_of
     from evalstone.results.run_notes import reasoning_note
+    from evalstone.results.views.exports import record_csv
+    from evalstone.results.views.record import record_view
 
     (spec,) = values.scorer_specs([scorer])
     sample = {
@@ -121,37 +121,10 @@ def score(
             ledger=DEFAULT_LEDGER if ledger is None else ledger,
             keep_reasoning=keep_reasoning,
         )
-    if not deliver(json_lines(as_json, record.to_dict())):
-        _show_record(record)
-        if output is not None and begins_with_reasoning(output):
-            click.echo(sentence_of(reasoning_note(1, kept=keep_reasoning), COMMAND_LINE))
+    begins = output is not None and begins_with_reasoning(output)
+    view = record_view(record, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
+    present(view, formats(view, outputs, record.to_dict(), csv=lambda: record_csv(record)))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
-
-
-def _show_record(record: evalstone.Record) -> None:
-    from evalstone.types import without_fingerprints
-
-    match record.outcome:
-        case evalstone.Score(value, scale, reason):
-            name = safe(without_fingerprints(record.scorer))
-            click.echo(f"{name} {click.style(f'{value:.4g}', bold=True)} of {scale:g}")
-            click.echo(safe(reason, 2000))
-        case evalstone.Skipped(reason):
-            click.echo(f"{click.style('skipped', fg='yellow')}: {safe(reason, 2000)}")
-        case failed:
-            click.echo(f"{click.style('failed', fg='red')}: {safe(failed.error, 2000)}")
-    for call in record.steps:
-        for depth, one in _nested(call):
-            answered = "not answered" if one.answer is None else "answered"
-            text = safe(f"{one.question}, {answered} by {one.judge}, {one.seconds:.2f} s, {money(one.cost)}", 500)
-            click.secho(f"{'  ' * depth}{text}", dim=True)
-
-
-def _nested(call: evalstone.JudgeCall, depth: int = 1) -> Iterator[tuple[int, evalstone.JudgeCall]]:
-    """A judge call and the calls of a composite judge's members, each with its depth."""
-    yield depth, call
-    for member in call.members:
-        yield from _nested(member, depth + 1)
 
 
 def _run(
@@ -184,10 +157,10 @@ def _run(
     saved = save(result, config)
     if result.ending.broken_off:  # first, because what ended it may prevent the output, too
         say_broken_off(result, config, plan.size, saved)
-        if config.html is None and config.markdown is None and not config.as_json:
+        if not config.files:
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
     view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
-    outputs = documents(view, config.html, config.markdown) | json_lines(config.as_json, result.to_dict())
+    outputs = formats(view, config, result.to_dict(), csv=result.csv_lines)
     shown = not deliver(outputs)
     if result.ending.broken_off:
         return exit_code(result, saved=False)

@@ -6,16 +6,17 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
 import sqlalchemy.exc
 
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
-from evalstone.ledger.base import HOUR, TARGET, chunks, target_of
+from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.schema import (
     KEYS,
@@ -34,8 +35,14 @@ from evalstone.ledger.schema import (
 )
 from evalstone.ledger.store import Ledger
 from evalstone.questions.simulated_user import CheckUser, SayNext
+from evalstone.report.shown import Shown
+
+if TYPE_CHECKING:
+    from evalstone.report.view import View
 
 MAX_REPORTED = 20
+LATEST = 10
+"""The number of latest runs in a summary."""
 MIN_AGE = 3600
 """The age in seconds at which an answer can count as unused; the record of a newer one may not be written yet."""
 
@@ -57,7 +64,7 @@ class Totals:
 
 
 @dataclass(frozen=True)
-class LedgerInfo:
+class LedgerInfo(Shown):
     """What a ledger contains. `size` is in bytes; `counts` are rows by kind."""
 
     location: str
@@ -68,10 +75,26 @@ class LedgerInfo:
     in_progress: int
     open_batches: int
     answered_by: tuple[Totals, ...]
+    latest: tuple[RunRow, ...]
+    """The latest runs, latest first."""
+
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The tables that `evalstone ledger info` shows."""
+        from evalstone.ledger.views import info_view  # noqa: PLC0415 - only showing it needs it
+
+        return info_view(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        data = asdict(replace(self, latest=()))
+        times = ({"run": row.id, "started": row.started, "finished": row.finished} for row in self.latest)
+        names = ({name: row.metadata.get(name) for name in ("name", "dataset", "judge")} for row in self.latest)
+        return {**data, "latest": [time | name for time, name in zip(times, names, strict=True)]}
 
 
 def info(ledger: Ledger) -> LedgerInfo:
     """Summarize a ledger."""
+    latest = tuple(ledger.runs(LATEST))
     count, priced = sa.func.count(), sa.func.count(answers.c.cost)
     tokens = sa.func.sum(answers.c.input_tokens + answers.c.output_tokens)
     cost = sa.func.coalesce(sa.func.sum(answers.c.cost), 0.0)
@@ -87,6 +110,7 @@ def info(ledger: Ledger) -> LedgerInfo:
             in_progress=_count(connection, _IN_PROGRESS),
             open_batches=_count(connection, sa.select(batches).where(batches.c.collected.is_(None))),
             size=ledger.dialect.size(connection),
+            latest=latest,
         )
 
 

@@ -7,15 +7,17 @@ import itertools
 import json
 import math
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
 
 import sqlalchemy as sa
 
 from evalstone._core.declarations import Range, check_argument
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.json import to_jsonable
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
@@ -23,8 +25,12 @@ from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.schema import live_scores, records, runs, samples
 from evalstone.ledger.store import Ledger
+from evalstone.report.shown import Shown
 from evalstone.types import Failed, Record, Score, scorer_name
 from evalstone.types.scorer_names import is_named
+
+if TYPE_CHECKING:
+    from evalstone.report.view import View
 
 Source: TypeAlias = Literal["live", "run", "trace"]
 PAGE = 100
@@ -63,6 +69,29 @@ class ListedScore:
     """The start of the next page: pass it as `before` to the next call."""
 
 
+class ScoreList(list[ListedScore], Shown):
+    """A page of the scores in a ledger, newest first.
+
+    Attributes:
+        following: The cursor of the next page, if this one is full; otherwise None.
+    """
+
+    def __init__(self, scores: Iterable[ListedScore], following: str | None = None) -> None:
+        super().__init__(scores)
+        self.following = following
+
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The table that `evalstone ledger scores` shows."""
+        from evalstone.ledger.views import scores_view  # noqa: PLC0415 - only showing it needs it
+
+        return scores_view(self, front_end)
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON data."""
+        scores = [{**to_jsonable(one), "time": one.time.isoformat()} for one in self]
+        return {"scores": scores, "next": self.following}
+
+
 def list_scores(
     ledger: str | Path | None = None,
     *,
@@ -75,7 +104,7 @@ def list_scores(
     until: datetime | None = None,
     limit: int = PAGE,
     before: str | None = None,
-) -> list[ListedScore]:
+) -> ScoreList:
     """Scores of live scoring and of evaluations, newest first.
 
     Args:
@@ -108,7 +137,8 @@ def list_scores(
         parts = [*(search.live() if live_too else ()), *(search.runs() if runs_too else ())]
         # Merge by time, live scores before run scores of the same time. Each part is already in this order.
         merged = heapq.merge(*parts, key=lambda one: one[0])
-        return [score for _, score in itertools.islice(merged, limit)]
+        found = [score for _, score in itertools.islice(merged, limit)]
+    return ScoreList(found, found[-1].cursor if len(found) == limit else None)
 
 
 def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, stream: str | None = None) -> list[str]:

@@ -1,8 +1,9 @@
-"""Results that show themselves: `print`, notebooks, pages and Markdown from one view."""
+"""Results that show themselves: `print`, notebooks, pages, Markdown and CSV from one view."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Shown:
-    """A result with a view, which `print`, notebooks, HTML and Markdown lay out."""
+    """A result with a view, which `print`, notebooks, HTML, Markdown and CSV lay out."""
 
     @abstractmethod
     def view(self, front_end: FrontEnd = PYTHON) -> View:
@@ -55,3 +56,13 @@ class Shown:
         from evalstone.report.markdown import lines  # noqa: PLC0415 - only who shows it needs it
 
         return "".join(f"{line}\n" for line in lines(self.view()))
+
+    def csv_lines(self) -> Iterable[str]:
+        """Its data as lines of CSV that is safe to open in a spreadsheet: here, its tables."""
+        from evalstone.report.csv import lines  # noqa: PLC0415 - only who writes it needs it
+
+        return lines(self.brief())
+
+    def to_csv(self) -> str:
+        """Its data as CSV that is safe to open in a spreadsheet."""
+        return "".join(self.csv_lines())

@@ -5,11 +5,12 @@ Texts are raw here. Each renderer escapes them for its format and makes invisibl
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evalstone._core.display import digits_for, limits, number
+from evalstone._core.display import digits_for, limits, number, safe
 
 if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 Tone: TypeAlias = Literal["", "good", "bad", "unsure", "dim", "strong"]
 ABSENT = ("", "-")
 FOOTER = ("Made by evalstone.",)
+JUDGE_WIDTH = 60
+_SETTINGS = re.compile(r"\((?:https?://|[a-z_]+=)[^()]*\)")
 HIGHER, LOWER = "↑ higher is better", "↓ lower is better"
 
 
@@ -125,6 +128,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
+    whole: Table | None = None
+    """The table with the columns that are left out here; None if there are none."""
 
     @property
     def text_columns(self) -> list[int]:
@@ -150,7 +155,8 @@ def table(
             constant.append(f"{column.title} {texts.pop()}")
     constant_note = [f"The same in every row: {', '.join(constant)}."] if constant else []
     shown_rows = tuple(tuple(row[index] for index in shown) for row in cells)
-    return Table(caption, tuple(columns[index] for index in shown), shown_rows, (*constant_note, *notes))
+    whole = None if len(shown) == len(columns) else Table(caption, tuple(columns), tuple(map(tuple, cells)))
+    return Table(caption, tuple(columns[index] for index in shown), shown_rows, (*constant_note, *notes), whole)
 
 
 @dataclass(frozen=True)
@@ -317,6 +323,11 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
     label = f"{name}: {mean}, {between}"
     chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
+
+
+def bare_judge(identity: str) -> str:
+    """A judge's identity without endpoints and settings, cut to the width of a column."""
+    return safe(_SETTINGS.sub("", identity), JUDGE_WIDTH)
 
 
 def direction(lower_is_better: bool) -> str:

@@ -182,6 +182,12 @@ class Comparison(Shown):
             return "not corrected for multiple comparisons"
         return f"corrected for {count(len(lines), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
 
+    def csv_lines(self) -> Iterable[str]:
+        """One row per scorer, pair of runs and slice."""
+        from evalstone.results.views.exports import comparison_csv  # noqa: PLC0415 - only who writes it needs it
+
+        return comparison_csv(self)
+
     def __repr__(self) -> str:
         return f"<Comparison of {', '.join(self.runs)}: {count(len(self.scorers), 'comparison')}>"
 

@@ -443,6 +443,12 @@ class Run(Shown):
 
         return run_view(self, front_end, brief=True)
 
+    def csv_lines(self) -> Iterable[str]:
+        """One row per sample and scorer."""
+        from evalstone.results.views.exports import run_csv  # noqa: PLC0415 - as above
+
+        return run_csv(self)
+
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
 

@@ -362,7 +362,7 @@ def test_terminal_and_html_import_no_library_of_the_other() -> None:
         "import sys, evalstone.results.views.run, evalstone.results.views.comparison, evalstone.results.views.audit\n"
         "assert not {'jinja2', 'rich'} & sys.modules.keys(), sys.modules.keys() & {'jinja2', 'rich'}\n"
         "import evalstone.report.terminal, evalstone.report.markdown\n"
-        "import evalstone.results.views.csv, evalstone.results.views.junit\n"
+        "import evalstone.results.views.exports, evalstone.results.views.junit\n"
         "assert 'jinja2' not in sys.modules\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

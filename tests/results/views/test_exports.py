@@ -8,7 +8,8 @@ import io
 import pytest
 
 from evalstone import Sample, evaluate
-from evalstone.results.views.csv import csv_rows, inert, run_csv
+from evalstone.report.csv import csv_rows, inert
+from evalstone.results.views.exports import run_csv
 from tests._core.test_display import WRITTEN
 from tests.runs import Given, run_of
 

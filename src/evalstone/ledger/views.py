@@ -1,0 +1,93 @@
+"""What a ledger contains, and the scores in it, as views."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from evalstone._core.display import money, safe
+from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, bare_judge, table, words
+from evalstone.types import without_fingerprints
+
+if TYPE_CHECKING:
+    from evalstone.ledger.base import RunRow
+    from evalstone.ledger.maintenance import LedgerInfo, Totals
+    from evalstone.ledger.scores import ListedScore, ScoreList
+
+SCORES = ("time", "source", "stream", "run", "run name", "entity", "scorer", "sample", "score", "reason")
+
+
+def info_view(info: LedgerInfo) -> View:
+    """Size, row counts, cost by judge and target, and the latest runs."""
+    return View(
+        name=info.location,
+        lead=f"version {info.schema_version}, {info.size / 1e6:,.1f} MB",
+        sections=(Section("", lead=(", ".join(_counts(info)),), tables=tuple(_info_tables(info))),),
+        footer=FOOTER,
+    )
+
+
+def _counts(info: LedgerInfo) -> Iterator[str]:
+    yield from (f"{kind}s: {number:,}" for kind, number in info.counts.items())
+    yield f"unfinished runs: {info.unfinished:,}"
+    yield f"running now: {info.in_progress:,}"
+    if info.open_batches:
+        yield f"open batches: {info.open_batches:,}"
+
+
+def _info_tables(info: LedgerInfo) -> Iterator[Table]:
+    if info.answered_by:
+        columns = (words("answered by"), Column("answers"), Column("tokens"), Column("cost"))
+        yield table("Answers by judge and target", columns, map(_totals_row, info.answered_by))
+    if info.latest:
+        columns = map(words, ("run", "started", "finished", "name", "dataset", "judge"))
+        yield table("Latest runs", [*columns], map(_latest_row, info.latest))
+
+
+def _totals_row(line: Totals) -> Sequence[str]:
+    unpriced = f" + {line.unpriced:,} without a price" if line.unpriced else ""
+    name = f"target {line.name}" if line.is_target else bare_judge(line.name)
+    return name, f"{line.answers:,}", f"{line.tokens:,}", f"{money(line.cost)}{unpriced}"
+
+
+def _latest_row(row: RunRow) -> Sequence[str]:
+    judge = bare_judge(metadata_text(row.metadata, "judge", "identity"))
+    name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
+    return row.id, row.started, row.finished or "-", name, dataset, judge
+
+
+def metadata_text(metadata: Any, *keys: str) -> str:
+    """A text within a run's metadata; empty if it is missing."""
+    for key in keys:
+        metadata = cast("Mapping[str, Any]", metadata).get(key, "") if isinstance(metadata, Mapping) else ""
+    return safe(str(metadata), 80)
+
+
+def scores_view(scores: ScoreList, front_end: FrontEnd = PYTHON) -> View:
+    """A row for each score, without the columns that none has a value for, and where the list goes on."""
+    if not scores:
+        return View(name="no scores", lead="", sections=())
+    columns = [Column(title) if title == "score" else words(title) for title in SCORES]
+    following = shlex.quote(scores.following) if front_end.options and scores.following else scores.following
+    more = (f"more: {front_end.term('before', following)}",) if following else ()
+    listing = table("Scores, newest first", columns, map(_score_row, scores))
+    return View(
+        name="Scores", lead="newest first", sections=(Section("", tables=(listing,), notes=more),), footer=FOOTER
+    )
+
+
+def _score_row(score: ListedScore) -> Sequence[Cell | str]:
+    value = score.state
+    if score.value is not None and score.scale is not None:
+        value = f"{score.value:.3g}" + ("" if score.scale == 1 else f" of {score.scale:g}")
+    return (
+        score.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
+        score.source,
+        *(safe(text or "", 40) or "-" for text in (score.stream, score.run, score.run_name, score.entity)),
+        safe(without_fingerprints(score.scorer), 60),
+        safe(score.sample, 40) or "-",
+        value,
+        safe(score.reason, 80),
+    )
