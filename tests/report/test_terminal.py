@@ -10,7 +10,8 @@ from rich.console import Console
 
 from evalstone import GateCriteria, audit, calibrate, compare, gate, sample_size
 from evalstone.report.terminal import Grid, show
-from evalstone.report.view import View
+from evalstone.report.text import text
+from evalstone.report.view import Cell, Column, Section, Table, View, table, words
 from evalstone.results.views.audit import audit_view
 from evalstone.results.views.calibration import calibration_view
 from evalstone.results.views.comparison import comparison_view
@@ -71,6 +72,44 @@ def test_a_row_that_does_not_fit_becomes_lines_with_the_columns_names() -> None:
     Console(file=out, width=40).print(grid)
     blocks = [f"name: {'n' * 30}\nvalue: 0.123 to 0.456\n", f"name: {'m' * 30}\nvalue: 7\nnote: {'w' * 30}\n"]
     assert out.getvalue() == "\n".join([*blocks, ""])
+
+
+def test_columns_that_do_not_fit_are_split_into_blocks_beside_the_columns_that_name_the_rows() -> None:
+    columns = (words("scorer"), Column("k", key=True), words("interval"), words("other interval"))
+    rows = [("one", "1", "0.123 to 0.456", "0.100 to 0.400"), ("", "2", "0.200 to 0.500", "0.300 to 0.600")]
+    view = View("", "", (Section("", tables=(table("", columns, rows),)),))
+    lines = text(view, 32).splitlines()
+    assert [line.split()[:3] for line in lines if line.endswith(("interval", "0"))] == [
+        ["scorer", "k", "interval"],
+        ["2", "0.200", "to"],
+        ["scorer", "k", "other"],
+        ["one", "1", "0.100"],
+        ["2", "0.300", "to"],
+    ]
+    assert lines[3] == ""
+    assert len(text(view).splitlines()) == 3
+
+
+def test_words_wrap_in_one_block_where_that_takes_fewer_lines() -> None:
+    grid = Grid("name", "value", "why")
+    for name in "ab":
+        grid.add_row(name, "0.5", "a reason that is long and wraps")
+    out = io.StringIO()
+    Console(file=out, width=30).print(grid)
+    assert [line.split()[:2] for line in out.getvalue().splitlines()[1::2]] == [["a", "0.5"], ["b", "0.5"]]
+
+
+def test_a_heading_is_as_wide_as_the_table() -> None:
+    long, short = "test_of_something_with_a_long_name", "test_b"
+    rows = (
+        (Cell(long, heading=True), Cell("")),
+        (Cell("a", level=1), Cell("1")),
+        (Cell(short, heading=True), Cell("")),
+    )
+    shown = Table("", (words("scorer"), Column("mean")), (*rows, (Cell("b", level=1), Cell("2"))))
+    assert text(View("", "", (Section("", tables=(shown,)),))).splitlines() == [
+        "scorer  mean", long, "  a        1", short, "  b        2",
+    ]  # fmt: skip
 
 
 def test_numbers_stay_on_one_line_as_long_as_words_can_wrap() -> None:

@@ -34,8 +34,8 @@ from evalstone.results.human_labels import corrected, select_for_labeling
 from evalstone.results.looks import next_look, remember
 from evalstone.results.missing_scores import Missing
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.exports import run_csv
 from evalstone.results.views.drift import drift_view
+from evalstone.results.views.exports import run_csv
 from evalstone.results.views.gate import gate_view
 from evalstone.results.views.run import run_view
 from evalstone.stats.intervals import mean_interval, missing_bounds

@@ -412,9 +412,10 @@ def test_one(evalstone):
         (
             "50",
             [
-                "exact_match",
-                "  mean 0.750 (0.218 to 0.991), 4 scored, 0",
-                "  skipped, 0 failed, judge calls: 0 asked, 0",
+                "exact_match  0.750  0.218 to 0.991       4",
+                "",
+                "scorer       skipped  failed",
+                "exact_match        0       0",
             ],
         ),
     ],

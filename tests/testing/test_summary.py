@@ -94,11 +94,9 @@ def test_two_functions_have_no_common_mean() -> None:
         ["test_new"],
         ["contains", "0.000"],
     ]
-    assert [*summary_lines(scored, 40)][:3] == [
-        "test_old",
-        "  contains",
-        "    mean 1.000 (0.025 to 1.000), 2",
-    ]
+    narrow = summary_lines(scored, 40)
+    assert narrow[1:3] == ["test_old", "  contains  1.000  0.025 to 1.000"]
+    assert narrow.count("test_old") == 2
 
 
 def test_functions_of_one_name_are_told_apart_by_their_files() -> None:
@@ -122,7 +120,7 @@ def test_the_table_has_all_columns_that_fit() -> None:
     header, *_ = summary_lines(scored, 200)
     width = max(map(len, [*summary_lines(scored, 200)][:2]))
     assert header.split()[-3:] == ["shared", "cached", "cost"]
-    assert next(summary_lines(scored, width)) == header
+    assert summary_lines(scored, width)[0] == header
     narrower, *_ = lines = [*summary_lines(scored, width - 1)]
     assert narrower.split()[-3:] == ["asked", "shared", "cached"]
     narrower, *_ = lines = [*summary_lines(scored, max(map(len, lines[:2])) - 1)]
@@ -134,8 +132,8 @@ def test_the_table_has_all_columns_that_fit() -> None:
 @pytest.mark.parametrize("width", [0, 1, 30])
 def test_a_terminal_may_be_as_narrow_as_it_likes(width: int) -> None:
     lines = list(summary_lines({"test": [as_data(INFO, record("a"), "test")]}, width))
-    assert max(map(len, lines[:-1])) <= 30
-    assert "mean 1" in " ".join(lines)
+    assert max(map(len, lines)) <= 30
+    assert "mean: 1.000" in lines
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from evalstone._core.redaction import redacted
 
 LINE_WIDTH = 240
 _MAX_EXCERPT = 60
-_DEEPEST = 8
 IGNORABLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"
     "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
@@ -148,32 +147,6 @@ def ended(text: str) -> str:
 def sentences(*texts: str) -> tuple[str, ...]:
     """The texts that aren't blank, as sentences."""
     return tuple(sentence(text) for text in texts if text.strip())
-
-
-def aligned(rows: Sequence[Sequence[str]], words: Sequence[str], *, drop_empty: bool = False) -> list[str]:
-    """A table as lines of text with aligned columns.
-
-    Args:
-        rows: The header, then the rows, all of the same length.
-        words: The headers of left-aligned columns; the others are right-aligned.
-        drop_empty: Drop columns without any value.
-    """
-    header, *others = [tuple(map(_cell, row)) for row in rows]
-    columns = range(len(header))
-    shown = [at for at in columns if not drop_empty or any(row[at] not in ("", "-") for row in others)]
-    widths = {at: max(len(row[at]) for row in (header, *others)) for at in shown}
-
-    def line(row: Sequence[str]) -> str:
-        cells = (row[at].ljust(widths[at]) if header[at] in words else row[at].rjust(widths[at]) for at in shown)
-        return "  ".join(cells).rstrip()
-
-    return [line(row) for row in (header, *others)]
-
-
-def _cell(text: str) -> str:
-    """A cell as safe text on one line, with its indentation."""
-    line = text.lstrip(" ")
-    return " " * min(len(text) - len(line), _DEEPEST) + safe(line)
 
 
 def listed(texts: Iterable[str]) -> str:

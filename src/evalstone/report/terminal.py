@@ -6,7 +6,8 @@ Judged text is shown literally: markup in it is not interpreted, and control and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.cells import cell_len
@@ -53,7 +54,9 @@ def _section(section: Section, console: Console, *, heading: bool) -> None:
     if heading and section.title:
         console.print(Text(f"\n{safe(section.title, LONG)}", style="bold"))
     _lines(console, section.lead, "")
-    for table in section.tables:
+    for place, table in enumerate(section.tables):
+        if place:
+            console.print()
         console.print(_grid(table))
         _lines(console, table.notes, "dim")
     if section.plain:
@@ -70,29 +73,56 @@ def _lines(console: Console, texts: Iterable[str], style: str) -> None:
 class Grid(RichTable):
     """A table without borders that shows every cell in full, however narrow the terminal.
 
-    Cells wrap between words. If even the longest words don't fit side by side, each row is printed as lines of
-    `column: value`.
+    Cells wrap between words. Where that would take more lines, or numbers don't fit side by side, the columns are split
+    into several blocks, each beside the columns that name the rows. If even that is too wide, each row is printed as
+    lines of `column: value`.
     """
 
     def __init__(self, *columns: str, numbers: Iterable[str] = ()) -> None:
         super().__init__(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_header=any(columns))
+        self.keys: Sequence[int] = (0,)
+        """The columns that name the rows."""
+        self.headings: dict[int, Text] = {}
+        """The rows that head those below them, as wide as the table."""
         for column in columns:
             self.add_column(Text(column), justify="right" if column in numbers else "left", overflow="fold")
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Any:
-        columns = [[_plain(cell) for cell in (column.header, *column.cells)] for column in self.columns]
-        available = options.max_width - GAP * len(columns)
-        for whole in (True, False):
-            least = [_least(cells, whole=whole) for cells in columns]
-            if sum(least) <= available:
-                for column, width in zip(self.columns, _widths(columns, least, available), strict=True):
-                    column.width = width
-                return super().__rich_console__(console, options)
-        return self._blocks()
+        rows = [row for row in range(self.row_count) if row not in self.headings]
+        cells = [[*column.cells] for column in self.columns]
+        texts = ([column.header, *(of[row] for row in rows)] for column, of in zip(self.columns, cells, strict=True))
+        blocks = _blocks([_Measured.of([*map(_plain, of)]) for of in texts], self.keys, options.max_width)
+        return self._parts(cells, blocks) if blocks else self._as_lines()
 
-    def _blocks(self) -> Iterable[RenderableType]:
+    def _parts(self, cells: Sequence[Sequence[RenderableType]], blocks: Iterable[Mapping[int, int]]) -> Any:
+        """Tables of some of the columns, each with its width. A heading begins another one, without titles."""
+        for place, block in enumerate(blocks):
+            if place:
+                yield Text()
+            part = self._part(block, show_header=self.show_header)
+            for row in range(self.row_count):
+                if row in self.headings:
+                    if part.row_count or part.show_header:
+                        yield part
+                    yield self.headings[row]
+                    part = self._part(block, show_header=False)
+                else:
+                    part.add_row(*(cells[index][row] for index in block))
+            yield part
+
+    def _part(self, block: Mapping[int, int], *, show_header: bool) -> RichTable:
+        part = RichTable(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_header=show_header)
+        for index, width in block.items():
+            column = self.columns[index]
+            part.add_column(column.header, justify=column.justify, overflow="fold", width=width)
+        return part
+
+    def _as_lines(self) -> Iterable[RenderableType]:
         """Each row as lines."""
-        for row in zip(*(column.cells for column in self.columns), strict=True):
+        for place, row in enumerate(zip(*(column.cells for column in self.columns), strict=True)):
+            if place in self.headings:
+                yield self.headings[place]
+                continue
             for column, cell in zip(self.columns, row, strict=True):
                 value = cell if isinstance(cell, Text) else Text(str(cell))
                 if not value.plain:
@@ -108,35 +138,112 @@ def _plain(cell: object) -> str:
     return cell.plain if isinstance(cell, Text) else str(cell)
 
 
-def _least(cells: list[str], *, whole: bool) -> int:
-    """The minimum width of a column, for its title and its cells. whole: numbers and short names stay on one line."""
-    words = [word for cell in cells for word in re.findall(r"^\s*\S+|\S+", cell)]
-    if whole and any(any(map(str.isdigit, cell)) for cell in cells[1:]):
-        words += [cell for cell in cells[1:] if cell_len(cell) <= LONGEST_UNBROKEN]
-    return max(map(cell_len, words), default=1)
+@dataclass(frozen=True)
+class _Measured:
+    """A column's texts, its title first, and its widths: that of its longest word, the least at which numbers and short
+    names stay on one line, and that of its longest line."""
+
+    texts: Sequence[str]
+    word: int
+    least: int
+    full: int
+
+    @classmethod
+    def of(cls, texts: Sequence[str]) -> _Measured:
+        word = max((cell_len(word) for text in texts for word in re.findall(r"^\s*\S+|\S+", text)), default=1)
+        unbroken = texts[1:] if any(any(map(str.isdigit, text)) for text in texts[1:]) else ()
+        least = max((width for text in unbroken if (width := cell_len(text)) <= LONGEST_UNBROKEN), default=1)
+        full = max((cell_len(line) for text in texts for line in text.split("\n")), default=1)
+        return cls(texts, word, max(word, least), max(word, least, full))
 
 
-def _widths(columns: list[list[str]], least: list[int], available: int) -> list[int]:
-    """The width of each column: that of its content, reduced to fit the terminal, starting with the widest column."""
-    widths = [
-        max(low, *(cell_len(line) for cell in cells for line in cell.split("\n")))
-        for cells, low in zip(columns, least, strict=True)
-    ]
-    while sum(widths) > available:
-        widest = max((index for index in range(len(widths)) if widths[index] > least[index]), key=widths.__getitem__)
+def _blocks(columns: Sequence[_Measured], keys: Sequence[int], width: int) -> list[dict[int, int]]:
+    """The columns of each block with their widths; empty if rows are better printed as lines of `column: value`.
+
+    One block is preferred, unless its cells would wrap into more lines than several blocks have.
+    """
+    everything = range(len(columns))
+    full = [column.full for column in columns]
+    one = _fitted(columns, everything, width, [column.least for column in columns])
+    if one is not None and list(one.values()) == full:
+        return [one]
+    blocks: list[dict[int, int]] = []
+    indexes = list(keys)
+    for index in everything:
+        if index in keys:
+            continue
+        if len(indexes) > len(keys) and _total(full, [*indexes, index]) > width:
+            blocks.append(_part(columns, indexes, width))
+            indexes = list(keys)
+        indexes = sorted([*indexes, index])
+    blocks.append(_part(columns, indexes, width))
+    if not all(blocks):
+        words = _fitted(columns, everything, width, [column.word for column in columns])
+        return [one or words or {}] if one or words else []
+    height = _height(columns, blocks)
+    if one is not None and _height(columns, [one]) <= height:
+        return [one]
+    as_lines = sum(1 + sum(map(bool, row)) for row in zip(*(column.texts[1:] for column in columns), strict=True))
+    return blocks if height <= as_lines else []
+
+
+def _part(columns: Sequence[_Measured], indexes: Sequence[int], width: int) -> dict[int, int]:
+    """The widths of the columns of one of several blocks; empty if they don't fit."""
+    return _fitted(columns, indexes, width, [column.least for column in columns]) or {}
+
+
+def _fitted(
+    columns: Sequence[_Measured], indexes: Sequence[int], width: int, least: Sequence[int]
+) -> dict[int, int] | None:
+    """The width of each column: that of its content, reduced to fit the terminal, starting with the widest column; None
+    if the columns don't fit at their least widths."""
+    if _total(least, indexes) > width:
+        return None
+    widths = {index: columns[index].full for index in indexes}
+    for _ in range(_total(widths, indexes) - width):
+        widest = max((index for index in indexes if widths[index] > least[index]), key=widths.__getitem__)
         widths[widest] -= 1
     return widths
+
+
+def _total(widths: Sequence[int] | Mapping[int, int], indexes: Sequence[int]) -> int:
+    return sum(widths[index] for index in indexes) + GAP * (len(indexes) - 1)
+
+
+def _height(columns: Sequence[_Measured], blocks: Sequence[Mapping[int, int]]) -> int:
+    """The number of lines of blocks, with an empty one between them."""
+    lines = len(blocks) - 1
+    for block in blocks:
+        rows = zip(*(columns[index].texts for index in block), strict=True)
+        lines += sum(max(map(_wrapped, row, block.values())) for row in rows)
+    return lines
+
+
+def _wrapped(text: str, width: int) -> int:
+    """The number of lines of a text that wraps between words."""
+    if cell_len(text) <= width:
+        return 1
+    lines, left = 1, width
+    for word in text.split():
+        if (needed := cell_len(word)) > left:
+            lines, left = lines + 1, width
+        left -= needed + 1
+    return lines
 
 
 def _grid(table: Table) -> Grid:
     indexes = table.text_columns
     grid = Grid()
     grid.show_header = True
+    grid.keys = [place for place, index in enumerate(indexes) if place == 0 or table.columns[index].key]
     for index in indexes:
         column = table.columns[index]
         grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
-    for row in table.rows:
-        grid.add_row(*(_cell(row[index]) for index in indexes))
+    for place, row in enumerate(table.rows):
+        cells = [_cell(row[index]) for index in indexes]
+        if row[0].heading:
+            grid.headings[place] = cells[0]
+        grid.add_row(*cells)
     return grid
 
 

@@ -1,4 +1,4 @@
-"""A view as plain text, as `print` shows it: what a terminal shows, without colors and however wide."""
+"""A view as plain text, as `print` shows it: what a terminal shows, without colors."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from evalstone.report.terminal import show
 from evalstone.report.view import View
 
 UNLIMITED = 100_000
-"""The width in characters."""
+"""The width of what is printed anywhere but in a terminal, in characters."""
 
 
-def text(view: View) -> str:
+def text(view: View, width: int = UNLIMITED) -> str:
     """The view as lines of text, without trailing spaces."""
     file = io.StringIO()
-    console = Console(file=file, width=UNLIMITED, color_system=None, highlight=False, markup=False, emoji=False)
+    console = Console(file=file, width=width, color_system=None, highlight=False, markup=False, emoji=False)
     show(view, console)
     return visible("\n".join(line.rstrip() for line in file.getvalue().split("\n")).rstrip("\n"))

@@ -88,6 +88,7 @@ class Cell:
         under: A second line, in HTML.
         quoted: Whether it is a user's text, which Markdown shows as code.
         level: How far it is indented: a row that is a part of one above it.
+        heading: Whether it heads the rows below it. The other cells of its row are empty.
     """
 
     text: str
@@ -96,6 +97,7 @@ class Cell:
     under: str = ""
     quoted: bool = False
     level: int = 0
+    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -107,12 +109,14 @@ class Column:
         numeric: Align it to the right.
         informative: Keep it even if all rows have the same value. Other columns become a note below the table then.
         under: In HTML, put its cells below the row header instead of in a column.
+        key: Whether it names the rows together with the first column, so that it is repeated where a table is split.
     """
 
     title: str
     numeric: bool = True
     informative: bool = True
     under: bool = False
+    key: bool = False
 
 
 def words(title: str, *, under: bool = False) -> Column:

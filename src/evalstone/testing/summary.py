@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import re
-import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -14,11 +13,13 @@ from typing import Any
 
 import pytest
 
-from evalstone._core.display import aligned, count, digits_for, limits, money, number
+from evalstone._core.display import count, digits_for, limits, money, number
 from evalstone._core.files import make_folder
 from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import write_jsonl
+from evalstone.report.text import text
+from evalstone.report.view import Cell, Column, Section, Table, View
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, ScorerSummary, calls_text, scorer_titles, summarize
@@ -58,7 +59,7 @@ def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
 
 def summary_lines(
     scored: Mapping[str, Sequence[dict[str, Any]]], width: int, earlier: Sequence[dict[str, Any]] = ()
-) -> Iterator[str]:
+) -> list[str]:
     """The table of a session: a row for each scorer of each system, and the sum of all calls.
 
     Scores of different systems are not pooled into one mean.
@@ -75,15 +76,18 @@ def summary_lines(
     infos, every = _summed_up(data for of in (*systems.values(), earlier) for data in of)
     titles = scorer_titles(infos)
     rows = [
-        (names[system], ("  " * bool(names[system]) + titles[line.info.signature], *_cells(line)))
+        (names[system], (titles[line.info.signature], *_cells(line)))
         for system, of in systems.items()
         for line in _summed_up(of)[1]
     ]
-    yield from _fitting(rows[:MOST_ROWS], width)
-    if (left := len(rows) - MOST_ROWS) > 0:
-        yield f"and {count(left, 'more row')}; --evalstone-report DIR writes all scores"
-    total = f"{calls_text(every)} · cost {money(total_cost(line.cost for line in every))}"
-    yield from textwrap.wrap(total, max(width, NARROWEST))
+    left = len(rows) - MOST_ROWS
+    notes = (
+        *([f"and {count(left, 'more row')}; --evalstone-report DIR writes all scores"] if left > 0 else []),
+        f"{calls_text(every)} · cost {money(total_cost(line.cost for line in every))}",
+    )
+    width = max(width, NARROWEST)
+    table = _fitting(rows[:MOST_ROWS], width)
+    return text(_view(table, notes), width).splitlines()
 
 
 def _short_names(systems: Iterable[str]) -> Mapping[str, str]:
@@ -130,36 +134,31 @@ def budget_line(config: pytest.Config, spent: float) -> str:
     return f"{money(spent)} of the budget{limit} is spent"
 
 
-def _fitting(rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Iterator[str]:
-    """The rows below the names of their tests, without the columns that the last line sums up where the table is too
-    wide; else each row as sentences."""
-    for left_out in ((), ("cost",), ("shared", "cost"), SUMMED_UP):
-        columns = [place for place, title in enumerate(HEADER) if title not in left_out]
-        header, *lines = aligned(
-            [[row[place] for place in columns] for row in (HEADER, *(row for _, row in rows))], words=("scorer",)
-        )
-        if max(map(len, (header, *lines))) <= width:
-            yield header
-            yield from _below_tests(zip((test for test, _ in rows), ([line] for line in lines), strict=True))
-            return
-    yield from _below_tests((test, _sentences(row, max(width, NARROWEST))) for test, row in rows)
+def _view(table: Table, notes: Sequence[str] = ()) -> View:
+    return View(name="", lead="", sections=(Section("", tables=(table,), notes=tuple(notes)),))
 
 
-def _below_tests(rows: Iterable[tuple[str, Iterable[str]]]) -> Iterator[str]:
-    """The lines of rows, with the name of a test above its first row."""
+def _fitting(rows: Sequence[tuple[str, Sequence[str]]], width: int) -> Table:
+    """The rows below the names of their tests, without the columns that the last line sums up where they don't fit."""
+    for left_out in ((), ("cost",), ("shared", "cost")):
+        table = _table(rows, left_out)
+        headings = {row[0].text for row in table.rows if row[0].heading}
+        if max(len(line) for line in text(_view(table)).splitlines() if line not in headings) <= width:
+            return table
+    return _table(rows, SUMMED_UP)
+
+
+def _table(rows: Sequence[tuple[str, Sequence[str]]], left_out: Sequence[str]) -> Table:
+    places = [place for place, title in enumerate(HEADER) if title not in left_out]
+    columns = tuple(Column(HEADER[place], numeric=place > 0) for place in places)
+    cells: list[tuple[Cell, ...]] = []
     for test, of in itertools.groupby(rows, key=itemgetter(0)):
-        yield from [test] * bool(test)
-        for _, lines in of:
-            yield from lines
-
-
-def _sentences(row: Sequence[str], width: int) -> Iterator[str]:
-    scorer, mean, between, scored, skipped, failed, asked, shared, cached, cost = row
-    yield scorer
-    indent = "  " * (2 if scorer.startswith(" ") else 1)
-    text = f"mean {mean} ({between}), {scored} scored, {skipped} skipped, {failed} failed, judge calls: {asked} asked, "
-    text += f"{shared} shared, {cached} cached, {cost}"
-    yield from textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
+        if test:
+            cells.append((Cell(test, heading=True), *(Cell("") for _ in places[1:])))
+        for _, row in of:
+            name, *others = (Cell(row[place]) for place in places)
+            cells.append((replace(name, level=int(bool(test))), *others))
+    return Table("Scores of the session", columns, tuple(cells))
 
 
 def _clustered(records: Sequence[Record]) -> Iterator[Record]:

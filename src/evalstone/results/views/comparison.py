@@ -88,10 +88,22 @@ def run_fact(title: str, run: Run, *names: str) -> Fact:
 
 
 def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
+    columns = (words("scorer"), *_columns(lines, name), words("direction", under=True))
+    rows = [(Cell(line.title), *_cells(line, reach), _direction(line)) for line in lines]
+    return table(f"{name} compared with A", columns, rows)
+
+
+def _slice_table(title: str, lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
+    """The slices of one scorer."""
+    direction = Column("direction", numeric=False, informative=False)
+    columns = (words(f"{title} by slice"), *_columns(lines, name), direction)
+    rows = [(Cell(f"{line.field}={line.key}", quoted=True), *_cells(line, reach), _direction(line)) for line in lines]
+    return table(f"{title} by slice, {name} compared with A", columns, rows)
+
+
+def _columns(lines: Sequence[ScorerComparison], name: str) -> Sequence[Column]:
     level = f"{100 * lines[0].result.difference.confidence:g}% CI" if lines else "95% CI"
-    columns = (
-        words("scorer"),
-        words("slice"),
+    return (
         Column("n", informative=False),
         Column("A"),
         Column(name),
@@ -100,10 +112,7 @@ def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, f
         Column("p"),
         Column("win/tie/loss"),
         words("verdict"),
-        words("direction", under=True),
     )
-    slices = " by slice" if any(line.field for line in lines) else ""
-    return table(f"{name} compared with A{slices}", columns, [_row(line, reach[line.info.scale]) for line in lines])
 
 
 def _people_table(lines: Sequence[CorrectedDifference], name: str) -> Table:
@@ -139,18 +148,19 @@ def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
     )
 
 
-def _row(line: ScorerComparison, reach: float) -> Sequence[Cell]:
+def _cells(line: ScorerComparison, reach: Mapping[float, float]) -> Sequence[Cell]:
     result, verdict, tone = line.result, VERDICTS[line.verdict], TONES[line.verdict]
     return (
-        Cell(line.title),
-        Cell(f"{line.field}={line.key}" if line.field else "", quoted=bool(line.field)),
         Cell(sizes(result)),
-        *difference_cells(line, result, "difference", verdict, tone, reach),
+        *difference_cells(line, result, "difference", verdict, tone, reach[line.info.scale]),
         Cell(p_value(line.adjusted_p_value), under=f"unadjusted {p_value(result.p_value)}"),
         Cell(wins(line)),
         Cell(verdict, tone),
-        Cell(direction(line.info.lower_is_better), "dim"),
     )
+
+
+def _direction(line: ScorerComparison) -> Cell:
+    return Cell(direction(line.info.lower_is_better), "dim")
 
 
 def difference_cells(
@@ -191,8 +201,9 @@ def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, 
     ]
     lead = lead or ["No significant difference in any slice."]
     legend = "The axes are those of the comparison above; intervals that exceed them are cut off."
-    tables = (_table(lines, name, reach),)
-    return Section(f"{name} vs. A by slice", tuple(lead), tables, notes=(note,), legend=(legend,), folded=True)
+    titles = dict.fromkeys(line.title for line in lines)
+    tables = [_slice_table(title, [line for line in lines if line.title == title], name, reach) for title in titles]
+    return Section(f"{name} vs. A by slice", tuple(lead), tuple(tables), notes=(note,), legend=(legend,), folded=True)
 
 
 def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:

@@ -21,7 +21,7 @@ TRIAL_WORDS = ("scorer", "95% CI", "95% CI of pass^k")
 def trials_section(run: Run) -> Iterator[Section]:
     if results := trial_results(run):
         header, *rows = trial_table(results)
-        columns = [words(title) if title in TRIAL_WORDS else Column(title) for title in header]
+        columns = [words(title) if title in TRIAL_WORDS else Column(title, key=title == "k") for title in header]
         scores = table("Trials of each scorer", columns, rows)
         yield Section("Trials", tuple(trial_lead(results)), (scores,), notes=tuple(trial_notes(run, results)))
 
