@@ -8,43 +8,16 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from evalstone import GateCriteria, audit, calibrate, compare, gate, sample_size
 from evalstone.report.terminal import Grid, show
 from evalstone.report.text import text
 from evalstone.report.view import Cell, Column, Section, Table, View, table, words
-from evalstone.results.views.audit import audit_view
-from evalstone.results.views.calibration import calibration_view
-from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.gate import gate_view
-from evalstone.results.views.power import power_view
-from evalstone.results.views.run import run_view
-from tests.runs import Given, Harm, run_of
+from tests.report.test_same_everywhere import NAMES, REPORTED
 
 WIDTHS = (60, 80, 120, 200)
-ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
-KINDS = [{"kind": "a longer kind" if number % 4 < 2 else "other"} for number in range(40)]
-
-
-@pytest.fixture(scope="module")
-def views() -> dict[str, View]:
-    one, other = (run_of(answers, [Given(), Harm()], metadata=KINDS) for answers in (ANSWERS, [*ANSWERS[1:], "1.0"]))
-    rows = [
-        {"id": str(n), "output": "Rome is on Mars." if n % 3 else "Rome is in Italy.", "context": ["Rome is in Italy."]}
-        for n in range(9)
-    ]
-    labeled = [row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(rows)]
-    return {
-        "run": run_view(one, slices=one.slices("kind")),
-        "compare": comparison_view(compare(one, other, slice_by="kind")),
-        "gate": gate_view(gate(one, GateCriteria(minimum={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}))),
-        "power": power_view(sample_size(one, 0.03)),
-        "audit": audit_view(audit(rows, ledger=None)),
-        "calibrate": calibration_view(calibrate(labeled, ledger=None)),
-    }
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", ["run", "compare", "gate", "power", "audit", "calibrate"])
+@pytest.mark.parametrize("name", [*NAMES, *REPORTED])
 def test_every_word_of_every_cell_is_shown_whole_at_every_width(views: dict[str, View], name: str, width: int) -> None:
     view, out = views[name], io.StringIO()
     show(view, Console(file=out, width=width))

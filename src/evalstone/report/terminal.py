@@ -163,33 +163,28 @@ def _blocks(columns: Sequence[_Measured], keys: Sequence[int], width: int) -> li
     One block is preferred, unless its cells would wrap into more lines than several blocks have.
     """
     everything = range(len(columns))
-    full = [column.full for column in columns]
-    one = _fitted(columns, everything, width, [column.least for column in columns])
+    full, least = ([getattr(column, name) for column in columns] for name in ("full", "least"))
+    one = _fitted(columns, everything, width, least)
     if one is not None and list(one.values()) == full:
         return [one]
     blocks: list[dict[int, int]] = []
-    indexes = list(keys)
     for index in everything:
         if index in keys:
             continue
-        if len(indexes) > len(keys) and _total(full, [*indexes, index]) > width:
-            blocks.append(_part(columns, indexes, width))
-            indexes = list(keys)
-        indexes = sorted([*indexes, index])
-    blocks.append(_part(columns, indexes, width))
-    if not all(blocks):
-        words = _fitted(columns, everything, width, [column.word for column in columns])
-        return [one or words or {}] if one or words else []
+        alone = _fitted(columns, sorted([*keys, index]), width, least) or {}
+        beside = _fitted(columns, sorted([*blocks[-1], index]), width, least) if blocks else None
+        if beside and _height(columns, [beside]) < _height(columns, [blocks[-1], alone]):
+            blocks[-1] = beside
+        else:
+            blocks.append(alone)
+    if not blocks or not all(blocks):
+        wrapped = one or _fitted(columns, everything, width, [column.word for column in columns])
+        return [wrapped] if wrapped else []
     height = _height(columns, blocks)
     if one is not None and _height(columns, [one]) <= height:
         return [one]
     as_lines = sum(1 + sum(map(bool, row)) for row in zip(*(column.texts[1:] for column in columns), strict=True))
     return blocks if height <= as_lines else []
-
-
-def _part(columns: Sequence[_Measured], indexes: Sequence[int], width: int) -> dict[int, int]:
-    """The widths of the columns of one of several blocks; empty if they don't fit."""
-    return _fitted(columns, indexes, width, [column.least for column in columns]) or {}
 
 
 def _fitted(

@@ -1,0 +1,120 @@
+"""Results of every kind, with notes, and the views of what only reports and the command line show."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalstone import (
+    Failed,
+    GateCriteria,
+    Record,
+    Score,
+    audit,
+    calibrate,
+    compare,
+    evaluate,
+    gate,
+    judge_drift,
+    sample_size,
+    write_run,
+)
+from evalstone.judge_quality.audit import AuditConfig
+from evalstone.ledger import live
+from evalstone.ledger.live import LiveCounts, LiveScore
+from evalstone.ledger.maintenance import info
+from evalstone.ledger.scores import list_scores
+from evalstone.ledger.store import Ledger
+from evalstone.live import coverage, drift
+from evalstone.report.shown import Shown
+from evalstone.report.view import View
+from evalstone.results.files import read_summary
+from evalstone.results.human_labels import corrected
+from evalstone.results.several_runs import Experiment, SavedRuns
+from evalstone.results.views.record import record_view
+from evalstone.results.views.run import run_view
+from tests.runs import Given, Harm, run_of
+
+ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
+KINDS = [{"kind": "a longer kind" if number % 4 < 2 else "other"} for number in range(40)]
+ROWS = [
+    {"id": str(n), "output": "Rome is on Mars." if n % 3 else "Rome is in Italy.", "context": ["Rome is in Italy."]}
+    for n in range(9)
+]
+
+
+@pytest.fixture(scope="session")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
+    """A result of each kind."""
+    folder = tmp_path_factory.mktemp("results")
+    one, other = (run_of(answers, [Given(), Harm()], metadata=KINDS) for answers in (ANSWERS, [*ANSWERS[1:], "1.0"]))
+    write_run(one, folder / "one")
+    judged = evaluate(ROWS, ["faithfulness", "hallucination"], ledger=None)
+    tried = evaluate(
+        [{"id": f"q{n}", "input": str(n)} for n in range(8)],
+        [Given()],
+        target=lambda input, trial: str((int(input) + trial) % 3 / 2),
+        trials=3,
+        ledger=None,
+    )
+    ledger = _ledger(folder / "l.db")
+    with Ledger(ledger) as opened:
+        contents = info(opened)
+    return {
+        "run": one,
+        "run by a judge": judged,
+        "run of trials": tried,
+        "slices": one.slices("kind")[0],
+        "comparison": compare(one, other, slice_by="kind"),
+        "comparison of three": compare(one, other, one, missing="ignore"),
+        "gate": gate(one, GateCriteria(minimum={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}, require=("harm",))),
+        "sample size": sample_size(one, 0.03),
+        "drift": judge_drift(one, one),
+        "audit": audit(
+            ROWS, ledger=None, config=AuditConfig(perturbations=("repeat", "duplicated", "injection_checked"))
+        ),
+        "calibration": calibrate(
+            [row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(ROWS)], ledger=None
+        ),
+        "saved runs": SavedRuns(({**read_summary(folder / "one"), "folder": "one"},), ("one",)),
+        "experiment": Experiment({"first": one, "second": run_of(["fail", "0.5"])}),
+        "live coverage": coverage(ledger=ledger),
+        "live drift": drift("base", ledger=ledger),
+        "ledger": contents,
+        "scores": list_scores(ledger, limit=4),
+    }
+
+
+@pytest.fixture(scope="session")
+def views(results: dict[str, Shown]) -> dict[str, View]:
+    """The views of all results, and of what else is reported."""
+    run = run_of(ANSWERS, [Given(), Harm()], metadata=KINDS)
+    labels = {f"s{number}": 0.5 for number in range(1, 30, 2)}
+    report = run_view(run, slices=run.slices("kind"), corrected=[corrected(run, "given", labels, slice_by=["kind"])])
+    record = evaluate(ROWS[:1], ["faithfulness"], ledger=None)[0]
+    own = {"run report": report, "record": record_view(record)}
+    return {name: result.view() for name, result in results.items()} | own
+
+
+def _ledger(path: Path) -> Path:
+    """A ledger with a run and live scores that are worse."""
+    outputs = [{"id": f"q{n}", "output": "Paris" if n % 10 else "Rome"} for n in range(60)]
+    run = evaluate(outputs, ["contains(expected=Paris)"], ledger=path, name="base")
+    signature = run.scorers[0].signature
+    rows = [
+        LiveScore(id=f"o/{n}", stream="shop", source="live", scorer=signature, owner="o", submitted=time.time() - 9 * n)
+        for n in range(30)
+    ]
+    with Ledger(path) as opened:
+        counts = LiveCounts(
+            stream="shop", scorer=signature, owner="o", hour=int(time.time() // 3600), seen=40, eligible=30, accepted=30
+        )
+        mine = live.write_frame(opened, [counts], rows, [])
+        outcomes = (Failed("the judge is away") if n == 3 else Score(float(n % 2)) for n in range(30))
+        records = (Record(sample="s", scorer=signature, outcome=outcome) for outcome in outcomes)
+        ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
+        live.finish(opened, [replace(row, finished=row.submitted) for row in ended])
+    return path
