@@ -216,3 +216,14 @@ def lasting(value: Any) -> Any:
 def test_json_is_what_python_gives(folder: Path, evalstone: Evalstone, name: str) -> None:
     printed = json.loads(evalstone(*CALLS[name].split(), "--json").stdout)
     assert lasting(printed) == lasting(json.loads(json.dumps(PYTHON[name](folder))))
+
+
+def test_the_page_on_reports_names_what_the_csv_of_each_command_has() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+    rows = [
+        line.split("|")[1]
+        for line in page.partition("## Formats")[2].partition("## Contents")[0].splitlines()
+        if "|" in line
+    ]
+    named = [name for row in rows for name in re.findall("`(.*?)`", row)]
+    assert sorted(named) == sorted([*commands().keys() - WITHOUT_RESULT.keys(), "run"])

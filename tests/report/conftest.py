@@ -56,7 +56,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
     tried = evaluate(
         [{"id": f"q{n}", "input": str(n)} for n in range(8)],
         [Given()],
-        target=lambda input, trial: str((int(input) + trial) % 3 / 2),
+        target=_tried,
         trials=3,
         ledger=None,
     )
@@ -97,6 +97,10 @@ def views(results: dict[str, Shown]) -> dict[str, View]:
     record = evaluate(ROWS[:1], ["faithfulness"], ledger=None)[0]
     own = {"run report": report, "record": record_view(record)}
     return {name: result.view() for name, result in results.items()} | own
+
+
+def _tried(input: str, trial: int) -> str:
+    return str((int(input) + trial) % 3 / 2)
 
 
 def _ledger(path: Path) -> Path:

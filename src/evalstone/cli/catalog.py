@@ -7,20 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import evalstone
-from evalstone._core.display import listed, number, safe
+from evalstone._core.display import safe
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, option
 from evalstone.cli.output import console, deliver, json_lines, table
 from evalstone.cli.values import scorer_specs
 from evalstone.errors import ConfigError, near, unknown
-from evalstone.report.view import bare_judge
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
     from evalstone.models.catalog import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
-    from evalstone.stats.intervals import Interval
 
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
@@ -275,7 +273,7 @@ def _list_judges(known: Sequence[Calibration]) -> None:
     screen.print(composites)
     if known:
         screen.print()
-        screen.print(calibrations_table("calibrated here", known))
+        screen.print(_calibrated(known))
     screen.print("\nevalstone judges NAME describes one and checks that it is ready.", style="dim")
 
 
@@ -322,7 +320,7 @@ def _describe_judge(judge: evalstone.Judge, known: Sequence[Calibration]) -> Non
     identities = {one.identity for _, one in members}
     if own := [one for one in known if one.judge in identities]:
         screen.print()
-        screen.print(calibrations_table("calibrated here", own))
+        screen.print(_calibrated(own))
     if all(one.judge != judge.identity for one in own):
         screen.print("\nNot calibrated yet; see evalstone calibrate.", style="dim")
 
@@ -384,27 +382,8 @@ def _readiness(judge: evalstone.Judge) -> str:
     return "ready"
 
 
-def _with_limits(interval: Interval | None) -> str:
-    if interval is None:
-        return "-"
-    limits = "" if interval.low is None else f" [{number(interval.low)}, {number(interval.high)}]"
-    return number(interval.mean) + limits
+def _calibrated(known: Sequence[Calibration]) -> Grid:
+    from evalstone.report.terminal import grid
+    from evalstone.results.views.calibration import calibrations_table
 
-
-def calibrations_table(title: str, known: Sequence[Calibration]) -> Grid:
-    """One row per calibration: judge, scorer, data, and agreement with the labels."""
-    from evalstone.results.measures import verdicts_at
-    from evalstone.types import without_fingerprints
-
-    rows = table(title, "scorer", "labels", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]")
-    for one in known:
-        measures = verdicts_at(one, one.default_threshold).measures
-        rows.add_row(
-            bare_judge(one.judge),
-            safe(without_fingerprints(one.scorer), 60),
-            safe(f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled", 60),
-            _with_limits(measures["accuracy"]),
-            _with_limits(measures["kappa"]),
-            _with_limits(one.auroc) + (" (not used)" if one.unusable else ""),
-        )
-    return rows
+    return grid(calibrations_table("calibrated here", known))

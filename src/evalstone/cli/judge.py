@@ -10,7 +10,6 @@ import evalstone
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
-from evalstone.cli.catalog import calibrations_table
 from evalstone.cli.dry_run import expense, show_judges
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import FILE, Outputs, Value, Values, option
@@ -155,7 +154,7 @@ def calibrate(
         saved["Plot: "] = svg
     alone = calibrations[1:]
     members = compare_with_members(first, alone) if alone else None
-    view = calibration_view(first, COMMAND_LINE, members)
+    view = calibration_view(first, COMMAND_LINE, members, alone)
     plain = [one.to_dict() for one in calibrations]
     if members is not None:
         plain[0]["members"] = members.to_dict()
@@ -163,10 +162,7 @@ def calibrate(
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if len(calibrations) > 1:
-            screen.print()
-            screen.print(calibrations_table("each judge", calibrations))
-        elif main_judge.members:
+        if main_judge.members and not alone:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files

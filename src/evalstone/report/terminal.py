@@ -57,7 +57,7 @@ def _section(section: Section, console: Console, *, heading: bool) -> None:
     for place, table in enumerate(section.tables):
         if place:
             console.print()
-        console.print(_grid(table))
+        console.print(grid(table))
         _lines(console, table.notes, "dim")
     if section.plain:
         console.print(Text("\n".join(section.plain)))
@@ -226,20 +226,21 @@ def _wrapped(text: str, width: int) -> int:
     return lines
 
 
-def _grid(table: Table) -> Grid:
+def grid(table: Table) -> Grid:
+    """A table for a console."""
     indexes = table.text_columns
-    grid = Grid()
-    grid.show_header = True
-    grid.keys = [place for place, index in enumerate(indexes) if place == 0 or table.columns[index].key]
+    shown = Grid()
+    shown.show_header = True
+    shown.keys = [place for place, index in enumerate(indexes) if place == 0 or table.columns[index].key]
     for index in indexes:
         column = table.columns[index]
-        grid.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
+        shown.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")
     for place, row in enumerate(table.rows):
         cells = [_cell(row[index]) for index in indexes]
         if row[0].heading:
-            grid.headings[place] = cells[0]
-        grid.add_row(*cells)
-    return grid
+            shown.headings[place] = cells[0]
+        shown.add_row(*cells)
+    return shown
 
 
 def _cell(cell: Cell) -> Text:

@@ -6,12 +6,25 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, limits, listed, number, p_value, signed
+from evalstone._core.display import count, limits, listed, number, p_value, safe, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import sentence_of
-from evalstone.report.view import FOOTER, Cell, Column, Fact, ReliabilityChart, Section, Table, View, table, words
+from evalstone.report.view import (
+    FOOTER,
+    Cell,
+    Column,
+    Fact,
+    ReliabilityChart,
+    Section,
+    Table,
+    View,
+    bare_judge,
+    table,
+    words,
+)
 from evalstone.results.run_notes import reasoning_note
 from evalstone.stats.intervals import proportion_interval
+from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.results.agreement_slices import SliceAgreement
@@ -36,11 +49,14 @@ MEASURE_TITLES: Mapping[str, str] = {
 
 
 def calibration_view(
-    calibration: Calibration, front_end: FrontEnd = PYTHON, members: MemberComparison | None = None
+    calibration: Calibration,
+    front_end: FrontEnd = PYTHON,
+    members: MemberComparison | None = None,
+    of_members: Sequence[Calibration] = (),
 ) -> View:
     """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram.
 
-    members: a composite judge compared with its members.
+    members: a composite judge compared with its members. of_members: their own calibrations.
     """
     from evalstone.results.measures import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
@@ -48,7 +64,7 @@ def calibration_view(
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
     sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
     if members is not None:
-        sections.append(_members(members))
+        sections.append(_members(members, calibrations_table("each judge", (calibration, *of_members))))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.slices:
         sections.append(_slices(measures.slices))
@@ -238,7 +254,7 @@ def _confusion(verdicts: Verdicts, threshold: str) -> Section:
     return Section(title, tables=(table(title, columns, rows),))
 
 
-def _members(comparison: MemberComparison) -> Section:
+def _members(comparison: MemberComparison, alone: Table) -> Section:
     """A composite judge and its members."""
     rows = [("together", *_estimate(comparison.accuracy), Cell(""), Cell(""))]
     for member in comparison.members:
@@ -253,7 +269,37 @@ def _members(comparison: MemberComparison) -> Section:
         if len(comparison.members) > 1
         else ()
     )
-    return Section("Members", tuple(members_text(comparison)), (section,), notes=notes)
+    return Section("Members", tuple(members_text(comparison)), (section, alone), notes=notes)
+
+
+def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table:
+    """A row for each calibration: judge, scorer, data, and agreement with the labels."""
+    from evalstone.results.measures import verdicts_at  # noqa: PLC0415 - only a calibration needs its statistics
+
+    columns = map(words, (title, "scorer", "labels", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]"))
+    rows: list[Sequence[str]] = []
+    for one in calibrations:
+        measures = verdicts_at(one, one.default_threshold).measures
+        labels = f"{one.labels} ({listed(one.columns)}), {len(one.pairs)} labeled"
+        rows.append(
+            (
+                bare_judge(one.judge),
+                safe(without_fingerprints(one.scorer), 60),
+                safe(labels, 60),
+                _in_brackets(measures["accuracy"]),
+                _in_brackets(measures["kappa"]),
+                _in_brackets(one.auroc) + (" (not used)" if one.unusable else ""),
+            )
+        )
+    return table(f"Calibrations: {title}", [*columns], rows)
+
+
+def _in_brackets(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    return number(interval.mean) + (
+        "" if interval.low is None else f" [{number(interval.low)}, {number(interval.high)}]"
+    )
 
 
 def _slices(slices: Sequence[SliceAgreement]) -> Section:
