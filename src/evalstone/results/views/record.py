@@ -23,7 +23,7 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
             warnings = (f"skipped: {text}",)
         case failed:
             warnings = (f"failed: {failed.error}",)
-    columns = (*map(words, CALLS), Column("seconds"), Column("cost"))
+    columns = (*map(words, CALLS), Column("time"), Column("cost"))
     rows = [_row(call, depth) for step in record.steps for call, depth in _nested(step)]
     calls = (table("Judge calls", columns, rows),) if rows else ()
     sentences = tuple(sentence_of(note, front_end) for note in notes)
@@ -39,7 +39,7 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
 def _row(call: JudgeCall, depth: int) -> Sequence[Cell | str]:
     answer = "none" if call.answer is None else "given"
     source = "" if call.members else next(call.sources(), "")
-    return Cell(call.question, level=depth), call.judge, answer, source, f"{call.seconds:.2f}", money(call.cost)
+    return Cell(call.question, level=depth), call.judge, answer, source, f"{call.seconds:.2f} s", money(call.cost)
 
 
 def _nested(call: JudgeCall, depth: int = 0) -> Iterator[tuple[JudgeCall, int]]:
