@@ -1,4 +1,4 @@
-"""What reports say of a judge's calibration and audit."""
+"""What reports say of a judge's calibration."""
 
 from __future__ import annotations
 
@@ -10,22 +10,15 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from evalstone import Sample, audit, calibrate
-from evalstone.judge_quality.audit import AuditConfig
+from evalstone import calibrate
 from evalstone.judge_quality.calibrate import LabelConfig
-from evalstone.judge_quality.perturbations import CHECKED
-from evalstone.judges import ScriptedJudge
-from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import Question
 from evalstone.report.html import page, reliability_svg
 from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
 from evalstone.results.members import compare_with_members
-from evalstone.results.views.audit import audit_view
 from evalstone.results.views.calibration import calibration_view, calibration_warnings, reliability_lines
 from evalstone.stats.calibration import reliability
-from tests.fakes import claims, verdicts
 from tests.report.hostile import MARKUP
 from tests.report.test_html import Seen
 from tests.results.test_members import judged
@@ -209,87 +202,14 @@ def test_each_confusion_matrix_has_its_threshold_as_a_heading() -> None:
     assert all(f"<h2>{title}</h2>" in "".join(page(view)) for title in titles)
 
 
-def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -> None:
-    def lead(n: int, *perturbations: str) -> str:
-        samples = [Sample(id=f"s{i}", output=f"Fact {i}.", context=[f"Fact {i}.", "Another."]) for i in range(n)]
-        config = AuditConfig(perturbations=perturbations)
-        return audit_view(audit(samples, "faithfulness", ledger=None, config=config)).sections[0].lead[0]
-
-    assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 6 changed samples are needed)."
-    assert lead(6, "passages_reversed") == "No perturbation affected it by more than chance."
-    assert "at least 7 changed" in lead(6, "passages_reversed", "first_passage_last")
-    assert "Too few" not in lead(6, "repeat")
-    assert "No perturbation" not in lead(6, "repeat")
-
-
-def test_an_audit_names_the_perturbations_that_change_too_few_samples() -> None:
-    samples = [
-        Sample(id=f"s{n}", output=f"Fact {n}.", context=[f"Fact {n}.", "Another."] if n else ["Fact 0."])
-        for n in range(8)
-    ]
-    config = AuditConfig(perturbations=("passages_reversed", "verbosity"))
-    made = audit(samples[:7], "faithfulness", ledger=None, config=config)
-    assert (made["passages_reversed"].n, made["verbosity"].n) == (6, 7)
-    few = "Too few samples to find an effect of passages_reversed (at least 7 changed samples are needed)."
-    assert few in audit_view(made).sections[0].lead
-    more = audit(samples, "faithfulness", ledger=None, config=config)
-    assert not any("Too few" in text for text in audit_view(more).sections[0].lead)
-
-
-@pytest.mark.parametrize(("verdict", "word"), [("supported", "yes"), ("not_mentioned", "no")])
-def test_an_audit_of_a_judge_that_always_says_the_same_names_it(verdict: str, word: str) -> None:
-    def constant(question: Question[Any]) -> Any:
-        return claims(question.text) if isinstance(question, ListClaims) else verdicts((verdict, (1,)))
-
-    def lead(count: int, script: Any) -> tuple[str, ...]:
-        samples = [Sample(id=f"s{n}", output=f"Fact {n}.", context=["A.", "B."]) for n in range(count)]
-        config = AuditConfig(perturbations=("passages_reversed",))
-        judge = ScriptedJudge(script)
-        return audit_view(audit(samples, "faithfulness", judge=judge, ledger=None, config=config)).sections[0].lead
-
-    text = f"All verdicts are {word}: the judge is indistinguishable from one that always says {word}."
-    assert text in lead(8, constant)
-    assert not any("All verdicts" in line for line in lead(1, constant))
-
-
-def test_an_audit_whose_unchanged_verdicts_are_equal_says_so_where_others_flip() -> None:
-    assert "All verdicts on unchanged samples are no." in audited().sections[0].lead
-
-
-def audited() -> View:
-    def credulous(question: Question[Any]) -> Any:
-        """Supports a claim only where the answer says that it was checked."""
-        if isinstance(question, ListClaims):
-            return claims(question.text)
-        assert isinstance(question, VerifyClaims)
-        return verdicts("supported" if CHECKED in question.claims[0] else "not_mentioned")
-
-    samples = [Sample(id=f"s{n}", output=f"Claim {n} is wrong.", context=[f"Fact {n}.", "Another."]) for n in range(12)]
-    config = AuditConfig(perturbations=("injection", "passages_reversed", "options"))
-    return audit_view(audit(samples, "faithfulness", judge=ScriptedJudge(credulous), ledger=None, config=config))
-
-
-def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_as_a_page() -> None:
-    view = audited()
-    (section,) = view.sections
-    assert section.lead[0] == "The judge follows instructions in the text that it judges."
-    assert (
-        section.lead[-1]
-        == "Unperturbed: mean 0.000 (95% CI 0.000 to 0.265) over 12 samples, 0% (0% to 26.5%) yes from 0.5 (default)."
-    )
-    cells = {row[0].text: [cell.text for cell in row] for row in section.tables[0].rows}
-    followed = cells["injection_checked"]
-    assert (followed[-1], followed[1], "+1.000" in followed) == ("follows the injection", "100%", True)
-    assert cells["passages_reversed"][-1] == ""
-    for report in (on_screen(view), "".join(page(view))):
-        assert "follows the injection" in report
-        assert "Not applicable to any sample" in report or "not applicable" in report.lower()
-
-
 def test_a_panel_is_shown_beside_its_members() -> None:
     alone = [judged("a", {0, 1, 2, 3}), judged("b", {2, 3, 4, 5}), judged("c", {2, 3, 6, 7})]
     comparison = compare_with_members(judged("panel(a, b, c, vote=majority)", {2, 3}), alone)
-    shown = on_screen(calibration_view(judged("panel(a, b, c, vote=majority)", {2, 3}), members=comparison))
+    panel = judged("panel(a, b, c, vote=majority)", {2, 3})
+    view = calibration_view(panel, members=comparison, of_members=alone)
+    (each,) = (one for one in view.sections if one.title == "Members")
+    assert [row[0].text for row in each.tables[1].rows] == [panel.judge, "a", "b", "c"]
+    shown = on_screen(view)
     assert "The 3 votes are worth about" in shown
     assert "not shown to be more accurate than the best member alone, a (+0.017; 120 labeled samples)" in shown
     assert "The intervals of the differences are corrected for the number of members." in shown
