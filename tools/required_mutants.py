@@ -93,7 +93,7 @@ def unescaped() -> Iterator[Mutant]:
             path = str(file.relative_to(root))
             tests = ("tests/report/test_html.py",)
             if file.name in ("charts.html", "reliability.svg"):
-                tests = (*tests, "tests/results/views/test_quality.py")
+                tests = (*tests, "tests/results/views/test_calibration.py")
             yield Mutant(title, path, before, after, tests, line, changed)
 
 
@@ -433,7 +433,7 @@ REQUIRED: tuple[Mutant, ...] = (
         f"{TEMPLATES}/charts.html",
         "{{ number(size - margin - (size - 2 * margin) * share) }}",
         "{{ number(margin + (size - 2 * margin) * share) }}",
-        ("tests/results/views/test_quality.py",),
+        ("tests/results/views/test_calibration.py",),
     ),
     # ---- Statistics ----
     Mutant(
