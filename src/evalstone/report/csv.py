@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from evalstone._core.display import visible
-from evalstone.report.view import Cell, Table, View
+from evalstone.report.view import ABSENT, Table, View
 
 LONGEST_CELL = 32_000
 """A spreadsheet cell holds at most 32,767 characters."""
@@ -28,7 +28,7 @@ _FORMULA = re.compile(
 
 Value: TypeAlias = str | float | int | None
 _NUMBER = re.compile(r"[+−-]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?")
-ABSENT = ("", "-")
+_INTERVAL = re.compile(rf"({_NUMBER.pattern}%?) to ({_NUMBER.pattern}%?)")
 
 
 def inert(text: str) -> str:
@@ -62,31 +62,44 @@ def lines(view: View) -> Iterator[str]:
 
 
 def _table(table: Table) -> Iterator[str]:
-    charts = {
-        index
-        for index in range(1, len(table.columns))
-        if any(row[index].chart for row in table.rows) and not any(row[index].text for row in table.rows)
-    }
-    indexes = [index for index in range(len(table.columns)) if index not in charts]
     header: list[str] = []
-    for index in indexes:
-        title = table.columns[index].title
+    columns: list[list[Value]] = []
+    for index, column in enumerate(table.columns):
+        cells = [row[index].text.strip() for row in table.rows]
+        if index == 0:
+            # A row without a name continues the one above it.
+            names: list[Value] = []
+            for cell in cells:
+                names.append(cell or (names[-1] if names else None))
+            header, columns = [column.title], [names]
+            continue
+        if any(row[index].chart for row in table.rows) and not any(cells):
+            continue
         # Two intervals have the same title; the second belongs to the column before it.
-        header.append(f"{header[-1]} {title}" if header and title in header else title)
-    name = ""
-    rows: list[list[Value]] = []
-    for row in table.rows:
-        name = row[0].text or name  # a row without a name continues the one above it
-        rows.append([name, *(_value(row[index], table.columns[index].numeric) for index in indexes[1:])])
-    return csv_rows(header, rows)
+        title = f"{header[-1]} {column.title}" if column.title in {*header, *_ends(header)} else column.title
+        intervals = [_INTERVAL.fullmatch(cell) for cell in cells]
+        if any(intervals) and all(found or cell in ABSENT for found, cell in zip(intervals, cells, strict=True)):
+            header += [f"{title}, low", f"{title}, high"]
+            columns += [[_number(found[end]) if found else None for found in intervals] for end in (1, 2)]
+        else:
+            header.append(title)
+            columns.append([_value(cell, column.numeric) for cell in cells])
+    return csv_rows(header, zip(*columns, strict=True))
 
 
-def _value(cell: Cell, numeric: bool) -> Value:
+def _ends(header: Iterable[str]) -> Iterator[str]:
+    """The titles of the columns that were split into the ends of intervals."""
+    return (title.removesuffix(", low") for title in header)
+
+
+def _value(text: str, numeric: bool) -> Value:
     """A cell as a number if its column has numbers. An absent value is an empty cell."""
-    text = cell.text.strip()
-    if text in ABSENT:
-        return None
-    if numeric and _NUMBER.fullmatch(text):
-        plain = text.replace(",", "").replace("−", "-")
-        return float(plain) if "." in plain else int(plain)
-    return cell.text
+    return None if text in ABSENT else _number(text) if numeric else text
+
+
+def _number(text: str) -> Value:
+    """A text as a number if it is one; a percentage stays a text."""
+    if not _NUMBER.fullmatch(text):
+        return text
+    plain = text.replace(",", "").replace("−", "-")
+    return float(plain) if "." in plain else int(plain)

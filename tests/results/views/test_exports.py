@@ -1,81 +1,18 @@
-"""CSV that no spreadsheet takes for formulas, and that reads back."""
+"""Results with rows of data as CSV, which reads back."""
 
 from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import pytest
 
-from evalstone import Sample, evaluate
-from evalstone.report.csv import csv_rows, inert
+from evalstone import Sample, evaluate, write_run
+from evalstone.results.files import read_summary
+from evalstone.results.several_runs import Experiment, SavedRuns
 from evalstone.results.views.exports import run_csv
-from tests._core.test_display import WRITTEN
 from tests.runs import Given, run_of
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "=1+1",
-        "+1",
-        "-1",
-        "@SUM(A1)",
-        "  =1",
-        '"=1',
-        "'=1",
-        "\t=1",
-        "\r=1",
-        "\n@x",
-        "＝1",
-        "＋1",
-        "－1",
-        "＠x",
-        "|cmd",
-        "%x",
-    ],
-)
-def test_a_text_that_a_spreadsheet_would_execute_gets_an_apostrophe_in_front(text: str) -> None:
-    assert inert(text).startswith("'")
-
-
-def test_a_formula_behind_a_semicolon_is_made_inert_for_spreadsheets_that_cut_there() -> None:
-    assert inert("x;=1+1") == "x;'=1+1"
-    assert inert('x;"=1+1') == "x;'\"=1+1"
-
-
-@pytest.mark.parametrize("formula", ["=1+1", "\t@x", '"=1', "-1", "- HYPERLINK(1)", "+ cmd|x", "-\n=1"])
-def test_a_formula_on_a_line_is_made_inert_for_spreadsheets_that_cut_there(formula: str) -> None:
-    assert inert(f"x\n{formula}").startswith("x\n'")
-    assert "\n=" not in inert(f"x\n{formula}")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "plain",
-        "1 - 2 = -1",
-        "a; - b",
-        "x@y.org",
-        "100 %",
-        "Steps:\n- one\n  - two\n\n+ three",
-        "def f():\n\treturn 1",
-        *WRITTEN,
-    ],
-)
-def test_other_text_stays_as_it_is(text: str) -> None:
-    assert inert(text) == text
-    assert next(csv.reader(csv_rows((text,), []))) == [text]
-
-
-def test_a_cell_holds_no_more_than_spreadsheets_take() -> None:
-    for text in ("x" * 40_000, "\x00" * 40_000):
-        assert len(inert(text)) == 32_000
-        assert inert(text).endswith("…")
-
-
-def test_numbers_stay_numbers_and_text_is_quoted() -> None:
-    assert list(csv_rows(("a", "b", "c"), [("x", -1.5, None)])) == ['"a","b","c"\r\n', '"x",-1.5,""\r\n']
 
 
 def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> None:
@@ -102,3 +39,20 @@ def test_a_hostile_sample_stays_one_row_without_a_formula() -> None:
     rows = list(csv.reader(io.StringIO("".join(run_csv(evaluate([hostile], [Given()], ledger=None))), newline="")))
     assert len(rows) == 2
     assert not [cell for cell in rows[1] if cell[:1] in "=+-@\t\r" and cell]
+
+
+def test_saved_runs_and_cells_are_one_row_a_run_and_scorer(tmp_path: Path) -> None:
+    run, other = run_of(["0.5", "skip", "fail"], [Given(), Given(scale=10)]), run_of(["1.0"])
+    write_run(run, tmp_path / "run")
+    saved = SavedRuns((read_summary(tmp_path / "run"),), ("run",))
+    rows = list(csv.DictReader(io.StringIO(saved.to_csv())))
+    assert [(row["run"], row["dataset"], row["scorer"], row["mean"], row["scale"]) for row in rows] == [
+        (run.id, "in memory", "given", "0.5", "1.0"),
+        (run.id, "in memory", "given(scale=10)", "5.0", "10"),
+    ]
+    cells = list(csv.DictReader(io.StringIO(Experiment({"a": run, "b": other}).to_csv())))
+    assert [(row["cell"], row["mean"], row["scored"], row["skipped"], row["failed"]) for row in cells] == [
+        ("a", "0.5", "1", "1", "1"),
+        ("a", "5.0", "1", "1", "1"),
+        ("b", "1.0", "1", "0", "0"),
+    ]

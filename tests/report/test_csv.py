@@ -1,0 +1,103 @@
+"""CSV that no spreadsheet takes for formulas, and the tables of views as CSV."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from evalstone.report.csv import csv_rows, inert, lines
+from evalstone.report.view import Column, Section, View, table, words
+from tests._core.test_display import WRITTEN
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "=1+1",
+        "+1",
+        "-1",
+        "@SUM(A1)",
+        "  =1",
+        '"=1',
+        "'=1",
+        "\t=1",
+        "\r=1",
+        "\n@x",
+        "＝1",
+        "＋1",
+        "－1",
+        "＠x",
+        "|cmd",
+        "%x",
+    ],
+)
+def test_a_text_that_a_spreadsheet_would_execute_gets_an_apostrophe_in_front(text: str) -> None:
+    assert inert(text).startswith("'")
+
+
+def test_a_formula_behind_a_semicolon_is_made_inert_for_spreadsheets_that_cut_there() -> None:
+    assert inert("x;=1+1") == "x;'=1+1"
+    assert inert('x;"=1+1') == "x;'\"=1+1"
+
+
+@pytest.mark.parametrize("formula", ["=1+1", "\t@x", '"=1', "-1", "- HYPERLINK(1)", "+ cmd|x", "-\n=1"])
+def test_a_formula_on_a_line_is_made_inert_for_spreadsheets_that_cut_there(formula: str) -> None:
+    assert inert(f"x\n{formula}").startswith("x\n'")
+    assert "\n=" not in inert(f"x\n{formula}")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "plain",
+        "1 - 2 = -1",
+        "a; - b",
+        "x@y.org",
+        "100 %",
+        "Steps:\n- one\n  - two\n\n+ three",
+        "def f():\n\treturn 1",
+        *WRITTEN,
+    ],
+)
+def test_other_text_stays_as_it_is(text: str) -> None:
+    assert inert(text) == text
+    assert next(csv.reader(csv_rows((text,), []))) == [text]
+
+
+def test_a_cell_holds_no_more_than_spreadsheets_take() -> None:
+    for text in ("x" * 40_000, "\x00" * 40_000):
+        assert len(inert(text)) == 32_000
+        assert inert(text).endswith("…")
+
+
+def test_numbers_stay_numbers_and_text_is_quoted() -> None:
+    assert list(csv_rows(("a", "b", "c"), [("x", -1.5, None)])) == ['"a","b","c"\r\n', '"x",-1.5,""\r\n']
+
+
+def shown(*tables: list[tuple[str, ...]]) -> list[list[str]]:
+    """The CSV of tables, each given as its titles and rows."""
+    made = (table(rows[0][0], [words(rows[0][0]), *map(Column, rows[0][1:])], rows[1:]) for rows in tables)
+    return list(csv.reader(lines(View("", "", (Section("", tables=tuple(made)),)))))
+
+
+def test_numbers_of_a_table_are_numbers_and_intervals_are_two_columns() -> None:
+    columns = (words("scorer"), *map(Column, ("mean", "95% CI", "n", "rate", "95% CI")))
+    rows = [("a", "-0.50", "-0.80 to -0.20", "1,234", "5%", "1% to 9%"), ("b", "-", "-", "7", "0%", "-")]
+    view = View("", "", (Section("", tables=(table("", columns, rows),)),))
+    assert list(lines(view)) == [
+        '"scorer","mean","95% CI, low","95% CI, high","n","rate","rate 95% CI, low","rate 95% CI, high"\r\n',
+        '"a",-0.5,-0.8,-0.2,1234,"5%","1%","9%"\r\n',
+        '"b","","","",7,"0%","",""\r\n',
+    ]
+
+
+def test_a_column_that_other_formats_leave_out_is_there_and_a_row_without_a_name_continues_the_one_above() -> None:
+    columns = (words("scorer"), Column("n", informative=False), Column("k"))
+    view = View("", "", (Section("", tables=(table("", columns, [("a", "3", "1"), ("", "3", "2")]),)),))
+    assert list(csv.reader(lines(view))) == [["scorer", "n", "k"], ["a", "3", "1"], ["a", "3", "2"]]
+
+
+def test_several_tables_stand_below_their_titles() -> None:
+    found = shown([("first", "n"), ("a", "1")], [("second", "n"), ("b", "2")])
+    assert found == [["first"], ["first", "n"], ["a", "1"], [], ["second"], ["second", "n"], ["b", "2"]]
