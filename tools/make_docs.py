@@ -150,8 +150,8 @@ ENDINGS_PAGE = """\
 
 # How a run ends
 
-Whatever ends `evalstone run`, the results so far are written to `--out`, `--html`, `--markdown`, `--csv` and `--json`, and
-the message says how to resume. The results name the ending: `ending` in `summary.json`, `run.ending` in Python.
+Whatever ends `evalstone run`, the results so far are written to `--out`, `--html`, `--markdown`, `--csv` and `--json`,
+and the message says how to resume. The results name the ending: `ending` in `summary.json`, `run.ending` in Python.
 
 When a run starts, it removes `summary.json` from the folder of `--out`. A folder therefore never has the results of an
 earlier run after a later one was started.

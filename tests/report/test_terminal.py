@@ -85,6 +85,14 @@ def test_a_heading_is_as_wide_as_the_table() -> None:
     ]  # fmt: skip
 
 
+def test_a_long_text_of_our_own_is_shown_whole_and_one_of_a_user_is_cut() -> None:
+    long = "mean 0.500, " * 40
+    cells = (Cell("a"), Cell(long), Cell(long, quoted=True))
+    shown = text(View("", "", (Section("", tables=(Table("", (words("a"), words("b"), words("c")), (cells,)),)),)))
+    assert shown.count(long.strip()) == 1
+    assert shown.endswith("…")
+
+
 def test_numbers_stay_on_one_line_as_long_as_words_can_wrap() -> None:
     grid = Grid("name", "interval", "note")
     grid.add_row("one", "0.123 to 0.456", "some words that may wrap")

@@ -244,7 +244,8 @@ def grid(table: Table) -> Grid:
 
 
 def _cell(cell: Cell) -> Text:
-    return Text(f"{INDENT * cell.level}{safe(cell.text)}", style=STYLES[cell.tone])
+    text = safe(cell.text) if cell.quoted else safe(cell.text, LONG)
+    return Text(f"{INDENT * cell.level}{text}", style=STYLES[cell.tone])
 
 
 def _sample(sample: SampleView, console: Console) -> None:
