@@ -482,7 +482,7 @@ def test_the_standard_variable_asks_for_content(
 
 def test_score_exports_too(receiver: Receiver, folder: Path, evalstone_command: Callable[..., str]) -> None:
     shown = evalstone_command("score", "--scorer", CONTAINS, "--output", "Ada", "--otel")
-    assert f"{CONTAINS} 1 of 1" in shown
+    assert f"{CONTAINS} · 1 of 1" in shown
     (event,) = receiver.events()
     assert event.body.string_value == f"evaluation: {CONTAINS}=1"
 
