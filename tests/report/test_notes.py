@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON
+from evalstone._core.json import to_jsonable
 from evalstone.report.notes import NOTES, clause_of, sentence_of, sentences_of
 from evalstone.types import Note, note
 
@@ -169,8 +170,124 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: 2 of 4 trials have no score; with them, the mean would be between 5.00 and 7.50.",
     ),
     (
-        note("caution", "caution", "s", text="a single sample"),
-        "s: a single sample.",
+        note("no_values", "caution"),
+        "No sample has a score.",
+    ),
+    (
+        note("single_unit", "caution", "s", noun="cluster"),
+        "s: a single cluster.",
+    ),
+    (
+        note("single_unit_of_a_run", "caution"),
+        "One of the runs has a single sample or cluster.",
+    ),
+    (
+        note("small_sample", "caution", "s", n=29),
+        "s: small sample (n = 29): rare failures may be missing.",
+    ),
+    (
+        note("few_clusters", "caution", "s", clusters=4),
+        "s: only 4 clusters: the interval is approximate.",
+    ),
+    (
+        note("heavy_units", "caution", "s", heaviest=2, of=1230, noun="cluster"),
+        "s: 2 of 1,230 clusters carry half of the weight: no interval can allow for heavier ones that the data lack.",
+    ),
+    (
+        note("heavy_units", "caution", "s", heaviest=1, of=20, noun="sample"),
+        "s: 1 of 20 samples carries half of the weight: no interval can allow for heavier ones that the data lack.",
+    ),
+    (
+        note("all_equal", "caution", "s", n=5),
+        "s: all 5 values are equal, so there is no interval.",
+    ),
+    (
+        note("equal_clusters", "caution", "s", clusters=5),
+        "s: all clusters have the same sum: clusters ignored.",
+    ),
+    (
+        note("few_changed", "caution", "s", changed=0, pairs=40),
+        "s: none of 40 pairs changed: too few for a significant difference.",
+    ),
+    (
+        note("few_changed", "caution", "s", changed=4, pairs=40),
+        "s: only 4 of 40 pairs changed: too few for a significant difference.",
+    ),
+    (
+        note("sequence_of_stopped_run", "caution", "s"),
+        "s: the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; "
+        "the mean is biased away from the threshold.",
+    ),
+    (
+        note("sequence_of_stopped_runs", "caution"),
+        "A gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
+        "leave open what the gate decided.",
+    ),
+    (
+        note("variance_below_zero", "caution", "s", components=("samples", "trials")),
+        "s: the variance of samples and trials was estimated below 0.",
+    ),
+    (
+        note("few_changes_in_pilot", "caution", "s", changed=1 / 80, difference=0.05),
+        "s: in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan is the "
+        "upper end of the range, with as many further changes as that needs.",
+    ),
+    (
+        note("constant_pilot", "caution", "s"),
+        "s: the pilot's values don't vary: plan for the upper end of the range.",
+    ),
+    (
+        note("small_pilot", "caution", "s", n=3),
+        "s: small pilot (n = 3): its standard deviation is uncertain.",
+    ),
+    (
+        note("missing_in_pilot", "caution", "s", missing=3, of=40, hidden=0.08108),
+        "s: 3 of the pilot's 40 samples lack a score: the plan expects as many of them, and that the comparison counts "
+        "them as any score, which can hide a difference of up to 0.081 from any number of samples.",
+    ),
+    (
+        note("missing_in_pilot", "caution", "s", missing=1, of=4, hidden=0.5),
+        "s: 1 of the pilot's 4 samples lacks a score: the plan expects as many of them, and that the comparison counts "
+        "them as any score, which can hide a difference of up to 0.5 from any number of samples.",
+    ),
+    (
+        note("too_few_labels", "caution", "s", labels=1, least=30),
+        "s: only 1 label: too few for an estimate; label at least 30 samples.",
+    ),
+    (
+        note("labels_in_few_groups", "caution"),
+        "Labels in too few groups to correct the mean.",
+    ),
+    (
+        note("strata_merged", "caution", "s", strata=10),
+        "s: strata with fewer than two labels were merged: 10.",
+    ),
+    (
+        note("labels_of_one_kind", "caution", "s"),
+        "s: the labels need both passes and fails.",
+    ),
+    (
+        note("few_labels_of_one_class", "caution", "s", labels=19),
+        "s: only 19 labels in one class: the interval is approximate.",
+    ),
+    (
+        note("judge_by_chance", "caution", "s", sum=(1.0, 0.781, 1.219), confidence=0.95),
+        "s: the judge is not significantly better than chance on the labeled samples, so its pass rate can't be "
+        "corrected: sensitivity + specificity is 1.00 (95% CI 0.78 to 1.22), and 1 at chance.",
+    ),
+    (
+        note(
+            "unlike_the_labels",
+            "caution",
+            "s",
+            passed=(1.0, 0.988, 1.0),
+            sensitivity=(0.8, 0.738, 0.851),
+            specificity=(0.9, 0.851, 0.936),
+            confidence=0.9,
+        ),
+        "s: the judge passed 1.00 (90% CI 0.99 to 1.00) of the run, which no rate explains with its sensitivity of "
+        "0.80 (90% CI 0.74 to 0.85) and specificity of 0.90 (90% CI 0.85 to 0.94): the run's samples must be unlike "
+        "the labeled ones.",
     ),
     (
         note("clustered", "fact", "s", clusters=5, trials=1),
@@ -336,7 +453,8 @@ def test_what_several_scorers_have_in_common_is_said_once() -> None:
 def test_a_note_is_plain_data() -> None:
     given = note("judged_mean", "caution", "s", tested=True, settings=("labels",))
     data = {"kind": "judged_mean", "severity": "caution", "scorer": "s", "tested": True, "settings": ["labels"]}
-    assert given.to_dict() == data
+    assert given.to_dict() == to_jsonable(given) == data
+    assert repr(given) == "note('judged_mean', 'caution', scorer='s', tested=True, settings=('labels',))"
     assert "scorer" not in note("not_ranked").to_dict()
     assert (given["tested"], given["absent"], "tested" in given, "absent" in given) == (True, None, True, False)
     with pytest.raises(TypeError):

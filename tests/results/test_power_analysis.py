@@ -8,6 +8,7 @@ from evalstone import ConfigError, compare, sample_size
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.views.power import power_view
 from evalstone.results.views.run import run_view
+from evalstone.types import note
 from tests.runs import run_of
 
 HALVES = ["0.0", "1.0"] * 20
@@ -84,24 +85,23 @@ def test_a_plan_says_that_the_comparison_counts_what_has_no_score() -> None:
     (one,) = sample_size(after, 0.2, baseline=before)
     assert one.plan.n == 37
     # In A, the 3 samples pass: at worst, they are lost. 37/40 · 0.2 is left of the difference, less 3/40.
-    assert one.plan.caution == (
-        "3 of the pilot's 40 samples lack a score: the plan expects as many of them, and that the comparison counts "
-        "them as any score, which can hide a difference of up to 0.081 from any number of samples"
-    )
+    (missing,) = one.plan.notes
+    assert (missing.kind, missing["missing"], missing["of"]) == ("missing_in_pilot", 3, 40)
+    assert missing["hidden"] == pytest.approx(0.081, abs=0.0005)
     (ignored,) = sample_size(run_of(after_known := [*(str(1 - int(x)) for x in scores[:30]), *scores[30:-3]]), 0.2)
     (alone,) = sample_size(after, 0.2)
-    assert alone.plan.caution.startswith("2 of the pilot's 39 samples lack a score")
+    assert [(one["missing"], one["of"]) for one in alone.plan.notes] == [(2, 39)]
     assert alone.plan.needed is not None
     assert ignored.plan.needed is not None
     assert len(after_known) == 37
     assert alone.plan.needed > 1.5 * ignored.plan.needed
     (without,) = sample_size(before, 0.2)
-    assert without.plan.caution == ""
+    assert without.plan.notes == ()
     assert "would detect 0.35 in given" in detectable_note(after)
     (few,) = sample_size(run_of(["0", "1", "1", "fail"]), 0.5)
-    assert few.plan.caution.startswith(
-        "small pilot (n = 3): its standard deviation is uncertain; 1 of the pilot's 4 samples lacks"
-    )
+    small, lacking = few.plan.notes
+    assert small == note("small_pilot", "caution", n=3)
+    assert (lacking["missing"], lacking["of"]) == (1, 4)
 
 
 def test_a_difference_that_missing_scores_can_hide_needs_no_number_of_samples() -> None:
@@ -115,5 +115,5 @@ def test_a_difference_that_missing_scores_can_hide_needs_no_number_of_samples() 
     assert "given no number is enough - 36 " in " ".join(str(found).split())
     enough = sample_size(after, plan.detectable, baseline=before)["given"].plan
     assert enough.needed == pytest.approx(40, abs=1)
-    assert "40 samples" in enough.caution
+    assert [one["of"] for one in enough.notes if one.kind == "missing_in_pilot"] == [40]
     assert compare(before, after)["given"].detectable == pytest.approx(plan.detectable)

@@ -12,7 +12,7 @@ import pytest
 from evalstone import ConfigError, Record, Run, Score, Skipped, aevaluate, compare, load, read_run, write_run
 from evalstone._core import sync
 from evalstone.judges import LexicalJudge
-from evalstone.results.drawn import CAUTION, METHOD
+from evalstone.results.drawn import METHOD, STOPPED_NOTES
 from evalstone.results.endings import DECIDED
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
@@ -122,7 +122,7 @@ def test_a_run_that_its_gate_stopped_shows_confidence_sequences_also_when_it_is_
         for line in one.summary:
             interval = line.interval
             assert interval is not None
-            assert (interval.low, interval.high, interval.method, interval.caution) == (*bounds, METHOD, CAUTION)
+            assert (interval.low, interval.high, interval.method, interval.notes) == (*bounds, METHOD, STOPPED_NOTES)
             assert interval.mean == pytest.approx(sum(values[sample] or 0.0 for sample in drawn) / len(drawn))
         assert "confidence sequence" in str(one)
     stored = json.loads((tmp_path / "r" / "summary.json").read_text())

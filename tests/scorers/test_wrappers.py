@@ -597,7 +597,7 @@ def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_
         "trials": 0,
         "noise": pytest.approx(0.5 / 3),
     }
-    assert found.variance.caution == ""
+    assert found.variance.notes == ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.agreement import LEVELS, WEIGHTS, cohen_kappa, krippendorff_alpha
 from evalstone.stats.intervals import Interval
+from evalstone.types import note
 
 N = None
 
@@ -94,7 +95,12 @@ def test_kappa_is_undefined_for_constants_and_has_no_limits_for_one_unit():
         cohen_kappa([1], [1, 2])
     single = cohen_kappa([1], [0])
     assert single is not None
-    assert (single.mean, single.low, single.high, single.caution) == (0.0, None, None, "a single sample")
+    assert (single.mean, single.low, single.high, single.notes) == (
+        0.0,
+        None,
+        None,
+        (note("single_unit", "caution", noun="sample"),),
+    )
 
 
 @pytest.mark.parametrize("coefficient", ["cohen", "linear", "alpha", "interval"])

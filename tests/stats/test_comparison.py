@@ -12,6 +12,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
 from evalstone.stats.intervals import Interval
+from evalstone.types import note
 
 A = [0.5, 1.0, 0.8, 0.2, 0.9, 0.6]
 B = [0.7, 1.0, 0.9, 0.6, 0.8, 0.9]
@@ -26,13 +27,13 @@ def test_a_comparison_worked_by_hand() -> None:
     assert found.p_value == BoundedMean.of([y - x for x, y in zip(A, B, strict=True)], -1, 1).two_sided_p(0)
     assert found.test.name == "test of the mean difference"
     assert found.mcnemar is None
-    assert found.caution == ""
+    assert found.notes == ()
 
 
 def test_no_changed_sample_is_called_none() -> None:
     found = compare_pairs([0.5] * 40, [0.5] * 40)
     assert found is not None
-    assert found.caution == "none of 40 pairs changed: too few for a significant difference"
+    assert found.notes == (note("few_changed", "caution", changed=0, pairs=40),)
 
 
 def passes(gained: int, lost: int, n: int) -> tuple[list[float], list[float]]:
@@ -79,9 +80,9 @@ def test_only_few_passes_that_changed_are_called_too_few() -> None:
     few, enough = compare_pairs(*passes(4, 0, 40)), compare_pairs(*passes(5, 0, 40))
     assert few is not None
     assert enough is not None
-    assert few.caution == "only 4 of 40 pairs changed: too few for a significant difference"
+    assert few.notes == (note("few_changed", "caution", changed=4, pairs=40),)
     assert few.p_value > 0.05
-    assert enough.caution == ""
+    assert enough.notes == ()
     assert enough.p_value <= 0.05
 
 
@@ -191,8 +192,10 @@ def test_what_cannot_be_compared_is_refused() -> None:
 
 def test_one_pair_and_one_group_say_so() -> None:
     one, group = difference_interval([0.3]), difference_interval([0.3, 0.1], groups=["g", "g"])
-    assert (one.low, one.caution) == (pytest.approx(-1 + 1.3 * 0.025), "a single sample")
-    assert (group.low, group.groups, group.caution) == (pytest.approx(-1 + 1.2 * 0.025), 1, "a single cluster")
+    assert one.low == pytest.approx(-1 + 1.3 * 0.025)
+    assert one.notes == (note("single_unit", "caution", noun="sample"),)
+    assert (group.low, group.groups) == (pytest.approx(-1 + 1.2 * 0.025), 1)
+    assert group.notes == (note("single_unit", "caution", noun="cluster"),)
 
 
 def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
@@ -426,4 +429,4 @@ def test_the_comparison_of_a_stopped_run_says_why_it_may_leave_open_what_the_gat
     found = compare_pairs([0.2, 0.5] * 5, [0.4, 0.4] * 5, stopped=True)
     assert found is not None
     assert found.p_value > 0.05
-    assert found.caution.startswith("a gate stopped one of the runs: p and the interval are two-sided and valid at any")
+    assert found.notes == (note("sequence_of_stopped_runs", "caution"),)

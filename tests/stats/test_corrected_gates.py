@@ -10,6 +10,7 @@ import pytest
 from evalstone.errors import ConfigError
 from evalstone.stats.gates import AtLeast, AtMost, MaxRegression, PassRate, decide
 from evalstone.stats.ppi import corrected_mean
+from evalstone.types import note
 
 SOURCE = np.random.default_rng(8)
 HUMAN = SOURCE.uniform(0.5, 0.9, 400)
@@ -69,7 +70,7 @@ def test_more_labels_are_told_where_they_would_decide() -> None:
 def test_too_few_labels_decide_nothing_and_say_so() -> None:
     (found,) = decide([PassRate("a", [1.0] * 50, 0.1, human=[1.0, 1.0, *[None] * 48])])
     assert (found.verdict, found.estimate) == ("inconclusive", None)
-    assert found.caution == "only 2 labels, too few to correct the mean"
+    assert found.notes == (note("too_few_labels", "caution", labels=2, least=30),)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from scipy.special import betaincinv
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxDifference, MaxRegression, PassRate, decide, overall
+from evalstone.types import note
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
 
@@ -45,7 +46,7 @@ def test_a_decision_carries_its_numbers() -> None:
     assert found.p_fail is not None
     assert 0.05 < found.p_pass < 0.15
     assert found.p_fail > 0.9
-    assert found.caution == ""
+    assert found.notes == ()
     assert found.more_samples is not None
     n = 60 + 2 * found.more_samples
     assert verdicts(rate("answers", round(55 / 60 * n), n, 0.85)) == ["pass"]
@@ -176,7 +177,12 @@ def test_a_gate_is_wrong_no_more_often_than_it_says() -> None:
 
 def test_without_values_nothing_is_decided() -> None:
     (found,) = decide([AtLeast("a", [], 0.5)])
-    assert (found.verdict, found.estimate, found.n, found.caution) == ("inconclusive", None, 0, "no values")
+    assert (found.verdict, found.estimate, found.n, found.notes) == (
+        "inconclusive",
+        None,
+        0,
+        (note("no_values", "caution"),),
+    )
     assert verdicts(rate("a", 0, 0, 0.5)) == ["inconclusive"]
     assert decide([]) == ()
 

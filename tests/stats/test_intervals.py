@@ -13,6 +13,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.stats import Interval, mean_interval, missing_bounds, proportion_interval
 from evalstone.stats.intervals import cluster_spread
 from evalstone.stats.special import t_quantile
+from evalstone.types import note
 
 FREEDOM = (1, 2, 3, 4, 5, 10, 20, 30, 60, 120)
 # Quantiles as printed in NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.2, but for the first of the last row:
@@ -83,12 +84,15 @@ def test_no_values_have_no_mean():
     assert mean_interval([]) is None
 
 
+SINGLE = (note("single_unit", "caution", noun="sample"),)
+
+
 def test_one_value_says_little():
     found = mean_interval([0.4], low=0, high=1)
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(0.4 * 0.025), pytest.approx(1 - 0.6 * 0.025))
-    assert (found.mean, found.n, found.caution) == (0.4, 1, "a single sample")
-    assert mean_interval([0.4]) == Interval(0.4, None, None, 1, caution="a single sample")
+    assert (found.mean, found.n, found.notes) == (0.4, 1, SINGLE)
+    assert mean_interval([0.4]) == Interval(0.4, None, None, 1, notes=SINGLE)
 
 
 def test_an_interval_worked_by_hand():
@@ -96,7 +100,7 @@ def test_an_interval_worked_by_hand():
     found = mean_interval([1, 2, 3, 4, 5])
     assert found is not None
     assert (found.mean, found.n, found.confidence, found.method) == (3, 5, 0.95, "Student")
-    assert found.caution == "small sample (n = 5): rare failures may be missing"
+    assert found.notes == (note("small_sample", "caution", n=5),)
     assert (found.low, found.high) == (pytest.approx(1.0368, abs=1e-4), pytest.approx(4.9632, abs=1e-4))
 
 
@@ -135,7 +139,7 @@ def test_equal_values_have_the_interval_of_what_was_not_seen(value: float, n: in
     assert (found.mean, found.n, found.method) == (pytest.approx(value), n, "Gaffke")
     outside = mean_interval([value] * (n + 1))
     assert outside is not None
-    assert (outside.low, outside.caution) == (None, f"all {n + 1} values are equal, so there is no interval")
+    assert (outside.low, outside.notes) == (None, (note("all_equal", "caution", n=n + 1),))
 
 
 @example([0.0, 1.7056033768393866e-162], 2.0)
@@ -246,7 +250,7 @@ def test_one_group_has_no_interval_and_perfect_groups_count_as_one_sample_each()
     alone = mean_interval([0.1, 0.2], groups=["a", "a"])
     assert alone is not None
     assert (alone.mean, alone.low, alone.high) == (pytest.approx(0.15), None, None)
-    assert (alone.groups, alone.caution) == (1, "a single cluster")
+    assert (alone.groups, alone.notes) == (1, (note("single_unit", "caution", noun="cluster"),))
     perfect = mean_interval([1.0] * 20, low=0, high=1, groups=list(range(10)) * 2)
     assert perfect is not None
     assert perfect.low == pytest.approx(0.025**0.1)
@@ -280,8 +284,8 @@ def test_few_groups_say_so() -> None:
     few, enough = (mean_interval([x / 30 for x in range(30)], groups=[x % k for x in range(30)]) for k in (4, 20))
     assert few is not None
     assert enough is not None
-    assert few.caution == "only 4 clusters: the interval is approximate"
-    assert enough.caution == ""
+    assert few.notes == (note("few_clusters", "caution", clusters=4),)
+    assert enough.notes == ()
 
 
 def test_groups_whose_means_are_alike_count_as_so_many_equal_values() -> None:
@@ -290,7 +294,7 @@ def test_groups_whose_means_are_alike_count_as_so_many_equal_values() -> None:
     assert (found.low, found.groups) == (pytest.approx(0.5 * 0.025**0.5), 2)
     outside = mean_interval([0.2, 0.8, 0.3, 0.7], groups=["a", "a", "b", "b"])
     assert outside is not None
-    assert outside.caution == "all clusters have the same sum: clusters ignored"
+    assert outside.notes == (note("equal_clusters", "caution", clusters=outside.groups),)
 
 
 def test_weights_weigh_and_wrong_ones_are_refused() -> None:
@@ -393,4 +397,4 @@ def test_the_caution_of_a_small_sample_ends_at_thirty():
     one, other = (mean_interval([place / n for place in range(n)]) for n in (29, 30))
     assert one is not None
     assert other is not None
-    assert (one.caution, other.caution) == ("small sample (n = 29): rare failures may be missing", "")
+    assert (one.notes, other.notes) == ((note("small_sample", "caution", n=29),), ())

@@ -27,6 +27,7 @@ from evalstone.stats.power import (
     plan_sample_size,
     samples_needed,
 )
+from evalstone.types import note
 
 binom = cast("Any", scipy.stats.binom)
 multinomial = cast("Any", scipy.stats.multinomial)
@@ -128,7 +129,7 @@ def test_needed_and_detectable_agree() -> None:
 
 def test_a_plan_from_a_pilot() -> None:
     found = plan(Pilot.of([0.1, -0.1] * 20 + [0.0] * 20), 0.03)
-    assert (found.n, found.mean, found.groups, found.caution) == (60, 0, None, "")
+    assert (found.n, found.mean, found.groups, found.notes) == (60, 0, None, ())
     assert found.deviation == pytest.approx(math.sqrt(0.4 / 59))
     low, needed, high = numbers(found)
     assert low <= needed < high
@@ -224,8 +225,8 @@ def test_clusters_are_what_is_planned() -> None:
 
 def test_a_pilot_that_says_little_says_so() -> None:
     few, still = plan(Pilot.of([0.1, 0.2, 0.0]), 0.03), plan(Pilot.of([0.1] * 30), 0.03)
-    assert few.caution == "small pilot (n = 3): its standard deviation is uncertain"
-    assert still.caution == "the pilot's values don't vary: plan for the upper end of the range"
+    assert few.notes == (note("small_pilot", "caution", n=3),)
+    assert still.notes == (note("constant_pilot", "caution"),)
     # p = (1 / 1.03)^n: that a sample in 34 is at -1 and was not seen
     assert still.needed == still.needed_low == math.ceil(math.log(40) / math.log(1.03))
     assert numbers(still)[2] > 2 * numbers(still)[1]
@@ -239,10 +240,7 @@ def test_a_pilot_that_says_little_says_so() -> None:
 def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass_fail: bool) -> None:
     pilot = Pilot.of([1.0] + [0.0] * 79, pass_fail=pass_fail)
     found = plan(pilot, 0.05)
-    assert found.caution == (
-        "in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan is the upper "
-        "end of the range, with as many further changes as that needs"
-    )
+    assert found.notes == (note("few_changes_in_pilot", "caution", changed=1 / 80, difference=0.05),)
     # The changes of the pilot stay, and 5% more samples change.
     low, needed, high = numbers(found)
     assert low < needed == high
@@ -254,7 +252,7 @@ def test_a_difference_beyond_the_changes_of_the_pilot_is_planned_by_a_bound(pass
     assert detectable is not None
     assert samples_needed(pilot.population(difference=detectable), detectable) <= 81
     within = plan(Pilot.of([1.0, -1.0] * 4 + [0.0] * 72, pass_fail=pass_fail), 0.05)
-    assert within.caution == ""
+    assert within.notes == ()
 
 
 def test_a_few_changes_by_the_whole_scale_have_a_detectable_difference() -> None:

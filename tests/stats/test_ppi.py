@@ -11,6 +11,7 @@ from evalstone.errors import DataError
 from evalstone.stats import Interval, mean_interval
 from evalstone.stats.bounded_mean import SHARE
 from evalstone.stats.ppi import SIDES, corrected_mean, ppi_difference, ppi_mean
+from evalstone.types import note
 
 
 def run(seed: int, n: int, labels: int) -> tuple[list[float], list[float | None]]:
@@ -187,7 +188,7 @@ def test_strata_with_too_few_labels_are_merged_and_named() -> None:
     assert found.estimate is not None
     assert plain.estimate is not None
     assert found.estimate.mean == pytest.approx(plain.estimate.mean)
-    assert found.caution == "strata with fewer than two labels were merged: 10"
+    assert found.notes == (note("strata_merged", "caution", strata=10),)
 
 
 def test_copies_in_groups_add_nothing() -> None:
@@ -218,7 +219,7 @@ def test_too_few_labels_give_no_estimate_and_say_so(labels: int) -> None:
     assert found is not None
     assert found.estimate is None
     assert found.raw == mean_interval(judged, low=0, high=1)
-    assert found.caution == f"only {labels} labels: too few for an estimate; label at least 30 samples"
+    assert found.notes == (note("too_few_labels", "caution", labels=labels, least=30),)
     assert (found.bias is None) == (labels == 0)
 
 

@@ -9,6 +9,7 @@ from evalstone.errors import DataError
 from evalstone.stats import proportion_interval
 from evalstone.stats.classification import Confusion
 from evalstone.stats.rogan_gladen import rogan_gladen
+from evalstone.types import note
 
 
 def test_a_rate_worked_by_hand() -> None:
@@ -41,16 +42,20 @@ def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
 @pytest.mark.parametrize(
     ("labels", "youden"),
     [
-        (Confusion(tp=20, fn=20, tn=20, fp=20), "1.00 (95% CI 0.78 to 1.22)"),
-        (Confusion(tp=24, fn=16, tn=24, fp=16), "1.20 (95% CI 0.97 to 1.41)"),
-        (Confusion(tp=10, fn=30, tn=10, fp=30), "0.50 (95% CI 0.33 to 0.72)"),
+        (Confusion(tp=20, fn=20, tn=20, fp=20), (1.0, 0.78, 1.22)),
+        (Confusion(tp=24, fn=16, tn=24, fp=16), (1.2, 0.97, 1.41)),
+        (Confusion(tp=10, fn=30, tn=10, fp=30), (0.5, 0.33, 0.72)),
     ],
 )
-def test_a_judge_that_is_not_significantly_better_than_chance_corrects_nothing(labels: Confusion, youden: str) -> None:
+def test_a_judge_that_is_not_significantly_better_than_chance_corrects_nothing(
+    labels: Confusion, youden: tuple[float, ...]
+) -> None:
     found = rogan_gladen(50, 100, labels)
     assert found is not None
     assert found.rate is None
-    assert f"sensitivity + specificity is {youden}" in found.caution
+    (by_chance,) = found.notes
+    assert (by_chance.kind, by_chance["confidence"]) == ("judge_by_chance", 0.95)
+    assert by_chance["sum"] == pytest.approx(youden, abs=0.005)
     assert found.raw == proportion_interval(50, 100)
 
 
@@ -68,7 +73,11 @@ def test_a_pass_rate_that_the_judges_errors_do_not_explain_is_not_corrected(pass
     found = rogan_gladen(passed, 300, Confusion(tp=160, fn=40, tn=160, fp=40))
     assert found is not None
     assert found.rate is None
-    assert "unlike the labeled ones" in found.caution
+    (unlike,) = found.notes
+    assert (unlike.kind, unlike["confidence"]) == ("unlike_the_labels", 0.95)
+    assert unlike["passed"][0] == passed / 300
+    assert [unlike[name][0] for name in ("sensitivity", "specificity")] == [0.8, 0.8]
+    assert all(unlike[name][1] < 0.8 < unlike[name][2] for name in ("sensitivity", "specificity"))
 
 
 @pytest.mark.no_cover
@@ -78,7 +87,7 @@ def test_all_small_counts_have_a_rate_within_its_limits_or_a_reason_for_none(pas
         found = rogan_gladen(passed, n, Confusion(tp=tp, fn=fn, tn=tn, fp=fp))
         assert found is not None
         if found.rate is None:
-            assert found.caution
+            assert found.notes
         else:
             low, high = found.rate.low, found.rate.high
             assert low is not None
@@ -91,13 +100,14 @@ def test_labels_of_one_kind_only_correct_nothing() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=20, fn=0, tn=0, fp=0))
     assert found is not None
     assert (found.rate, found.specificity) == (None, None)
-    assert "the labels need both passes and fails" in found.caution
+    assert found.notes == (note("labels_of_one_kind", "caution"),)
 
 
 def test_few_labels_say_so() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=19, fn=0, tn=40, fp=0))
     assert found is not None
-    assert found.caution == "only 19 labels in one class: the interval is approximate"
+    assert found.rate is not None
+    assert found.rate.notes == found.notes == (note("few_labels_of_one_class", "caution", labels=19),)
 
 
 def test_impossible_counts_are_named() -> None:

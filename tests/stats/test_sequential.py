@@ -9,6 +9,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.sequential import Criterion, SequentialGate
+from evalstone.types import note
 
 
 def stopped(gate: SequentialGate, values: list[float], name: str = "a") -> tuple[str, int]:
@@ -74,7 +75,7 @@ def test_a_criterion_without_a_value_stays_as_it_is() -> None:
     gate = SequentialGate([Criterion("a", 0.5), Criterion("b", 0.5)])
     gate.add({"a": 1.0})
     a, b = gate.decisions()
-    assert (a.n, b.n, b.estimate, b.caution) == (1, 0, None, "no values")
+    assert (a.n, b.n, b.estimate, b.notes) == (1, 0, None, (note("no_values", "caution"),))
     assert (b.low, b.high) == (0, 1)
 
 

@@ -8,6 +8,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
+from evalstone.types import note
 
 A = [1.0] * 24 + [0.0] * 6
 B = [1.0] * 38 + [0.0] * 2
@@ -66,7 +67,7 @@ def test_clusters_and_weights_count() -> None:
 
 def test_a_single_sample_is_cautioned_and_none_has_no_result() -> None:
     found = compared([1.0], B)
-    assert found.caution == "one of the runs has a single sample or cluster"
+    assert found.notes == (note("single_unit_of_a_run", "caution"),)
     assert found.difference.low is not None
     assert compare_unpaired([], B) is None
 

@@ -7,6 +7,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.intervals import mean_interval
 from evalstone.stats.variance_components import VarianceComponents, trial_components, variance_components
+from evalstone.types import note
 
 # Two judges score four samples twice: columns are judge A, A, B, B.
 TABLE = [[0.9, 0.8, 0.7, 0.6], [0.5, 0.5, 0.4, 0.5], [0.2, 0.4, 0.1, 0.1], [0.8, 0.9, 0.9, 0.7]]
@@ -89,7 +90,7 @@ def test_the_standard_error_of_a_balanced_run_is_that_of_its_means():
 def test_an_estimate_below_0_is_0_with_a_caution():
     found = variance_components([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     assert found.variances["samples"].mean == 0
-    assert "the variance of samples was estimated below 0" in found.caution
+    assert found.notes == (note("variance_below_zero", "caution", components=("samples",)),)
     assert found.shares["noise"].mean == 1
 
 
@@ -174,7 +175,7 @@ def test_trials_and_judgments_are_the_nested_analysis_of_variance():
         "trials": pytest.approx(0.02 - 0.02 / 6),
         "noise": pytest.approx(0.04 / 6),
     }
-    assert (found.samples, found.scores, found.caution) == (3, 12, "")
+    assert (found.samples, found.scores, found.notes) == (3, 12, ())
     assert sum(share.mean for share in found.shares.values()) == pytest.approx(1)
     error = (_means(found)["samples"] + (0.02 - 0.02 / 6) / 4 + 0.04 / 6 / 12) / 30
     assert found.standard_error(30, repeats=3, trials=4).mean == pytest.approx(error**0.5)
@@ -191,7 +192,7 @@ def test_trials_that_share_their_judgments_do_not_differ_by_the_judge():
         "trials": 0,
         "noise": pytest.approx(noise),
     }
-    assert shared.caution == ""
+    assert shared.notes == ()
     own = [[(row, trial) for trial in range(2)] for row in range(3)]
     table = [[one, other] for one, other in zip(scores, scores[1:] + scores[:1], strict=True)]
     assert _means(trial_components(table, answers=own)) == _means(trial_components(table))
@@ -245,7 +246,7 @@ def test_samples_take_nothing_of_the_judge_where_those_with_more_trials_have_mor
 def test_a_judge_that_varies_more_than_the_trials_leaves_them_0_with_a_caution():
     found = trial_components([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]], [[1.0, 0.0], [0.0, 1.0]]], scale=1)
     assert (_means(found)["trials"], _means(found)["noise"]) == (0, 0.5)
-    assert found.caution.endswith("the variance of trials was estimated below 0")
+    assert found.notes == (note("variance_below_zero", "caution", components=("trials",)),)
 
 
 @pytest.mark.no_cover

@@ -14,6 +14,7 @@ from evalstone.stats.intervals import mean_interval, missing_bounds
 from evalstone.stats.slices import slice_by, worst_slices
 from evalstone.stats.unpaired import compare_unpaired
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
+from evalstone.types import note
 
 SOURCE = np.random.default_rng(1)
 SCORES = SOURCE.beta(5, 1, 60).tolist()
@@ -268,9 +269,7 @@ def test_a_few_groups_that_carry_half_of_the_weight_are_a_caution() -> None:
     values, groups = [1.0, 0.0] * 40, [place if place < 20 else 20 + place // 30 for place in range(80)]
     found = mean_interval(values, low=0, high=1, groups=groups)
     assert found is not None
-    assert found.caution == (
-        "2 of 23 clusters carry half of the weight: no interval can allow for heavier ones that the data lack"
-    )
+    assert found.notes == (note("heavy_units", "caution", heaviest=2, of=23, noun="cluster"),)
     even = mean_interval(values, low=0, high=1, groups=[place // 3 for place in range(80)])
     assert even is not None
-    assert even.caution == ""
+    assert even.notes == ()

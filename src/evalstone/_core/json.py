@@ -53,6 +53,8 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
         return [_plain(item, atoms) for item in cast("Sequence[Any]", value)]
     if isinstance(value, set | frozenset):  # sorted, because the order of a set differs between processes
         return sorted((_plain(item, atoms) for item in cast("set[Any]", value)), key=_CANONICAL.encode)
+    if callable(dump := getattr(kind, _OWN_FORM, None)):
+        return _plain(dump(value), atoms)
     if callable(dump := getattr(kind, "model_dump", None)):  # a pydantic model, without importing pydantic
         return _plain(dump(value, mode="json"), atoms)
     return str(value)
@@ -60,6 +62,8 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
 
 _ATOMS: frozenset[type[Any]] = frozenset({str, int, float, bool, type(None)})
 _HASHED_ATOMS = _ATOMS - {float}
+_OWN_FORM = "__evalstone_data__"
+"""The method of a type of evalstone's that returns its values as plain data."""
 _ENDLESS = "it is nested too deeply, or contains itself"
 _STRICT = json.JSONEncoder(allow_nan=False)
 _CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
@@ -68,8 +72,9 @@ _STRICT_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separato
 
 @functools.cache
 def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    """The field names of a dataclass; empty for any other type."""
-    return tuple(field.name for field in dataclasses.fields(kind)) if dataclasses.is_dataclass(kind) else ()
+    """The field names of a dataclass; empty for any other type, and for one that says how it is written."""
+    is_plain = dataclasses.is_dataclass(kind) and not hasattr(kind, _OWN_FORM)
+    return tuple(field.name for field in dataclasses.fields(kind)) if is_plain else ()
 
 
 def finite(number: float) -> float | str | None:

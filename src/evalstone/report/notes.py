@@ -146,6 +146,12 @@ def _scores_missing(note: Note, _: FrontEnd) -> str:
     )
 
 
+def _estimated(note: Note, name: str) -> str:
+    """An estimate with its limits."""
+    mean, low, high = (number(each, 2) for each in note[name])
+    return f"{mean} ({100 * note['confidence']:g}% CI {low} to {high})"
+
+
 NOTES: Mapping[str, Row] = {
     # ---- Two runs ----
     "judges_differ": lambda note, _: f"the judges differ ({', '.join(note['judges'])})",
@@ -220,7 +226,6 @@ NOTES: Mapping[str, Row] = {
         f"the endpoint sent back a secret in {count(note['times'], 'response')}; it is shown and stored as {MARK}"
     ),
     "scores_missing": _scores_missing,
-    "caution": lambda note, _: note["text"],
     "clustered": lambda note, _: (
         f"{'clustered samples' if note['trials'] == 1 else 'trials of a sample are not independent'}: cluster-robust "
         f"interval ({count(note['clusters'], 'cluster')})"
@@ -229,7 +234,61 @@ NOTES: Mapping[str, Row] = {
         f"weighted mean: {count(note['samples'], 'sample')} of unequal weight say about as much as "
         f"{effective_count(note['effective'])} of equal weight"
     ),
+    # ---- Statistics ----
+    "no_values": lambda _, __: "no sample has a score",
+    "single_unit": lambda note, _: f"a single {note['noun']}",
+    "single_unit_of_a_run": lambda _, __: "one of the runs has a single sample or cluster",
+    "small_sample": lambda note, _: f"small sample (n = {note['n']}): rare failures may be missing",
+    "few_clusters": lambda note, _: f"only {note['clusters']} clusters: the interval is approximate",
+    "heavy_units": lambda note, _: (
+        f"{note['heaviest']} of {count(note['of'], note['noun'])} {'carries' if note['heaviest'] == 1 else 'carry'} "
+        "half of the weight: no interval can allow for heavier ones that the data lack"
+    ),
+    "all_equal": lambda note, _: f"all {note['n']} values are equal, so there is no interval",
+    "equal_clusters": lambda _, __: "all clusters have the same sum: clusters ignored",
+    "few_changed": lambda note, _: (
+        f"{'only ' if note['changed'] else ''}{note['changed'] or 'none'} of {note['pairs']} pairs changed: too few "
+        "for a significant difference"
+    ),
+    "sequence_of_stopped_run": lambda _, __: (
+        "the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; the "
+        "mean is biased away from the threshold"
+    ),
+    "sequence_of_stopped_runs": lambda _, __: (
+        "a gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
+        "leave open what the gate decided"
+    ),
+    "variance_below_zero": lambda note, _: f"the variance of {joined(note['components'])} was estimated below 0",
+    "few_changes_in_pilot": lambda note, _: (
+        f"in the pilot, {percent(note['changed'])} of the samples changed, which can't add up to a difference of "
+        f"{note['difference']:g}: the plan is the upper end of the range, with as many further changes as that needs"
+    ),
+    "constant_pilot": lambda _, __: "the pilot's values don't vary: plan for the upper end of the range",
+    "small_pilot": lambda note, _: f"small pilot (n = {note['n']}): its standard deviation is uncertain",
+    "missing_in_pilot": lambda note, _: (
+        f"{note['missing']:,} of the pilot's {note['of']:,} samples {'lacks' if note['missing'] == 1 else 'lack'} a "
+        "score: the plan expects as many of them, and that the comparison counts them as any score, which can hide a "
+        f"difference of up to {note['hidden']:.2g} from any number of samples"
+    ),
     # ---- Human labels ----
+    "too_few_labels": lambda note, _: (
+        f"only {count(note['labels'], 'label')}: too few for an estimate; label at least {note['least']} samples"
+    ),
+    "labels_in_few_groups": lambda _, __: "labels in too few groups to correct the mean",
+    "strata_merged": lambda note, _: f"strata with fewer than two labels were merged: {note['strata']}",
+    "labels_of_one_kind": lambda _, __: "the labels need both passes and fails",
+    "few_labels_of_one_class": lambda note, _: (
+        f"only {count(note['labels'], 'label')} in one class: the interval is approximate"
+    ),
+    "judge_by_chance": lambda note, _: (
+        "the judge is not significantly better than chance on the labeled samples, so its pass rate can't be "
+        f"corrected: sensitivity + specificity is {_estimated(note, 'sum')}, and 1 at chance"
+    ),
+    "unlike_the_labels": lambda note, _: (
+        f"the judge passed {_estimated(note, 'passed')} of the run, which no rate explains with its sensitivity of "
+        f"{_estimated(note, 'sensitivity')} and specificity of {_estimated(note, 'specificity')}: the run's samples "
+        "must be unlike the labeled ones"
+    ),
     "labels_unscored": lambda note, _: f"left out: {count(note['labels'], 'labeled sample')} without a score",
     "labels_in_run": lambda note, front_end: (
         f"this run contains {count(note['labels'], 'labeled sample')}"

@@ -13,7 +13,7 @@ from dataclasses import replace
 from evalstone.errors import ConfigError
 from evalstone.results.summary import ScorerSummary
 from evalstone.stats.intervals import Interval
-from evalstone.types import Drawn, Record, Score
+from evalstone.types import Drawn, Record, Score, note
 
 METHOD = "confidence sequence"
 """`Interval.method` of a run that its gate stopped."""
@@ -67,10 +67,10 @@ def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Record]]) -> I
     values = [record.outcome.value for record in records if isinstance(record.outcome, Score)]
     low, high = sequence_bounds(values, 0.0, line.info.scale, interval.confidence)
     # The mean is over all scores, including those few after the ones that count.
-    return replace(interval, low=min(low, interval.mean), high=max(high, interval.mean), method=METHOD, caution=CAUTION)
+    return replace(
+        interval, low=min(low, interval.mean), high=max(high, interval.mean), method=METHOD, notes=STOPPED_NOTES
+    )
 
 
-CAUTION = (
-    "the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; the mean "
-    "is biased away from the threshold"
-)
+STOPPED_NOTES = (note("sequence_of_stopped_run", "caution"),)
+"""The notes of its intervals."""

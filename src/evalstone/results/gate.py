@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 from evalstone._core.display import count
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
@@ -233,12 +233,14 @@ def _in_samples(decision: Decision, trials: int) -> Decision:
 def _undecided(decision: Decision, run: Run, baseline: Run | None) -> Decision:
     """The decision, inconclusive if its run or its baseline was broken off: which samples are scored then depends on
     what happened."""
-    runs = {"run": run, "baseline": baseline if decision.kind in OF_BASELINE else None}
+    runs: dict[Literal["run", "baseline"], Run | None] = {
+        "run": run,
+        "baseline": baseline if decision.kind in OF_BASELINE else None,
+    }
     broken = next((name for name, one in runs.items() if one is not None and one.ending.broken_off), None)
     if broken is None:
         return decision
-    why = f"the {broken} was broken off"
-    return replace(decision, verdict="inconclusive", more_samples=None, more_labels=None, undecidable=why)
+    return replace(decision, verdict="inconclusive", more_samples=None, more_labels=None, broken_off=broken)
 
 
 def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
@@ -388,7 +390,7 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
             p_fail=None,
             n=met + missed,
             more_samples=None,
-            caution="" if met or missed else "no values",
+            notes=() if met or missed else (note("no_values", "caution"),),
             misses=tuple(misses),
         )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from evalstone._core.redaction import REPEATED_SECRETS
-from evalstone.types import Note, note
+from evalstone.types import Note, note, of_scorer
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -77,8 +77,7 @@ def scores_note(line: ScorerSummary, title: str, trials: int) -> Iterator[Note]:
         )
     if line.interval is not None:
         yield from sample_notes(line.interval, title, trials)
-        if line.interval.caution:
-            yield note("caution", "caution", title, text=line.interval.caution)
+        yield from of_scorer(line.interval.notes, title)
 
 
 def sample_notes(interval: Interval, title: str = "", trials: int = 1) -> Iterator[Note]:

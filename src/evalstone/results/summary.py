@@ -214,7 +214,7 @@ class ScorerSummary:
             "groups": interval.groups if interval else None,
             **({"effective": interval.effective} if interval and interval.effective is not None else {}),
             "method": interval.method if interval else "",
-            "caution": interval.caution if interval else "",
+            "notes": [note.to_dict() for note in interval.notes] if interval else [],
             "asked": self.asked,
             "shared": self.shared,
             "cached": self.cached,

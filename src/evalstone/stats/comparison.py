@@ -45,6 +45,7 @@ from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.ratios import farthest
 from evalstone.stats.special import beta_cdf
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, unequal, weighted_average
+from evalstone.types import Note, note
 
 T = TypeVar("T")
 STOPPED_TEST, SEQUENCE = "betting, valid at any stopping time", "confidence sequence"
@@ -82,8 +83,8 @@ class Comparison:
     lower_is_better: bool
     groups: int | None
     """The number of clusters; None for independent samples."""
-    caution: str
-    """Why to trust the comparison less, or ""."""
+    notes: tuple[Note, ...]
+    """Why to trust the comparison less."""
     missing: int = 0
     """The number of pairs of which a score is missing, at least in part."""
     equivalence: PairedTest | None = None
@@ -207,7 +208,7 @@ def compare_pairs(
         mcnemar=changed,
         lower_is_better=lower_is_better,
         groups=None if groups is None else len(set(_some(groups, known))),
-        caution=_caution(d, changed) or inference.caution,
+        notes=_few_changes(d, changed) or inference.notes,
         missing=inference.missing,
         equivalence=None if margin is None else inference.equivalence(margin),
         max_change=max_change,
@@ -331,12 +332,12 @@ class _MeanDifference:
             confidence=self.confidence,
             groups=None if groups is None else len(set(groups)),
             method=GAFFKE,
-            caution=self.caution,
+            notes=self.notes,
             effective=effective_number(self.options["weights"]),
         )
 
     @property
-    def caution(self) -> str:
+    def notes(self) -> tuple[Note, ...]:
         """That there is a single pair or cluster, or that few have most of the weight."""
         if self.lowest.units == 1:
             return single(len(self.ends[0]))
@@ -354,10 +355,7 @@ class _MeanDifference:
 class _StoppedMeanDifference:
     """`_MeanDifference` for pairs whose number depends on their scores, in the order in which they were drawn."""
 
-    caution = (
-        "a gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
-        "leave open what the gate decided"
-    )
+    notes = (note("sequence_of_stopped_runs", "caution"),)
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence
@@ -579,10 +577,9 @@ def differences(a: Floats, b: Floats) -> Floats:
     return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
 
 
-def _caution(d: Floats, passes: McNemar | None) -> str:
+def _few_changes(d: Floats, passes: McNemar | None) -> tuple[Note, ...]:
+    """The caution that too few pairs changed for any difference to be significant, if it is so."""
     changed = int(np.sum(d != 0))
-    if d.size > MOST_INSIGNIFICANT and not changed:
-        return f"none of {d.size} pairs changed: too few for a significant difference"
-    if d.size > MOST_INSIGNIFICANT >= changed and passes is not None:
-        return f"only {changed} of {d.size} pairs changed: too few for a significant difference"
-    return ""
+    if d.size > MOST_INSIGNIFICANT >= changed and (passes is not None or not changed):
+        return (note("few_changed", "caution", changed=changed, pairs=d.size),)
+    return ()

@@ -20,7 +20,6 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone._core.display import count
 from evalstone._core.front_ends import Message
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, column, same_length
@@ -31,6 +30,7 @@ from evalstone.stats.intervals import check_number, check_reach, check_weights, 
 from evalstone.stats.multiple_testing import holm
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
+    FEW_LABELS,
     MIN_LABELS,
     MIN_LABELS_OF_STRATUM,
     CorrectedMean,
@@ -38,11 +38,13 @@ from evalstone.stats.ppi import (
     corrected_mean,
 )
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
-from evalstone.types import reaches
+from evalstone.types import Note, note, reaches
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
 POWER = 0.8
+NO_VALUES = (note("no_values", "caution"),)
+"""The notes of a decision without values."""
 SIDES: tuple[Side, Side] = (1, -1)
 Mean: TypeAlias = BoundedMean | BettingMean | CorrectedMean
 
@@ -160,8 +162,8 @@ class Decision:
     more_samples: int | None
     """The number of further samples that would decide the criterion with a power of 0.8, if the estimate is the true
     value. None if it is decided, or if neither 10,000 more nor a hundred times as many as now would decide it."""
-    caution: str
-    """Why to trust the decision less, or ""."""
+    notes: tuple[Note, ...]
+    """Why to trust the decision less."""
     lower_is_better: bool = False
     """Whether the estimate must be at most the threshold; otherwise it must be at least the threshold."""
     missing: int = 0
@@ -177,9 +179,9 @@ class Decision:
     """The number of clusters among samples with a value; None for independent samples."""
     misses: tuple[Miss, ...] = ()
     """For require, the first samples without the best score."""
-    undecidable: str = ""
-    """Why the values can't decide the criterion, whatever they are, such as a run that was broken off; "" if they can.
-    The verdict is then inconclusive, and limits and p-values say nothing."""
+    broken_off: Literal["run", "baseline"] | None = None
+    """Which run was broken off, so that the values can't decide the criterion, whatever they are: the verdict is
+    inconclusive, and limits and p-values say nothing. None if they can."""
 
 
 def decide(
@@ -278,7 +280,7 @@ class _Test:
     evidence: Evidence | None
     upward: bool
     certain: bool
-    caution: str = ""
+    notes: tuple[Note, ...] = ()
     two_sided: bool = False
 
     def p_values(self) -> tuple[float, float]:
@@ -382,7 +384,7 @@ def _corrected(test: _Test, criterion: Criterion, is_scored: Sequence[bool]) -> 
     )
     n, missing = sum(is_scored), [place for place, scored in enumerate(is_scored) if not scored]
     if labeled < MIN_LABELS:
-        return replace(test, caution=f"only {count(labeled, 'label')}, too few to correct the mean")
+        return replace(test, notes=(note("too_few_labels", "caution", labels=labeled, least=FEW_LABELS),))
     treated_as_labeled = set(missing[: max(MIN_LABELS_OF_STRATUM, round(len(missing) * labeled / n))])
 
     def mean_of(low: bool, places: Sequence[int]) -> CorrectedMean | None:
@@ -421,7 +423,7 @@ def _corrected(test: _Test, criterion: Criterion, is_scored: Sequence[bool]) -> 
     every = range(len(is_scored))
     lowest, highest = (mean_of(True, every), mean_of(False, every)) if missing else (scored, scored)
     if scored is None or lowest is None or highest is None:
-        return replace(test, caution="labels in too few groups to correct the mean")
+        return replace(test, notes=(note("labels_in_few_groups", "caution"),))
     groups = _clusters(criterion, present)
     return replace(test, evidence=Evidence(scored, lowest, highest, n, len(missing), labeled, groups=groups))
 
@@ -519,7 +521,7 @@ def _decision(
         p_fail=p[1],
         n=0 if evidence is None else evidence.n,
         more_samples=more[0],
-        caution=test.caution or ("no values" if evidence is None else ""),
+        notes=test.notes or (NO_VALUES if evidence is None else ()),
         lower_is_better=not test.upward,
         missing=0 if evidence is None else evidence.missing,
         labeled=None if evidence is None else evidence.labeled,

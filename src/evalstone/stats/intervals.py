@@ -23,6 +23,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
+from evalstone.types import Note, note
 
 GAFFKE = "Gaffke"
 MOVER = "Zou-Donner"
@@ -59,8 +60,8 @@ class Interval:
     """The number of clusters; None for independent values."""
     method: str = ""
     """How the limits were computed, such as "Gaffke" or "Student"; "" without limits."""
-    caution: str = ""
-    """Why to trust the interval less, or ""."""
+    notes: tuple[Note, ...] = ()
+    """Why to trust the interval less, or why there is none."""
     effective: float | None = None
     """Kish's effective sample size of weighted values, (Σ w)² / Σ w²; None for equal weights."""
 
@@ -124,9 +125,9 @@ def mean_interval(
     if bounded:
         evidence = WeightedMean.of_units(values, low, high, groups=groups, weights=weights)
         lower, upper = evidence.interval(confidence)
-        caution = single(n) if evidence.units == 1 else heavy(evidence, groups is not None)
+        notes = single(n) if evidence.units == 1 else heavy(evidence, groups is not None)
         effective = effective_number(weights)
-        return Interval(evidence.mean, lower, upper, n, confidence, clusters, GAFFKE, caution, effective)
+        return Interval(evidence.mean, lower, upper, n, confidence, clusters, GAFFKE, notes, effective)
     if largest - smallest > MAX_SPAN:
         raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     return _student(values, Interval(mean, None, None, n, confidence, clusters), groups)
@@ -136,18 +137,18 @@ def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hasha
     """The estimate with the limits of a t interval, if there are any."""
     units = estimate.n if estimate.groups is None else estimate.groups
     if units == 1:
-        return replace(estimate, caution=single(estimate.n))
+        return replace(estimate, notes=single(estimate.n))
     if max(values) - min(values) <= RELATIVE_ROUNDING * max(abs(min(values)), abs(max(values))):
-        return replace(estimate, caution=f"all {estimate.n} values are equal, so there is no interval")
-    spread, caution = _plain_spread(values, estimate.mean), small(units, groups is not None)
+        return replace(estimate, notes=(note("all_equal", "caution", n=estimate.n),))
+    spread, notes = _plain_spread(values, estimate.mean), small(units, groups is not None)
     if groups is not None:
         clustered = cluster_spread(values, estimate.mean, groups)
         if clustered.variance > ROUNDING * spread.variance:
             spread = clustered
         else:
-            caution = "all clusters have the same sum: clusters ignored"
+            notes = (note("equal_clusters", "caution", clusters=units),)
     half = t_quantile(0.5 + estimate.confidence / 2, spread.freedom) * math.sqrt(spread.variance)
-    return replace(estimate, low=estimate.mean - half, high=estimate.mean + half, method="Student", caution=caution)
+    return replace(estimate, low=estimate.mean - half, high=estimate.mean + half, method="Student", notes=notes)
 
 
 def _plain_spread(values: Sequence[float], mean: float) -> Spread:
@@ -240,29 +241,28 @@ def mover(*reaches: float, correlation: float = 0.0) -> float:
     return math.sqrt(math.fsum(x * x for x in reaches) + 2 * correlation * (math.prod(reaches) if correlation else 0.0))
 
 
-def small(units: int, clustered: bool) -> str:
-    """The caution for fewer than 30 independent samples or 20 clusters, or ""."""
+def small(units: int, clustered: bool) -> tuple[Note, ...]:
+    """The caution for fewer than 30 independent samples or 20 clusters, if there are fewer."""
     if clustered and units < FEW_CLUSTERS:
-        return f"only {units} clusters: the interval is approximate"
+        return (note("few_clusters", "caution", clusters=units),)
     if not clustered and units < SMALL_SAMPLE:
-        return f"small sample (n = {units}): rare failures may be missing"
-    return ""
+        return (note("small_sample", "caution", n=units),)
+    return ()
 
 
-def heavy(evidence: BoundedMean, clustered: bool) -> str:
-    """The caution that at most 4 units, and at most a fifth of all, carry half of the weight, or ""."""
+def heavy(evidence: BoundedMean, clustered: bool) -> tuple[Note, ...]:
+    """The caution that at most 4 units, and at most a fifth of all, carry half of the weight, if they do."""
     if not isinstance(evidence, WeightedMean):
-        return ""
-    few, units = evidence.heaviest_half, evidence.units
+        return ()
+    few, units = round(evidence.heaviest_half), round(evidence.units)
     if few > MOST_HEAVY or 5 * few > units:
-        return ""
-    carry = f"{few:.0f} of {units:,.0f} {'clusters' if clustered else 'samples'} {'carry' if few > 1 else 'carries'}"
-    return f"{carry} half of the weight: no interval can allow for heavier ones that the data lack"
+        return ()
+    return (note("heavy_units", "caution", heaviest=few, of=units, noun="cluster" if clustered else "sample"),)
 
 
-def single(n: int) -> str:
+def single(n: int) -> tuple[Note]:
     """The caution for a single value or a single cluster."""
-    return "a single sample" if n == 1 else "a single cluster"
+    return (note("single_unit", "caution", noun="sample" if n == 1 else "cluster"),)
 
 
 def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Interval | None:

@@ -26,20 +26,20 @@ Source of the tilting: Gibbs conditioning, Dembo and Zeitouni 1998, Large Deviat
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import TypeAlias
 
 import numpy as np
 
-from evalstone._core.display import percent
 from evalstone.errors import ConfigError
 from evalstone.stats._arrays import Floats, Positions, column, same_length
 from evalstone.stats.bounded_mean import EXACT, BoundedMean, Side
 from evalstone.stats.intervals import Ends, check_confidence
 from evalstone.stats.partly_known import REFERENCE, PartlyKnown
 from evalstone.stats.weighted_mean import WeightedMean, weighted_average
+from evalstone.types import Note, note
 
 MAX_SAMPLES = 1_000_000_000
 PRACTICAL = 10_000
@@ -88,8 +88,8 @@ class SampleSizePlan:
     """The test that the plan is for."""
     groups: int | None
     """The required number of clusters of the pilot's mean cluster size; None for independent samples."""
-    caution: str
-    """Why to trust the plan less, or ""."""
+    notes: tuple[Note, ...]
+    """Why to trust the plan less."""
 
 
 @dataclass(frozen=True)
@@ -429,17 +429,17 @@ class Pilot:
         kept = tuple((x, w, share * (1 - added)) for x, w, share in self.points)
         return Shifts((*kept, (-self.scale, 1.0, added / 2), (self.scale, 1.0, added / 2)), self.scale)
 
-    @property
-    def about_missing(self) -> str:
-        """That the plan expects as many missing scores as the pilot has, and what they can hide, or ""."""
-        if not self.missing:
-            return ""
-        hidden = self.lost * self.samples / self.n
-        return (
-            f"{self.missing:,} of the pilot's {self.samples:,} samples {'lacks' if self.missing == 1 else 'lack'} a "
-            "score: the plan expects as many of them, and that the comparison counts them as any score, which can hide "
-            f"a difference of up to {hidden:.2g} from any number of samples"
-        )
+    def notes(self, difference: float) -> Iterator[Note]:
+        """Why to trust a plan for this difference less: few changes, no variance or few samples, and missing scores."""
+        if difference > self.most:
+            yield note("few_changes_in_pilot", "caution", changed=self.most / self.scale, difference=difference)
+        elif self.deviation == 0:
+            yield note("constant_pilot", "caution")
+        elif (known := self.units if self.clustered else self.n) < SMALL_PILOT:
+            yield note("small_pilot", "caution", n=known)
+        if self.missing:
+            hidden = self.lost * self.samples / self.n
+            yield note("missing_in_pilot", "caution", missing=self.missing, of=self.samples, hidden=hidden)
 
     def limits(self) -> tuple[float, float]:
         """The 80% confidence interval of the mean square."""
@@ -474,18 +474,8 @@ def plan_sample_size(
             pilot.population(largest, difference=difference),
         )
     )
-    caution = ""
     if difference > pilot.most:
         needed = high  # few changes say little about how many there will be
-        caution = (
-            f"in the pilot, {percent(pilot.most / pilot.scale)} of the samples changed, which can't add up to a "
-            f"difference of {difference:g}: the plan is the upper end of the range, with as many further changes as "
-            "that needs"
-        )
-    elif pilot.deviation == 0:
-        caution = "the pilot's values don't vary: plan for the upper end of the range"
-    elif (known := pilot.units if pilot.clustered else pilot.n) < SMALL_PILOT:
-        caution = f"small pilot (n = {known}): its standard deviation is uncertain"
 
     def in_samples(units: float) -> int | None:
         return None if math.isinf(units) else math.ceil(units * size)
@@ -503,7 +493,7 @@ def plan_sample_size(
         confidence=confidence,
         test="mid-p McNemar test" if pilot.pass_fail else "test of the mean difference",
         groups=int(needed) if pilot.clustered and math.isfinite(needed) else None,
-        caution="; ".join(filter(None, (caution, pilot.about_missing))),
+        notes=tuple(pilot.notes(difference)),
     )
 
 

@@ -30,7 +30,6 @@ from typing import Literal
 
 import numpy as np
 
-from evalstone._core.display import count
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
 from evalstone.stats.comparison import difference_interval
@@ -38,6 +37,7 @@ from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, mean_i
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 from evalstone.stats.weighted_mean import WeightedMean
+from evalstone.types import Note, note
 
 MIN_LABELS = 3
 FEW_LABELS = 30
@@ -165,8 +165,8 @@ class PPIEstimate:
     """The two-sided p-value of "the difference is 0"; None for a mean, or without an estimate."""
     doubled: float | None
     """The approximate half-width of the interval with twice as many labels; None if there are too few samples."""
-    caution: str
-    """Why there is no estimate, or why to trust it less; or ""."""
+    notes: tuple[Note, ...]
+    """Why there is no estimate, or why to trust it less."""
 
 
 def ppi_mean(
@@ -442,8 +442,8 @@ class _Labeled:
             weights=self.shares[0][known].tolist() if self.enough else None,
         )
         if not self.enough or labeled < least:
-            caution = f"only {count(labeled, 'label')}: too few for an estimate; label at least {FEW_LABELS} samples"
-            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, caution)
+            few = note("too_few_labels", "caution", labels=labeled, least=FEW_LABELS)
+            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, (few,))
         counts = self.shares[0][known]
         alone = _mean(
             self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
@@ -463,9 +463,9 @@ class _Labeled:
             )
         )  # fmt: skip
         p_value = corrected.two_sided_p(0.0) if self.low < 0 else None
-        caution = f"strata with fewer than two labels were merged: {self.merged}" if self.merged else ""
+        notes = (note("strata_merged", "caution", strata=self.merged),) if self.merged else ()
         doubled = corrected.half_width(confidence, times=2) if 2 * labeled <= n else None
-        return PPIEstimate(estimate, raw, by_labels, corrected.weight, bias, labeled, n, p_value, doubled, caution)
+        return PPIEstimate(estimate, raw, by_labels, corrected.weight, bias, labeled, n, p_value, doubled, notes)
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:

@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from evalstone._core.display import count, number
 from evalstone.errors import DataError
 from evalstone.stats.classification import Confusion
 from evalstone.stats.intervals import MOVER, Interval, mover, proportion_interval
 from evalstone.stats.roots import root
+from evalstone.types import Note, note
 
 FEW_LABELS = 20
 CLOSE = 1e-10
@@ -45,8 +45,8 @@ class RoganGladenEstimate:
     """The judge's true positive rate; None without labeled passes."""
     specificity: Interval | None
     """The judge's true negative rate; None without labeled fails."""
-    caution: str
-    """Why there is no corrected rate, or why to trust it less; or ""."""
+    notes: tuple[Note, ...]
+    """Why there is no corrected rate, or why to trust it less."""
 
 
 def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 0.95) -> RoganGladenEstimate | None:
@@ -73,28 +73,27 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     tpr = proportion_interval(labels.tp, labels.positives, confidence)
     tnr = proportion_interval(labels.tn, labels.negatives, confidence)
     if tpr is None or tnr is None:
-        caution = "the labels need both passes and fails"
-        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
+        return RoganGladenEstimate(None, raw, tpr, tnr, (note("labels_of_one_kind", "caution"),))
     youden = _youden(tpr, tnr)
     if youden.low is None or youden.low <= 0:
-        caution = (
-            "the judge is not significantly better than chance on the labeled samples, so its pass rate can't be "
-            f"corrected: sensitivity + specificity is {_limits_text(youden, 1)}, and 1 at chance"
-        )
-        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
+        by_chance = note("judge_by_chance", "caution", sum=_limits_of(youden, 1), confidence=confidence)
+        return RoganGladenEstimate(None, raw, tpr, tnr, (by_chance,))
     estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden.mean))
     limits = _limits(raw, tpr, tnr)
     if limits is None:
-        caution = (
-            f"the judge passed {_limits_text(raw)} of the run, which no rate explains with its sensitivity of "
-            f"{_limits_text(tpr)} and specificity of {_limits_text(tnr)}: the run's samples must be unlike the "
-            "labeled ones"
+        unlike = note(
+            "unlike_the_labels",
+            "caution",
+            passed=_limits_of(raw),
+            sensitivity=_limits_of(tpr),
+            specificity=_limits_of(tnr),
+            confidence=confidence,
         )
-        return RoganGladenEstimate(None, raw, tpr, tnr, caution)
+        return RoganGladenEstimate(None, raw, tpr, tnr, (unlike,))
     fewest = min(tpr.n, tnr.n)
-    caution = f"only {count(fewest, 'label')} in one class: the interval is approximate" if fewest < FEW_LABELS else ""
-    rate = Interval(estimate, *limits, n, confidence, method=MOVER, caution=caution)
-    return RoganGladenEstimate(rate, raw, tpr, tnr, caution)
+    notes = (note("few_labels_of_one_class", "caution", labels=fewest),) if fewest < FEW_LABELS else ()
+    rate = Interval(estimate, *limits, n, confidence, method=MOVER, notes=notes)
+    return RoganGladenEstimate(rate, raw, tpr, tnr, notes)
 
 
 def _youden(tpr: Interval, tnr: Interval) -> Interval:
@@ -134,6 +133,6 @@ def _limits(raw: Interval, tpr: Interval, tnr: Interval) -> tuple[float, float] 
     return low, high
 
 
-def _limits_text(interval: Interval, added: int = 0) -> str:
-    mean, low, high = (number(added + x, 2) for x in (interval.mean, interval.low or 0.0, interval.high or 0.0))
-    return f"{mean} ({100 * interval.confidence:g}% CI {low} to {high})"
+def _limits_of(interval: Interval, added: int = 0) -> tuple[float, float, float]:
+    """The estimate and its limits, each with this added."""
+    return added + interval.mean, added + (interval.low or 0.0), added + (interval.high or 0.0)

@@ -17,7 +17,7 @@ import numpy as np
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
 from evalstone.stats.comparison import possible_difference
-from evalstone.stats.gates import Decision, Verdict
+from evalstone.stats.gates import NO_VALUES, Decision, Verdict
 from evalstone.stats.intervals import check_reach
 
 SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
@@ -152,7 +152,7 @@ class _CriterionState:
             p_fail=below if upward else above,
             n=self._n,
             more_samples=None,
-            caution="" if self._n else "no values",
+            notes=() if self._n else NO_VALUES,
             lower_is_better=not upward,
             missing=self._missing,
         )

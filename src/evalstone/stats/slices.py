@@ -368,7 +368,7 @@ def _difference(own: Interval, rest: Interval) -> Interval:
         return difference
     low = difference.mean - mover(own.mean - own.low, rest.high - rest.mean)
     high = difference.mean + mover(own.high - own.mean, rest.mean - rest.low)
-    return replace(difference, low=low, high=high, method=MOVER, caution=own.caution)
+    return replace(difference, low=low, high=high, method=MOVER, notes=own.notes)
 
 
 def _shrunken(findings: Sequence[SliceFinding], variances: Sequence[float], grand: float) -> list[SliceFinding]:

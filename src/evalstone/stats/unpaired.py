@@ -29,6 +29,7 @@ from evalstone.stats.partly_known import REFERENCE, PartlyKnown
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
+from evalstone.types import Note, note
 
 SMALLEST_DEVIATE = 1e-6
 LARGEST_DEVIATE = 8.0
@@ -53,8 +54,8 @@ class UnpairedComparison:
     lower_is_better: bool
     groups: int | None
     """The number of clusters in both runs together; None for independent samples."""
-    caution: str
-    """Why to trust the comparison less, or ""."""
+    notes: tuple[Note, ...]
+    """Why to trust the comparison less."""
     missing: int = 0
     """The number of scores that are missing in a and b together."""
 
@@ -130,7 +131,7 @@ def compare_unpaired(
         test=PairedTest("test of the difference of means", p_value, d),
         lower_is_better=lower_is_better,
         groups=clusters,
-        caution="one of the runs has a single sample or cluster" if min(first.units, second.units) == 1 else "",
+        notes=(note("single_unit_of_a_run", "caution"),) if min(first.units, second.units) == 1 else (),
         missing=missing,
     )
 

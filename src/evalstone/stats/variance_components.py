@@ -29,6 +29,7 @@ from evalstone.errors import ConfigError, DataError
 from evalstone.stats._arrays import Floats, codes, column
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import FIELLER, ratio_limits
+from evalstone.types import Note, note
 
 Component: TypeAlias = Literal["samples", "judges", "samples by judges", "trials", "noise"]
 
@@ -45,8 +46,8 @@ class VarianceComponents:
     """The number of judges."""
     scores: int
     """The number of scores."""
-    caution: str
-    """Why to trust the components less, or ""."""
+    notes: tuple[Note, ...]
+    """Why to trust the components less."""
     _pseudo: Mapping[Component, tuple[float, ...]] = field(repr=False)
     """The jackknife pseudo-values by component, one per sample."""
     _most: Mapping[Component, float] = field(repr=False)
@@ -150,13 +151,12 @@ def variance_components(
         name: _limits(max(0.0, estimates[name]), rows[name], most[name], confidence) for name in estimates
     }
     negative = [name for name in estimates if estimates[name] < -1e-12 * square]
-    caution = f"the variance of {' and '.join(negative)} was estimated below 0" if negative else ""
     return VarianceComponents(
         variances=variances,
         samples=n,
         judges=table.counts.shape[1],
         scores=int(table.counts.sum()),
-        caution=caution,
+        notes=_below_zero(negative),
         _pseudo={name: tuple(row) for name, row in rows.items()},
         _most=most,
         _confidence=confidence,
@@ -177,7 +177,7 @@ def trial_components(
         samples = as by `variance_components` of the answers' means, less the noise that remains in it
 
     If all answers have the same number of scores and share none, no noise remains in `samples`. If the judge varies
-    more than the trials, `trials` may be estimated below 0; it is then reported as 0 with a caution.
+    more than the trials, `trials` may be estimated below 0; it is then reported as 0 with a note.
 
     Args:
         values: By sample and trial, the scores of one answer, in [0, scale]. Trials without a score are dropped.
@@ -238,17 +238,22 @@ def trial_components(
     most: dict[Component, float] = {"samples": farthest["samples"], "trials": farthest["noise"]}
     most["noise"] = scale**2 * fewest / (4 * (fewest - 1))
     estimates = {name: math.fsum(values) / n for name, values in rows.items()}
-    negative = [f"the variance of {name} was estimated below 0" for name in rows if estimates[name] < -1e-12 * scale**2]
+    negative = [name for name in rows if estimates[name] < -1e-12 * scale**2]
     return replace(
         of_means,
         variances={
             name: _limits(max(0.0, estimates[name]), values, most[name], confidence) for name, values in rows.items()
         },
         scores=sum(len(answer) for trials in samples for answer in trials),
-        caution="; ".join(negative),
+        notes=_below_zero(negative),
         _pseudo=rows,
         _most=most,
     )
+
+
+def _below_zero(components: Sequence[str]) -> tuple[Note, ...]:
+    """The caution that the variance of some components was estimated below 0, if there are any."""
+    return (note("variance_below_zero", "caution", components=tuple(components)),) if components else ()
 
 
 def _square_sum(answer: Sequence[float]) -> float:

@@ -23,6 +23,7 @@ from evalstone.types.notes import NoteValue as NoteValue
 from evalstone.types.notes import Severity as Severity
 from evalstone.types.notes import about as about
 from evalstone.types.notes import note as note
+from evalstone.types.notes import of_scorer as of_scorer
 from evalstone.types.records import OUTCOME_NAMES as OUTCOME_NAMES
 from evalstone.types.records import RECORD_FORMAT as RECORD_FORMAT
 from evalstone.types.records import SUMMARY_FORMAT as SUMMARY_FORMAT

@@ -37,16 +37,30 @@ class Note:
     __iter__ = None
     """A note is no sequence, although it has values by name."""
 
+    def __repr__(self) -> str:
+        """The call of `note` that makes it: `note('small_sample', 'caution', n=5)`."""
+        scorer = (f"scorer={self.scorer!r}",) if self.scorer else ()
+        values = (f"{name}={value!r}" for name, value in self.values)
+        return f"note({', '.join((repr(self.kind), repr(self.severity), *scorer, *values))})"
+
     def to_dict(self) -> dict[str, Any]:
         """The note as plain data: `kind`, `severity`, `scorer` unless it is about the whole result, and its values."""
         scorer = {"scorer": self.scorer} if self.scorer else {}
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in self.values}
         return {"kind": self.kind, "severity": self.severity, **scorer, **values}
 
+    __evalstone_data__ = to_dict
+    """How `to_jsonable` writes it."""
+
 
 def about(notes: Iterable[Note], *runs: str) -> list[Note]:
     """The notes on these runs of several."""
     return [replace(each, values=(("runs", runs), *each.values)) for each in notes]
+
+
+def of_scorer(notes: Iterable[Note], scorer: str) -> list[Note]:
+    """The notes, said of this scorer."""
+    return [replace(each, scorer=scorer) for each in notes]
 
 
 def note(kind: str, severity: Severity = "fact", /, scorer: str = "", **values: NoteValue) -> Note:

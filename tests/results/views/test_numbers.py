@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate, sample_size
+from evalstone.report.notes import clause_of
 from evalstone.report.view import Table
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation
 from evalstone.results.calibration import Calibration, LabeledScore, fit
@@ -155,8 +156,8 @@ def test_a_power_analysis_has_the_plan_of_each_scorer() -> None:
     spread = f"{plan.deviation:.3f}", f"{plan.detectable:.3f}"
     needed = [f"{plan.needed:,}", f"{plan.needed_low:,} to {plan.needed_high:,}", "12", *spread]
     assert rows_of(section.tables[0]) == [["given", *needed]]
-    assert plan.caution
-    assert section.notes[-1] == f"given: {plan.caution}."
+    (small,) = plan.notes
+    assert section.notes[-1] == f"given: {clause_of(small)}."
     assert set(section.notes) <= set(str(analysis).splitlines())
 
 

@@ -325,7 +325,7 @@ def _about_labels(result: PPIEstimate, scale: float) -> Iterator[str]:
     if result.estimate is None:
         yield f"{count(result.labeled, 'sample')} with different outputs labeled in both runs, too few for an estimate"
     else:
-        yield from filter(None, (result.caution, more_labels(result, scale)))
+        yield from filter(None, (*map(clause_of, result.notes), more_labels(result, scale)))
 
 
 def more_labels(result: PPIEstimate, scale: float) -> str:
@@ -352,7 +352,7 @@ def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) ->
 
 
 def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
-    """Sentences on the samples of a comparison: those that are left out, clusters, weights, and cautions."""
+    """Sentences on the samples of a comparison: those that are left out, clusters, weights and other notes."""
     yield from (f"{clause_of(note)}." for note in sample_notes(line.result.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
@@ -364,8 +364,8 @@ def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     paired = _paired(line.result)
     if paired is not None:
         yield from _about_declared(line, paired)
-    if line.result.caution and line.verdict != "equivalent":
-        yield f"{line.result.caution}."
+    if line.result.notes and line.verdict != "equivalent":
+        yield from (f"{clause_of(note)}." for note in line.result.notes)
     elif line.detectable is not None:
         found = f"{line.detectable:.2g} or more"
         yield f"a true difference of {found} would have been found with a probability of 80%."

@@ -12,6 +12,7 @@ from evalstone.report.view import Cell, Column, Section, Table, interval_cells, 
 from evalstone.results.human_labels import LABELS_OF_SLICE, PPIResult, RoganGladenResult
 from evalstone.results.views.comparison import more_labels
 from evalstone.stats.intervals import Interval
+from evalstone.types import of_scorer
 
 if TYPE_CHECKING:
     pass
@@ -39,7 +40,7 @@ def corrected_section(result: PPIResult | RoganGladenResult, front_end: FrontEnd
     ]
     notes = [f"{result.title}: {text}." for text in _judge_error(result)]
     notes += sentences_of(result.notes, front_end)
-    notes += [f"{result.title}: {result.result.caution}."] if result.result.caution else []
+    notes += sentences_of(of_scorer(result.result.notes, result.title), front_end)
     tables = [table(title, columns, cells)]
     if isinstance(result, PPIResult) and result.slices:
         tables.append(_corrected_slices(result))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from evalstone._core.display import count, effective_count, number, percent, safe, sentence, signed
+from evalstone._core.display import by_text, count, effective_count, number, percent, safe, sentence, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone.report.notes import sentences_of
+from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.endings import shortfall_of
 from evalstone.results.gate_criteria import OF_BASELINE
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from evalstone.stats.gates import Decision, Miss, Verdict
 
 MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
-NO_VALUES = "no values"
-"""The caution of a check without a score."""
 LONGEST_REASON = 200
 UNTESTED = (
     "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
@@ -95,9 +93,10 @@ def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
 
 
 def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
-    """The distinct cautions, each with its checks. That there is no score, the verdicts say."""
-    for caution in dict.fromkeys(d.caution for d in decisions if d.caution not in ("", NO_VALUES)):
-        yield f"{'; '.join(check_name(d) for d in decisions if d.caution == caution)}: {sentence(caution)}"
+    """The distinct notes on checks, each with its checks. That there is no score, the verdicts say."""
+    scored = [decision for decision in decisions if not without_values(decision)]
+    said = [(check_name(decision), sentence(clause_of(note))) for decision in scored for note in decision.notes]
+    yield from by_text(said, 0, "", "; ")
 
 
 def _control(gate: Gate) -> Iterator[str]:
@@ -114,6 +113,11 @@ def _control(gate: Gate) -> Iterator[str]:
         yield UNTESTED
     if len(tested) < len(gate.decisions):
         yield "Best score in all samples is not a statistical test: it describes only these samples."
+
+
+def without_values(decision: Decision) -> bool:
+    """Whether no sample has a score."""
+    return any(note.kind == "no_values" for note in decision.notes)
 
 
 def limits_name(decisions: Sequence[Decision]) -> str:
@@ -165,12 +169,12 @@ def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd 
     mark = MARKS[decision.verdict]
     if decision.verdict != "inconclusive":
         return mark
-    if decision.undecidable:
-        return f"{mark}; {decision.undecidable}"
+    if decision.broken_off:
+        return f"{mark}; the {decision.broken_off} was broken off"
     if decision.p_pass is None:
         missing = f"{mark}; {count(decision.missing, 'missing score')} may decide it"
         return missing if decision.missing else f"{mark}; no sample has a score"
-    if decision.caution == NO_VALUES:
+    if without_values(decision):
         return f"{mark}; no sample has a score"
     if next_look is None:
         return mark

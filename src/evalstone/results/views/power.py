@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import number, percent
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.notes import sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View
+from evalstone.types import of_scorer
 
 if TYPE_CHECKING:
     from evalstone.results.power_analysis import PowerAnalysis
@@ -75,5 +77,4 @@ def power_notes(analysis: PowerAnalysis, front_end: FrontEnd) -> Iterator[str]:
     for one in analysis:
         if one.plan.groups is not None:
             yield f"{one.title}: clustered samples; the plan is for {one.plan.groups:,} clusters like the pilot's."
-        if one.plan.caution:
-            yield f"{one.title}: {one.plan.caution}."
+        yield from sentences_of(of_scorer(one.plan.notes, one.title), front_end)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, digits_for, limits, listed, number
+from evalstone.report.notes import clause_of
 from evalstone.report.view import Column, Section, table, words
 
 if TYPE_CHECKING:
@@ -114,5 +115,5 @@ def trial_notes(run: Run, results: Sequence[Reliability]) -> Iterator[str]:
             counted = "count as not passed, and in the upper limits as passed"
             yield f"{result.title}: {count(result.missing, 'trial')} without a score {counted}"
     for result in known:
-        if repeated and result.variance is not None and result.variance.caution:
-            yield f"{result.title}: {result.variance.caution}"
+        if repeated and result.variance is not None:
+            yield from (f"{result.title}: {clause_of(note)}" for note in result.variance.notes)
