@@ -18,7 +18,6 @@ from evalstone.questions.custom import Choose
 from evalstone.results.audit import Audit
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.results.views.audit import audit_view
-from evalstone.results.views.calibration import calibration_warnings
 from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
@@ -155,10 +154,9 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     ]
     made = calibrate(rows, "rouge_l", ledger=ledger)
     assert calibration_for(made.judge, made.scorer, ledger) == made
-    (warning,) = (text for text in calibration_warnings(made) if "use this calibration" in text)
-    assert warning.startswith(
-        "Audits and reports don't use this calibration: its judge is not shown to be better than chance"
-    )
+    assert made.unusable is not None
+    assert made.unusable.kind == "no_better_than_chance"
+    assert replace(made.unusable, kind="calibration_not_used") in made.notes
     audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
     (section,) = audit_view(audited).sections

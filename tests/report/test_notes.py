@@ -251,6 +251,129 @@ SAID: tuple[tuple[Note, str], ...] = (
         "them as any score, which can hide a difference of up to 0.5 from any number of samples.",
     ),
     (
+        note("no_usable_answer", "warning", "s", unanswered=1, samples=2),
+        "s: no sample has a score; the judge gave no usable answer on 1 of 2 samples.",
+    ),
+    (
+        note("equal_scores", "warning", "s", scores=2, value=0.0, scale=1.0),
+        "s: all 2 scores of the judge are 0.000: these samples are equally good or bad, or it can't tell them apart.",
+    ),
+    (
+        note("equal_verdicts", "warning", "s", verdicts=1300, verdict="supported"),
+        "s: all 1,300 verdicts of the judge are 'supported'.",
+    ),
+    (
+        note("one_kind_of_labels", "warning"),
+        "It needs labels of both kinds, yes and no.",
+    ),
+    (
+        note("no_better_than_chance", "warning", auroc=(0.5, 0.312, 0.688)),
+        "Its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.312 to 0.688).",
+    ),
+    (
+        note("calibration_not_used", "warning", auroc=(0.5, 0.312, 0.688)),
+        "Audits and reports don't use this calibration: its judge is not shown to be better than chance (AUROC 0.500, "
+        "95% CI 0.312 to 0.688).",
+    ),
+    (
+        note("one_verdict", "warning", verdict="yes", threshold=0.5),
+        "All verdicts at 0.5 (default) are yes.",
+    ),
+    (
+        note("most_labels_unscored", "warning"),
+        "Most labeled samples have no score.",
+    ),
+    (
+        note("annotators_split_everywhere", "warning"),
+        "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned.",
+    ),
+    (
+        note("labels_all_alike", "warning", label="no"),
+        "Every label says no: the other verdict can't be checked and no threshold was learned.",
+    ),
+    (
+        note("few_labels_of_a_kind", "caution", yes=3, no=1),
+        "Few labels (3 yes, 1 no): rely on the intervals, not the estimates.",
+    ),
+    (
+        note("no_discrimination", "warning"),
+        "The judge scored every sample the same: no discrimination.",
+    ),
+    (
+        note("no_better_than_one_answer", "warning", threshold=0.5, accuracy=(0.75, 0.52, 0.907), rate=0.75),
+        "The accuracy at 0.5 (default), 0.750 (95% CI 0.520 to 0.907), is not above the no-information rate, 0.750.",
+    ),
+    (
+        note("no_better_than_one_answer", "warning", threshold=0.5, accuracy=(0.8, 0.52, 0.907), rate=0.75),
+        "The accuracy at 0.5 (default), 0.800 (95% CI 0.520 to 0.907), is not shown to be above the no-information "
+        "rate, 0.750.",
+    ),
+    (
+        note("ranks_opposite", "warning", name="bias", lower_is_better=True),
+        "Scores rank opposite to the labels. Yes is what a full score of bias means, where lower is better: were "
+        "labels that mean the opposite read as yes?",
+    ),
+    (
+        note("annotators_split", "caution", samples=1),
+        "1 sample with evenly split annotators left out of the verdicts.",
+    ),
+    (
+        note("labeled_without_score", "caution", skipped=1, failed=2),
+        "3 labeled samples without a score: 1 skipped, 2 failed.",
+    ),
+    (
+        note("calibration_ended_early", "warning", reason="out of money"),
+        "The run ended early (out of money); the calibration was not saved.",
+    ),
+    (
+        note("audit_ended_early", "warning", reason="out of money"),
+        "The audit ended early: out of money.",
+    ),
+    (
+        note("audit_failures", "warning", results=1),
+        "1 result failed.",
+    ),
+    (
+        note("not_applicable", perturbations=("reversed", "padded")),
+        "Not applicable to any sample: reversed, padded.",
+    ),
+    (
+        note("follows_instructions", "warning", "s", perturbations=("injection",)),
+        "s: the judge follows instructions in the text that it judges.",
+    ),
+    (
+        note("affected_by", "warning", "s", why="the length of the answer", perturbations=("duplicated", "verbosity")),
+        "s: affected by the length of the answer (duplicated, verbosity).",
+    ),
+    (
+        note("affected_by_an_instruction", "warning", "s", perturbations=("injection",)),
+        "s: affected by an instruction to the judge, which it seems to treat as part of the text (injection).",
+    ),
+    (
+        note("unaffected", "fact", "s"),
+        "s: no perturbation affected it by more than chance.",
+    ),
+    (
+        note("too_few_for_effects", "caution", "s", perturbations=(), needed=7),
+        "s: too few samples to find any effect (at least 7 changed samples are needed).",
+    ),
+    (
+        note("too_few_for_effects", "caution", "s", perturbations=("reversed", "padded"), needed=7),
+        "s: too few samples to find an effect of reversed, padded (at least 7 changed samples are needed).",
+    ),
+    (
+        note("lost_to_perturbations", "caution", "s", scores=1),
+        "s: 1 score lost to a perturbation: skipped or failed once perturbed.",
+    ),
+    (
+        note("one_verdict_unchanged", "warning", "s", verdict="yes"),
+        "s: all verdicts on unchanged samples are yes.",
+    ),
+    (
+        note("indistinguishable", "warning", "s", verdict="no"),
+        "s: all verdicts are no: the judge is indistinguishable from one that always says no.",
+    ),
+    (
         note("too_few_labels", "caution", "s", labels=1, least=30),
         "s: only 1 label: too few for an estimate; label at least 30 samples.",
     ),

@@ -14,6 +14,7 @@ from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import measure
 from evalstone.stats.calibration import Isotonic, Platt
 from evalstone.stats.classification import Confusion
+from evalstone.types import note
 
 
 def _labels(given: Any) -> tuple[float | None, ...]:
@@ -49,25 +50,32 @@ def test_the_threshold_is_learned_on_the_scale_of_the_scorer():
 
 
 @pytest.mark.parametrize(
-    ("pairs", "told"),
+    ("pairs", "area"),
     [
         (
             [(0.5, n % 2) for n in range(40)],
-            "its judge is not shown to be better than chance (AUROC 0.5",
+            0.5,
         ),
-        ([(n % 3 / 2, n % 2) for n in range(40)], "better than chance (AUROC 0.4"),
-        ([(1 - n % 2, n % 2) for n in range(40)], "better than chance (AUROC 0.000, 95% CI 0.000 to 0."),
-        ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], "better than chance (AUROC 1.000, 95% CI 0.158 to 1.000)"),
-        ([(0.2, 1), (0.8, 1)], "it needs labels of both kinds, yes and no"),
-        ([(n % 2, n % 2) for n in range(12)], ""),
+        ([(n % 3 / 2, n % 2) for n in range(40)], 0.475),
+        ([(1 - n % 2, n % 2) for n in range(40)], 0.0),
+        ([(0.0, 0), (0.0, 0), (1.0, 1), (1.0, 1)], 1.0),
+        ([(0.2, 1), (0.8, 1)], None),
     ],
 )
 def test_a_calibration_is_usable_where_its_scores_tell_yes_from_no_better_than_chance(
-    pairs: list[tuple[float, Any]], told: str
+    pairs: list[tuple[float, Any]], area: float | None
 ):
     unusable = made(pairs).unusable
-    assert told in unusable
-    assert bool(told) == bool(unusable)
+    assert unusable is not None
+    if area is None:
+        assert unusable == note("one_kind_of_labels", "warning")
+    else:
+        assert unusable.kind == "no_better_than_chance"
+        mean, low, high = unusable["auroc"]
+        assert mean == pytest.approx(area, abs=0.01)
+        assert low <= 0.5
+        assert low <= mean <= high
+    assert made([(n % 2, n % 2) for n in range(12)]).unusable is None
 
 
 def test_labels_of_one_truth_teach_nothing():
@@ -85,17 +93,19 @@ def test_labels_of_one_truth_teach_nothing():
 def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
     pairs = [(0.6, 0)] * 6 + [(0.9, 1)] * 6
     above = made(pairs)
-    assert (above.unusable, above.only_verdict, above.flaw) == ("", "yes", "all its verdicts are yes")
+    assert (above.unusable, above.only_verdict) == (None, "yes")
+    assert above.flaw == note("one_verdict", "warning", verdict="yes", threshold=0.5)
+    assert above.flaw in above.notes
     below = made([(value - 0.5, label) for value, label in pairs])
-    assert (below.only_verdict, below.flaw) == ("no", "all its verdicts are no")
-    assert made([(n % 2, n % 2) for n in range(12)]).flaw == ""
+    assert (below.only_verdict, below.flaw) == ("no", note("one_verdict", "warning", verdict="no", threshold=0.5))
+    assert made([(n % 2, n % 2) for n in range(12)]).flaw is None
     assert made([(1.0, 1)]).only_verdict == ""
 
 
 def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
     pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(12)]
-    assert made(pairs, skipped=6, failed=6).flaw == ""
-    assert made(pairs, skipped=6, failed=7).flaw == "most labeled samples have no score"
+    assert made(pairs, skipped=6, failed=6).flaw is None
+    assert made(pairs, skipped=6, failed=7).flaw == note("most_labels_unscored", "warning")
 
 
 def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():

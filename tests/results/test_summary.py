@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from evalstone import ConfigError, Record, Run, Sample, ScriptedJudge, evaluate
+from evalstone.report.notes import clause_of
 from evalstone.results.summary import SummaryBuilder
 from evalstone.stats import mean_interval
-from evalstone.types import JudgeCall, Usage
+from evalstone.types import JudgeCall, Note, Usage, note
 from tests.runs import Given, Harm, run_of
 
 
@@ -73,12 +74,15 @@ def length(_: Sample) -> str:
 @pytest.mark.parametrize(
     ("verdicts", "doubt"),
     [
-        ([["supported", "supported"], ["supported"]], "all 3 verdicts of the judge are 'supported'"),
-        ([["supported", "not_mentioned"], ["supported"]], ""),
-        ([["supported", "supported"]], ""),
+        (
+            [["supported", "supported"], ["supported"]],
+            note("equal_verdicts", "warning", verdicts=3, verdict="supported"),
+        ),
+        ([["supported", "not_mentioned"], ["supported"]], None),
+        ([["supported", "supported"]], None),
     ],
 )
-def test_equal_verdicts_behind_different_scores_are_named(verdicts: list[list[str]], doubt: str) -> None:
+def test_equal_verdicts_behind_different_scores_are_named(verdicts: list[list[str]], doubt: Note | None) -> None:
     builder = SummaryBuilder(run_of(["0.5"]).scorers[0])
     for number, each in enumerate(verdicts):
         call = JudgeCall(
@@ -99,34 +103,37 @@ def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
 @pytest.mark.parametrize(
     ("replies", "counts", "doubt"),
     [
-        (["yes", "no"], (2, 0), ""),
-        (["yes"], (1, 0), ""),
-        (["no", "broken"], (1, 0), ""),
+        (["yes", "no"], (2, 0), None),
+        (["yes"], (1, 0), None),
+        (["no", "broken"], (1, 0), None),
         (
             ["no", "no", "undecided"],
             (2, 1),
-            "all 2 scores of the judge are 0.000: these samples are equally good or bad, or",
+            note("equal_scores", "warning", scores=2, value=0.0, scale=1.0),
         ),
         (
             ["undecided", "undecided"],
             (0, 2),
-            "no sample has a score; the judge gave no usable answer on 2 of 2 samples",
+            note("no_usable_answer", "warning", unanswered=2, samples=2),
         ),
-        (["undecided", "broken"], (0, 1), "no sample has a score; the judge gave no usable answer on 1 of 2 samples"),
-        (["broken", "broken"], (0, 0), ""),
+        (["undecided", "broken"], (0, 1), note("no_usable_answer", "warning", unanswered=1, samples=2)),
+        (["broken", "broken"], (0, 0), None),
     ],
 )
 def test_a_summary_says_why_its_scores_may_be_no_measurement(
-    replies: list[str], counts: tuple[int, int], doubt: str
+    replies: list[str], counts: tuple[int, int], doubt: Note | None
 ) -> None:
     samples = [{"id": str(number), "output": f"It is {number}.", "context": ["p"]} for number in range(len(replies))]
     judge = ScriptedJudge([{"reason": "It says so.", "verdict": verdict} for verdict in replies], retries=0)
     run = evaluate(samples, "fact_check", judge=judge, concurrency=1, ledger=None)
     line = run["fact_check"]
-    assert ((line.scored, line.unanswered), line.no_answer) == (counts, doubt.startswith("no sample"))
-    assert line.doubt.startswith(doubt)
-    assert bool(line.doubt) == bool(doubt)
-    assert (f"fact_check: {line.doubt}\n" in str(run)) == bool(doubt)
+    assert (line.scored, line.unanswered) == counts
+    assert line.no_answer == (doubt is not None and doubt.kind == "no_usable_answer")
+    assert line.doubt == doubt
+    assert line.to_dict()["notes"] == [note.to_dict() for note in line.notes]
+    assert (line.notes[:1] == (doubt,)) == (doubt is not None)
+    if doubt is not None:
+        assert f"fact_check: {clause_of(doubt)}\n" in str(run)
     again = Run.from_dict(run.to_dict(), run.records)
     assert again.summary == run.summary
 

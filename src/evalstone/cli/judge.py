@@ -101,6 +101,7 @@ def calibrate(
     from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
+    from evalstone.report.notes import clause_of
     from evalstone.report.terminal import show
     from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
@@ -138,9 +139,10 @@ def calibrate(
         file = calibration_file(calibration, location)
         if calibration.stop_reason:
             continue
-        if (better := kept_calibration(calibration, location)) is not None:
+        better = kept_calibration(calibration, location)
+        if better is not None and calibration.flaw is not None:
             to_stderr(
-                f"Not saved, because {calibration.flaw}: {file} has a better calibration of "
+                f"Not saved, because {clause_of(calibration.flaw, COMMAND_LINE)}: {file} has a better calibration of "
                 f"{bare_judge(calibration.judge)} with the same labels ({better.created[:10]}). To replace it, delete "
                 "that file and calibrate again."
             )

@@ -163,6 +163,7 @@ def _scorer_and_file(
 
 def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]:
     """The corrected pass rates of the scorers that the judge is calibrated for."""
+    from evalstone.report.notes import clause_of
     from evalstone.results.human_labels import corrected_share
     from evalstone.results.saved_calibrations import calibration_for
 
@@ -173,10 +174,11 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
     }
     if not calibrations:
         raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")
-    usable = {signature: calibration for signature, calibration in calibrations.items() if not calibration.unusable}
+    usable = {signature: calibration for signature, calibration in calibrations.items() if calibration.unusable is None}
     for signature, calibration in calibrations.items() if usable else ():
-        if calibration.unusable:
-            to_stderr(f"The calibration of {run.titles[signature]} is not used: {calibration.unusable}.")
+        if calibration.unusable is not None:
+            why = clause_of(calibration.unusable, COMMAND_LINE)
+            to_stderr(f"The calibration of {run.titles[signature]} is not used: {why}.")
     return [corrected_share(run, signature, calibration) for signature, calibration in (usable or calibrations).items()]
 
 

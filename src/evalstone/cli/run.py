@@ -219,8 +219,10 @@ def _show_run(
 
 def _say_unscored(result: evalstone.Run) -> None:
     """Print which scorers have no scores because the judge gave no answers, or why no sample was scored."""
-    silent = [line for line in result.summary if line.no_answer]
-    for line in silent:
-        to_stderr(f"{result.titles[line.info.signature]}: {line.doubt} ({line.reasons[0][0]})")
+    from evalstone.report.notes import clause_of
+
+    silent = [(line, line.doubt) for line in result.summary if line.no_answer and line.doubt is not None]
+    for line, doubt in silent:
+        to_stderr(f"{result.titles[line.info.signature]}: {clause_of(doubt, COMMAND_LINE)} ({line.reasons[0][0]})")
     if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")

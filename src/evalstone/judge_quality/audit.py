@@ -252,7 +252,7 @@ def _threshold(
     calibration = None if ledger is None else calibration_for(identity, scorer.signature, ledger, keeps_reasoning)
     if calibration is None:
         return default_threshold(scorer), "default"
-    if calibration.unusable or calibration.threshold is None:
+    if calibration.unusable is not None or calibration.threshold is None:
         return default_threshold(scorer), "unusable_calibration"
     return calibration.threshold.value, "calibration"
 

@@ -16,6 +16,7 @@ from evalstone._core.display import (
     ended,
     excerpt,
     joined,
+    limits,
     listed,
     number,
     percent,
@@ -146,6 +147,24 @@ def _scores_missing(note: Note, _: FrontEnd) -> str:
     )
 
 
+def _by_chance(note: Note) -> str:
+    mean, low, high = note["auroc"]
+    return f"its judge is not shown to be better than chance (AUROC {number(mean)}, 95% CI {limits(low, high)})"
+
+
+def _no_better_than_one_answer(note: Note, _: FrontEnd) -> str:
+    accuracy, low, high = note["accuracy"]
+    shown = "" if accuracy <= note["rate"] else " shown to be"
+    return (
+        f"the accuracy at {note['threshold']:.4g} (default), {number(accuracy)} (95% CI {limits(low, high)}), is "
+        f"not{shown} above the no-information rate, {number(note['rate'])}"
+    )
+
+
+def _effects(note: Note) -> str:
+    return f"an effect of {listed(note['perturbations'])}" if note["perturbations"] else "any effect"
+
+
 def _estimated(note: Note, name: str) -> str:
     """An estimate with its limits."""
     mean, low, high = (number(each, 2) for each in note[name])
@@ -234,6 +253,15 @@ NOTES: Mapping[str, Row] = {
         f"weighted mean: {count(note['samples'], 'sample')} of unequal weight say about as much as "
         f"{effective_count(note['effective'])} of equal weight"
     ),
+    "no_usable_answer": lambda note, _: (
+        f"no sample has a score; the judge gave no usable answer on {note['unanswered']:,} of "
+        f"{count(note['samples'], 'sample')}"
+    ),
+    "equal_scores": lambda note, _: (
+        f"all {note['scores']:,} scores of the judge are {number(note['value'], digits_for(note['scale']))}: these "
+        "samples are equally good or bad, or it can't tell them apart"
+    ),
+    "equal_verdicts": lambda note, _: f"all {note['verdicts']:,} verdicts of the judge are {excerpt(note['verdict'])}",
     # ---- Statistics ----
     "no_values": lambda _, __: "no sample has a score",
     "single_unit": lambda note, _: f"a single {note['noun']}",
@@ -295,6 +323,57 @@ NOTES: Mapping[str, Row] = {
         + front_end.written([Hint.of(": ", Setting("labels", ...), " needs fewer assumptions")])
     ),
     "clusters_ignored": lambda _, __: "the samples are clustered, which these intervals don't account for",
+    # ---- Calibrations ----
+    "one_kind_of_labels": lambda _, __: "it needs labels of both kinds, yes and no",
+    "no_better_than_chance": lambda note, _: _by_chance(note),
+    "calibration_not_used": lambda note, _: f"audits and reports don't use this calibration: {_by_chance(note)}",
+    "one_verdict": lambda note, _: f"all verdicts at {note['threshold']:.4g} (default) are {note['verdict']}",
+    "most_labels_unscored": lambda _, __: "most labeled samples have no score",
+    "annotators_split_everywhere": lambda _, __: (
+        "annotators are evenly split on every sample: no verdict can be checked and no threshold was learned"
+    ),
+    "labels_all_alike": lambda note, _: (
+        f"every label says {note['label']}: the other verdict can't be checked and no threshold was learned"
+    ),
+    "few_labels_of_a_kind": lambda note, _: (
+        f"few labels ({note['yes']} yes, {note['no']} no): rely on the intervals, not the estimates"
+    ),
+    "no_discrimination": lambda _, __: "the judge scored every sample the same: no discrimination",
+    "no_better_than_one_answer": _no_better_than_one_answer,
+    "ranks_opposite": lambda note, _: (
+        f"scores rank opposite to the labels. Yes is what a full score of {note['name']} means, where "
+        f"{'lower' if note['lower_is_better'] else 'higher'} is better: were labels that mean the opposite read as yes?"
+    ),
+    "annotators_split": lambda note, _: (
+        f"{count(note['samples'], 'sample')} with evenly split annotators left out of the verdicts"
+    ),
+    "labeled_without_score": lambda note, _: (
+        f"{count(note['skipped'] + note['failed'], 'labeled sample')} without a score: {note['skipped']} skipped, "
+        f"{note['failed']} failed"
+    ),
+    "calibration_ended_early": lambda note, _: f"the run ended early ({note['reason']}); the calibration was not saved",
+    # ---- Audits ----
+    "audit_ended_early": lambda note, _: f"the audit ended early: {ended(safe(note['reason'], LONG))}",
+    "audit_failures": lambda note, _: f"{count(note['results'], 'result')} failed",
+    "not_applicable": lambda note, _: f"not applicable to any sample: {listed(note['perturbations'])}",
+    "follows_instructions": lambda _, __: "the judge follows instructions in the text that it judges",
+    "affected_by": lambda note, _: f"affected by {note['why']} ({listed(note['perturbations'])})",
+    "affected_by_an_instruction": lambda note, _: (
+        "affected by an instruction to the judge, which it seems to treat as part of the text "
+        f"({listed(note['perturbations'])})"
+    ),
+    "unaffected": lambda _, __: "no perturbation affected it by more than chance",
+    "too_few_for_effects": lambda note, _: (
+        f"too few samples to find {_effects(note)} (at least {note['needed']} changed samples are needed)"
+    ),
+    "lost_to_perturbations": lambda note, _: (
+        f"{count(note['scores'], 'score')} lost to a perturbation: skipped or failed once perturbed"
+    ),
+    "one_verdict_unchanged": lambda note, _: f"all verdicts on unchanged samples are {note['verdict']}",
+    "indistinguishable": lambda note, _: (
+        f"all verdicts are {note['verdict']}: the judge is indistinguishable from one that always says "
+        f"{note['verdict']}"
+    ),
     # ---- Live scores ----
     "judged_by_another": lambda note, _: (
         f"the judge of {note['name']} was {joined(note['before'])} in the baseline, and is {joined(note['now'])} now"

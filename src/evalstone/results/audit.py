@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -11,9 +12,10 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.report.shown import Shown
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.run_notes import reasoning_note
+from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.stats.intervals import Interval
-from evalstone.types import Sample
+from evalstone.types import Note, Sample, note
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -176,6 +178,12 @@ class Audit(Shown):
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
 
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What the effects on each scorer amount to, and what is missing. Findings have the scorer's title."""
+        titles = scorer_titles(self.scorers)
+        return (*_audit_notes(self), *(each for one in self.scorers for each in _findings(self, one, titles)))
+
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.
 
@@ -207,4 +215,52 @@ class Audit(Shown):
             **vars(self),
             "scorers": [{name: to_jsonable(value) for name, value in vars(one).items()} for one in self.scorers],
             "effects": [one.to_dict() for one in self.effects],
+            "notes": [one.to_dict() for one in self.notes],
         }
+
+
+def _audit_notes(audit: Audit) -> Iterator[Note]:
+    """Why the audit is incomplete, and what was not scored."""
+    if audit.stop_reason:
+        yield note("audit_ended_early", "warning", reason=audit.stop_reason)
+    if audit.failed:
+        yield note("audit_failures", "warning", results=audit.failed)
+    if audit.keeps_reasoning is not None:
+        yield reasoning_note(None, kept=audit.keeps_reasoning)
+    if audit.not_applicable:
+        yield note("not_applicable", perturbations=audit.not_applicable)
+
+
+def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) -> Iterator[Note]:
+    """What a scorer's judge reacts to, and which effects the samples are too few for."""
+    title = titles[scorer.signature]
+    effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
+    follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
+    if follows:
+        yield note("follows_instructions", "warning", title, perturbations=tuple(sorted(follows)))
+    reasons: dict[str, list[str]] = {}
+    for effect in effects:
+        if effect.affected:
+            as_text = effect.perturbation.direction and effect.perturbation.name not in follows
+            reasons.setdefault("" if as_text else effect.perturbation.why, []).append(effect.perturbation.name)
+    for why, names in reasons.items():
+        if why:
+            yield note("affected_by", "warning", title, why=why, perturbations=tuple(names))
+        else:
+            yield note("affected_by_an_instruction", "warning", title, perturbations=tuple(names))
+    tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
+    # The smallest p-value of n changes is McNemar's mid-p, 1 / 2^n, times the tests.
+    needed = math.ceil(math.log2(max(1, tests) / audit.alpha))
+    tested = [effect for effect in effects if effect.perturbation.family != "repetition"]
+    few = tuple(effect.perturbation.name for effect in tested if effect.n < needed)
+    if tested and len(few) < len(tested) and not reasons:
+        yield note("unaffected", "fact", title)
+    if few:
+        named = few if len(few) < len(tested) else ()
+        yield note("too_few_for_effects", "caution", title, perturbations=named, needed=needed)
+    if lost := sum(effect.lost for effect in effects):
+        yield note("lost_to_perturbations", "caution", title, scores=lost)
+    if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):
+        flipped = any(effect.flipped for effect in effects)
+        kind = "one_verdict_unchanged" if flipped else "indistinguishable"
+        yield note(kind, "warning", title, verdict="yes" if scorer.pass_rate.mean else "no")

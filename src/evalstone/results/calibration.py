@@ -15,6 +15,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, unknown
 from evalstone.report.shown import Shown
+from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
 from evalstone.stats.calibration import (
     Isotonic,
@@ -29,7 +30,7 @@ from evalstone.stats.calibration import (
 )
 from evalstone.stats.classification import MEASURES, Confusion, auroc
 from evalstone.stats.intervals import Interval
-from evalstone.types import TOLERANCE, reaches
+from evalstone.types import TOLERANCE, Note, reaches
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -169,17 +170,9 @@ class Calibration(Shown):
         return Confusion.of((reaches(value, threshold / self.scale), truth) for value, truth in self.decided)
 
     @functools.cached_property
-    def unusable(self) -> str:
-        """Why audits and reports don't use this calibration; "" if the 95% interval of the AUROC is above 0.5."""
-        area = self.auroc
-        if area is None or area.low is None or area.high is None:
-            return "it needs labels of both kinds, yes and no"
-        if area.low > 0.5:
-            return ""
-        return (
-            "its judge is not shown to be better than chance "
-            f"(AUROC {area.mean:.3f}, 95% CI {area.low:.3f} to {area.high:.3f})"
-        )
+    def unusable(self) -> Note | None:
+        """Why audits and reports don't use this calibration; None if the 95% interval of the AUROC is above 0.5."""
+        return unusable_note(self.auroc)
 
     @property
     def only_verdict(self) -> Literal["yes", "no", ""]:
@@ -190,13 +183,15 @@ class Calibration(Shown):
         return "yes" if counts.tp + counts.fp else "no"
 
     @property
-    def flaw(self) -> str:
+    def flaw(self) -> Note | None:
         """Why this calibration never replaces a flawless one: it is unusable, all its verdicts are the same, or most
-        labeled samples have no score. "" if it has no flaw."""
-        if self.unusable or self.only_verdict:
-            return self.unusable or f"all its verdicts are {self.only_verdict}"
-        missing = self.skipped + self.failed
-        return "most labeled samples have no score" if missing > len(self.pairs) else ""
+        labeled samples have no score. None if it has no flaw."""
+        return flaw_of(self)
+
+    @functools.cached_property
+    def notes(self) -> tuple[Note, ...]:
+        """What to know before relying on it."""
+        return tuple(notes_of(self))
 
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""
@@ -212,18 +207,19 @@ class Calibration(Shown):
         return calibration_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
-        """The calibration with its measures as plain data; `from_dict` reads it back."""
+        """The calibration with its notes and measures as plain data; `from_dict` reads it back."""
         values = {item.name: to_jsonable(getattr(self, item.name)) for item in dataclasses.fields(self)}
         return {
             "format": CALIBRATION_FORMAT,
             **values,
             "undecided": self.undecided,
+            "notes": [note.to_dict() for note in self.notes],
             "measures": to_jsonable(measure(self)),
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
-        """Create a calibration from its plain data. Its measures are not read; they are computed again.
+        """Create a calibration from its plain data. Its notes and measures are not read; they are computed again.
 
         Raises:
             DataError: the data has another format, or a value doesn't fit its field.

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
+from evalstone.report.notes import clause_of
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.of_scorer import OfScorer
@@ -297,8 +298,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
             f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
             f"{info.signature} by {judge}"
         )
-    if calibration.unusable:
-        raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {calibration.unusable}")
+    if calibration.unusable is not None:
+        why = clause_of(calibration.unusable)
+        raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {why}")
     scores = scores_by_sample(run, info.signature)
     _refuse_weights(scores)
     values = scores.values

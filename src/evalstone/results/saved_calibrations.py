@@ -48,13 +48,13 @@ def kept_calibration(calibration: Calibration, ledger: str | Path) -> Calibratio
     A stored calibration without a flaw is never replaced by one with a flaw.
     """
     file = calibration_file(calibration, ledger)
-    if not calibration.flaw or not file.is_file():
+    if calibration.flaw is None or not file.is_file():
         return None
     try:
         stored = _read(file)
     except DataError:  # an unreadable file can be replaced
         return None
-    return None if stored.flaw else stored
+    return stored if stored.flaw is None else None
 
 
 def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | None:
@@ -98,7 +98,7 @@ def calibrations_for(
     stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.scorer) == (judge, scorer)]
     stored = [one for one in stored if {one.keeps_reasoning, keeps_reasoning} != {True, False}]
     stored.sort(key=lambda one: one.created, reverse=True)
-    return tuple(sorted(stored, key=lambda one: (bool(one.unusable), bool(one.flaw))))
+    return tuple(sorted(stored, key=lambda one: (one.unusable is not None, one.flaw is not None)))
 
 
 def calibration_for(

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
-from evalstone._core.display import count, digits_for, excerpt, joined, number
+from evalstone._core.display import joined
 from evalstone._core.front_ends import Message
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats import Interval, mean_interval
@@ -18,11 +18,13 @@ from evalstone.types import (
     CallSource,
     Failed,
     JudgeCall,
+    Note,
     Outcome,
     Record,
     Score,
     Skipped,
     StoredScorer,
+    note,
     total_cost,
     without_fingerprints,
 )
@@ -178,21 +180,22 @@ class ScorerSummary:
         return not self.scored and self.unanswered > 0
 
     @property
-    def doubt(self) -> str:
-        """Why the scores may be meaningless: the judge gave no answer, or the same one for everything; else ""."""
+    def doubt(self) -> Note | None:
+        """Why the scores may be meaningless: the judge gave no answer, or the same one for everything; else None."""
         if self.no_answer:
-            samples = count(self.skipped + self.failed, "sample")
-            return f"no sample has a score; the judge gave no usable answer on {self.unanswered:,} of {samples}"
+            samples = self.skipped + self.failed
+            return note("no_usable_answer", "warning", unanswered=self.unanswered, samples=samples)
         if self.judges and self.all_equal:
-            value = number(self.mean, digits_for(self.info.scale))
-            return (
-                f"all {self.scored:,} scores of the judge are {value}: these samples are equally good or bad, or it "
-                "can't tell them apart"
-            )
+            return note("equal_scores", "warning", scores=self.scored, value=self.mean, scale=self.info.scale)
         if self.scored > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
             verdict, times = self.only_verdict
-            return f"all {times:,} verdicts of the judge are {excerpt(verdict)}"
-        return ""
+            return note("equal_verdicts", "warning", verdicts=times, verdict=verdict)
+        return None
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """Why to doubt the scores, and why to trust the interval less."""
+        return (*filter(None, (self.doubt,)), *(self.interval.notes if self.interval else ()))
 
     @property
     def mean(self) -> float | None:
@@ -214,7 +217,7 @@ class ScorerSummary:
             "groups": interval.groups if interval else None,
             **({"effective": interval.effective} if interval and interval.effective is not None else {}),
             "method": interval.method if interval else "",
-            "notes": [note.to_dict() for note in interval.notes] if interval else [],
+            "notes": [note.to_dict() for note in self.notes],
             "asked": self.asked,
             "shared": self.shared,
             "cached": self.cached,

@@ -13,11 +13,12 @@ from rich.console import Console
 from evalstone import calibrate
 from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.report.html import page, reliability_svg
+from evalstone.report.notes import sentences_of
 from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
 from evalstone.results.members import compare_with_members
-from evalstone.results.views.calibration import calibration_view, calibration_warnings, reliability_lines
+from evalstone.results.views.calibration import calibration_view, reliability_lines
 from evalstone.stats.calibration import reliability
 from tests.report.hostile import MARKUP
 from tests.report.test_html import Seen
@@ -40,7 +41,7 @@ def calibration(*labels: Any, **more: Any) -> Calibration:
 
 
 def warnings(made: Calibration) -> list[str]:
-    return list(calibration_warnings(made))
+    return sentences_of(made.notes)
 
 
 def on_screen(view: View) -> str:

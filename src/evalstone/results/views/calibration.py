@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, limits, listed, number, p_value, safe, signed
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone.report.notes import sentence_of
+from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import (
     FOOTER,
     Cell,
@@ -22,8 +22,6 @@ from evalstone.report.view import (
     table,
     words,
 )
-from evalstone.results.run_notes import reasoning_note
-from evalstone.stats.intervals import proportion_interval
 from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
     from evalstone.stats.intervals import Interval
 
-FEW_LABELS = 20
 MOST_WORDS = 8
 DIAGRAM_WIDTH = 41
 MEASURE_TITLES: Mapping[str, str] = {
@@ -86,7 +83,7 @@ def calibration_view(
         name=f"Calibration on {calibration.dataset}",
         lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
         notice=_labels(calibration),
-        warnings=(*calibration_warnings(calibration), *reasoning_warnings(calibration.keeps_reasoning, front_end)),
+        warnings=tuple(sentences_of(calibration.notes, front_end)),
         sections=tuple(sections),
         facts=(
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
@@ -95,11 +92,6 @@ def calibration_view(
         ),
         footer=FOOTER,
     )
-
-
-def reasoning_warnings(kept: bool | None, front_end: FrontEnd) -> list[str]:
-    """Whether the reasoning in front of outputs was scored. kept: None if there was none."""
-    return [] if kept is None else [sentence_of(reasoning_note(None, kept=kept), front_end)]
 
 
 def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]) -> Iterator[tuple[str, bool]]:
@@ -112,7 +104,7 @@ def calibration_notes(calibrations: Sequence[Calibration], judges: Sequence[str]
         labels = calibration.labels
         if names[labels] > 1:
             labels = f"{labels} ({listed(calibration.columns)})"
-        yield f"judge calibrated on {labels}: {_result(calibration)}", bool(calibration.flaw)
+        yield f"judge calibrated on {labels}: {_result(calibration)}", calibration.flaw is not None
     if not calibrations:
         lexical = all(judge.startswith("lexical@") for judge in judges)
         published = "; its accuracy on public data: evalstone judges" if lexical else ""
@@ -123,7 +115,7 @@ def _result(calibration: Calibration) -> str:
     """How well the judge distinguished bad answers from good ones, on one line."""
     area, threshold = calibration.auroc, calibration.default_threshold
     if area is None or area.low is None or area.high is None:
-        return calibration.unusable
+        return "" if calibration.unusable is None else clause_of(calibration.unusable)
     counts = calibration.confusion(threshold)
     bad, caught, good, flagged = counts.negatives, counts.tn, counts.positives, counts.fn
     if calibration.lower_is_better:
@@ -142,54 +134,6 @@ def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | 
 
     raw = (measures or measure(calibration)).raw
     return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
-
-
-def calibration_warnings(calibration: Calibration) -> Iterator[str]:
-    """What to know before relying on a calibration."""
-    scores, truths = calibration.scores_and_truths
-    yes, no = sum(truths), len(truths) - sum(truths)
-    if not truths:
-        yield "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
-    elif not yes or not no:
-        only = "yes" if yes else "no"
-        yield f"Every label says {only}: the other verdict can't be checked and no threshold was learned."
-    elif min(yes, no) < FEW_LABELS:
-        yield f"Few labels ({yes} yes, {no} no): rely on the intervals, not the estimates."
-    if len(scores) > 1 and len(set(scores)) == 1:
-        yield "The judge scored every sample the same: no discrimination."
-    elif calibration.only_verdict:
-        yield f"All verdicts at {calibration.default_threshold:.4g} (default) are {calibration.only_verdict}."
-    area = calibration.auroc
-    if area is not None and calibration.unusable:
-        yield f"Audits and reports don't use this calibration: {calibration.unusable}."
-    if yes and no:
-        yield from _uninformative(calibration)
-    if area is not None and area.high is not None and area.high < 0.5:
-        better = "lower" if calibration.lower_is_better else "higher"
-        yield (
-            f"Scores rank opposite to the labels. Yes is what a full score of {calibration.name} means, where {better} "
-            "is better: were labels that mean the opposite read as yes?"
-        )
-    if truths and calibration.undecided:
-        yield f"{count(calibration.undecided, 'sample')} with evenly split annotators left out of the verdicts."
-    if calibration.skipped or calibration.failed:
-        missing = count(calibration.skipped + calibration.failed, "labeled sample")
-        yield f"{missing} without a score: {calibration.skipped} skipped, {calibration.failed} failed."
-    if calibration.stop_reason:
-        yield f"The run ended early ({calibration.stop_reason}); the calibration was not saved."
-
-
-def _uninformative(calibration: Calibration) -> Iterator[str]:
-    """A warning if the accuracy at the default threshold is not, or not provably, above the no-information rate."""
-    counts = calibration.confusion(calibration.default_threshold)
-    rate = max(counts.positives, counts.negatives) / counts.n
-    accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
-    if accuracy is not None and accuracy.low is not None and accuracy.low <= rate:
-        shown = "" if accuracy.mean <= rate else " shown to be"
-        yield (
-            f"The accuracy at {calibration.default_threshold:.4g} (default), {accuracy.mean:.3f} (95% CI "
-            f"{limits(accuracy.low, accuracy.high)}), is not{shown} above the no-information rate, {rate:.3f}."
-        )
 
 
 def _labels(calibration: Calibration) -> str:

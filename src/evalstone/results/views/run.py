@@ -22,7 +22,7 @@ from evalstone._core.display import (
     shortlist,
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone.report.notes import by_scorer, sentences_of, short_judge
+from evalstone.report.notes import by_scorer, clause_of, sentences_of, short_judge
 from evalstone.report.view import (
     Cell,
     Column,
@@ -238,7 +238,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
     bounds = any(line.bounds is not None for line in run.summary)
     legend = ("Bounds in the charts: where the mean would be, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
-    doubts = [(line, text) for line in run.summary if (text := line.doubt)]
+    doubts = [(line, clause_of(line.doubt)) for line in run.summary if line.doubt is not None]
     quality: list[tuple[ScorerSummary, str]] = []
     for line in run.summary:
         if line.scored and (known := calibrations.get(line.info.signature)) is not None:

@@ -1,0 +1,83 @@
+"""What to know before relying on a calibration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from evalstone.results.run_notes import reasoning_note
+from evalstone.stats.intervals import Interval, proportion_interval
+from evalstone.types import Note, note
+
+if TYPE_CHECKING:
+    from evalstone.results.calibration import Calibration
+
+FEW_LABELS = 20
+
+
+def unusable_note(area: Interval | None) -> Note | None:
+    """Why audits and reports don't use a calibration with this AUROC; None if its 95% interval is above 0.5."""
+    if area is None or area.low is None or area.high is None:
+        return note("one_kind_of_labels", "warning")
+    if area.low > 0.5:
+        return None
+    return note("no_better_than_chance", "warning", auroc=(area.mean, area.low, area.high))
+
+
+def flaw_of(calibration: Calibration) -> Note | None:
+    """Why a calibration never replaces a flawless one; None if it has no flaw."""
+    if calibration.unusable is not None:
+        return calibration.unusable
+    if calibration.only_verdict:
+        return _one_verdict(calibration)
+    if calibration.skipped + calibration.failed > len(calibration.pairs):
+        return note("most_labels_unscored", "warning")
+    return None
+
+
+def notes_of(calibration: Calibration) -> Iterator[Note]:
+    """What is missing, few or one-sided, and what the scores don't tell."""
+    scores, truths = calibration.scores_and_truths
+    yes, no = sum(truths), len(truths) - sum(truths)
+    if not truths:
+        yield note("annotators_split_everywhere", "warning")
+    elif not yes or not no:
+        yield note("labels_all_alike", "warning", label="yes" if yes else "no")
+    elif min(yes, no) < FEW_LABELS:
+        yield note("few_labels_of_a_kind", "caution", yes=yes, no=no)
+    if len(scores) > 1 and len(set(scores)) == 1:
+        yield note("no_discrimination", "warning")
+    elif calibration.only_verdict:
+        yield _one_verdict(calibration)
+    area = calibration.auroc
+    if area is not None and calibration.unusable is not None:
+        yield replace(calibration.unusable, kind="calibration_not_used")
+    if yes and no:
+        yield from _uninformative(calibration)
+    if area is not None and area.high is not None and area.high < 0.5:
+        name, lower_is_better = calibration.name, calibration.lower_is_better
+        yield note("ranks_opposite", "warning", name=name, lower_is_better=lower_is_better)
+    if truths and calibration.undecided:
+        yield note("annotators_split", "caution", samples=calibration.undecided)
+    if calibration.skipped or calibration.failed:
+        yield note("labeled_without_score", "caution", skipped=calibration.skipped, failed=calibration.failed)
+    if calibration.stop_reason:
+        yield note("calibration_ended_early", "warning", reason=calibration.stop_reason)
+    if calibration.keeps_reasoning is not None:
+        yield reasoning_note(None, kept=calibration.keeps_reasoning)
+
+
+def _one_verdict(calibration: Calibration) -> Note:
+    return note("one_verdict", "warning", verdict=calibration.only_verdict, threshold=calibration.default_threshold)
+
+
+def _uninformative(calibration: Calibration) -> Iterator[Note]:
+    """A note if the accuracy at the default threshold is not, or not provably, above the no-information rate."""
+    threshold = calibration.default_threshold
+    counts = calibration.confusion(threshold)
+    rate = max(counts.positives, counts.negatives) / counts.n
+    accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
+    if accuracy is not None and accuracy.low is not None and accuracy.high is not None and accuracy.low <= rate:
+        limits = (accuracy.mean, accuracy.low, accuracy.high)
+        yield note("no_better_than_one_answer", "warning", threshold=threshold, accuracy=limits, rate=rate)
