@@ -693,14 +693,14 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a flawed calibration replaces one without a flaw",
         "src/evalstone/results/saved_calibrations.py",
-        "return None if stored.flaw else stored",
+        "return stored if stored.flaw is None else None",
         "return None",
         ("tests/results/test_saved_calibrations.py",),
     ),
     Mutant(
         "the latest calibration is used, flawed or not",
         "src/evalstone/results/saved_calibrations.py",
-        "key=lambda one: (bool(one.unusable), bool(one.flaw))",
+        "key=lambda one: (one.unusable is not None, one.flaw is not None)",
         "key=lambda one: 0",
         ("tests/results/test_saved_calibrations.py",),
     ),

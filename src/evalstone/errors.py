@@ -48,7 +48,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Setting
+from evalstone._core.display import excerpt
+from evalstone._core.front_ends import PYTHON, ErrorKind, FrontEnd, Hint, Message, Part, Problem, Setting
+from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import masked, redacted
 
 
@@ -59,16 +61,44 @@ class EvalstoneError(Exception):
 
     run: if the error ended a run, the `Run` with the results until then. advice: what to do about it, as the last
     part of the message; "" if it needs none.
+
+    What is wrong is also there as values, if it is one of a few common things; an error that quotes another has the
+    other's:
+
+    kind: "unknown" (a name that nothing has), "invalid" (a value that must be another), "missing", "repeated",
+    "dependency" (a library that isn't installed), or "".
+    field: the name of the setting, column or other thing that is invalid, missing or repeated; of an unknown name, what
+    it should be the name of ("scorer").
+    value: the unknown name, or the invalid or repeated value; of anything but text, numbers, true and false, its repr,
+    shortened. That of a secret is None.
+    allowed: what a value may be ("a number from 0 to 1").
+    known: the names that exist. near: those most like the unknown one.
     """
 
     # Any: Run lives in a layer above this one.
     run: Any = None
+    advice: str = ""
+    kind: ErrorKind = ""
+    field: str = ""
+    # Any: whatever was passed.
+    value: Any = None
+    allowed: str = ""
+    known: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
 
-    def __init__(self, *parts: Message | Exception) -> None:
+    def __init__(self, *parts: Message | Problem | Exception) -> None:
         self.parts = tuple(_parts_of(parts))
+        for part in parts:
+            if isinstance(part, Problem | EvalstoneError) and part.kind and not self.kind:
+                self.kind, self.field, self.value, self.allowed = part.kind, part.field, part.value, part.allowed
+                self.known, self.near = part.known, part.near
         super().__init__(masked(PYTHON.written(self.parts)))
 
-    advice: str = ""
+    def to_dict(self) -> dict[str, Any]:
+        """The error as plain data: `error` (its class), `message`, and the values that it has."""
+        names = ("advice", "kind", "field", "value", "allowed", "known", "near")
+        values = {name: value for name in names if (value := getattr(self, name)) not in ("", None, ())}
+        return {"error": type(self).__name__, "message": self.problem, **to_jsonable(values)}
 
     def text(self, front_end: FrontEnd) -> str:
         """The message, with settings as users of a front end write them."""
@@ -95,13 +125,15 @@ class EvalstoneError(Exception):
         return self
 
 
-def _parts_of(parts: Iterable[Message | Exception]) -> Iterator[Part]:
+def _parts_of(parts: Iterable[Message | Problem | Exception]) -> Iterator[Part]:
     """The parts of a message; those of an error that is quoted in it stand in its place."""
     for part in parts:
         if isinstance(part, EvalstoneError):
             yield from part.parts
             if part.advice:
                 yield f"; {part.advice}"
+        elif isinstance(part, Problem):
+            yield from part.parts
         elif isinstance(part, tuple):
             yield from part
         else:
@@ -109,16 +141,7 @@ def _parts_of(parts: Iterable[Message | Exception]) -> Iterator[Part]:
 
 
 class ConfigError(EvalstoneError):
-    """An error that the caller can fix. The message has the invalid value and the expected one.
-
-    field, value, allowed: the name of an invalid setting, its value, and what it may be ("a number from 0 to 1"). The
-    value of a secret is None. They are empty for any other error.
-    """
-
-    field: str = ""
-    # Any: whatever was passed.
-    value: Any = None
-    allowed: str = ""
+    """An error that the caller can fix. The message has the invalid value and the expected one."""
 
 
 class DataError(ConfigError):
@@ -132,7 +155,7 @@ class NotComparable(ConfigError):
     """
 
     # Any: Note lives in a layer above this one.
-    def __init__(self, *parts: Message | Exception, mismatches: Any = ()) -> None:
+    def __init__(self, *parts: Message | Problem | Exception, mismatches: Any = ()) -> None:
         super().__init__(*parts)
         self.mismatches = mismatches
 
@@ -147,6 +170,7 @@ class MissingDependency(ConfigError):
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"{library} is not installed; install it with: pip install {requirements(extra) or library}")
         self.library, self.extra = library, extra
+        self.kind, self.field = "dependency", library
 
     def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str]]:
         return type(self), (self.library, self.extra)
@@ -341,13 +365,47 @@ def _ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> str:
-    """The text for an unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
-    names = sorted(known)
+def unknown(what: str, name: str, known: Iterable[str]) -> Problem:
+    """An unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
+    names = tuple(sorted(known))
     is_common = sum(name.lower() in each.split("_") for each in names) > MOST_GUESSES
-    if (guesses := near(name, names)) and not is_common:
-        return f"unknown {what} {name!r}; did you mean {' or '.join(guesses)}?"
-    return f"unknown {what} {name!r}; known: {', '.join(names) or 'none'}"
+    guesses = () if is_common else tuple(near(name, names))
+    hint = f"did you mean {' or '.join(guesses)}?" if guesses else f"known: {', '.join(names) or 'none'}"
+    text = f"unknown {what} {name!r}; {hint}"
+    return Problem((text,), "unknown", what, masked(name), known=names, near=guesses)
+
+
+def invalid(field: Message, allowed: str, value: Any, shown: str | None = None, *, verb: str = "must be") -> Problem:
+    """A value that must be another: `trials must be a whole number from 1 to 100, not 0`.
+
+    Args:
+        field: the name of what has the value.
+        allowed: what it may be.
+        value: the value; it is kept without secrets.
+        shown: how the message shows it. None: its repr, shortened.
+        verb: what is between the name and what is allowed.
+    """
+    parts = field if isinstance(field, tuple) else (field,)
+    if shown is None:
+        shown = f"{value}" if isinstance(value, float) else excerpt(value)  # the repr of numpy's floats has their type
+    name = PYTHON.written(parts)
+    text = f"{' ' * bool(name)}{verb} {allowed}, not {shown}"
+    return Problem((*parts, text), "invalid", name, _plain(value), allowed)
+
+
+def _plain(value: Any) -> str | float | bool | None:
+    """A value without secrets that can be pickled and written as JSON."""
+    return masked(value) if value is None or isinstance(value, str | int | float) else masked(excerpt(value))
+
+
+def absent(field: str, *text: Part, known: Iterable[str] = ()) -> Problem:
+    """A thing that isn't there. text: the message. known: the names that are there."""
+    return Problem(text, "missing", field, known=tuple(sorted(known)))
+
+
+def repeated(field: str, value: Any, *text: Part) -> Problem:
+    """A value that is there twice. field: what has it. text: the message."""
+    return Problem(text, "repeated", field, _plain(value))
 
 
 def error_text(error: BaseException) -> str:

@@ -178,7 +178,7 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: a single cluster.",
     ),
     (
-        note("single_unit_of_a_run", "caution"),
+        note("single_unit_run", "caution"),
         "One of the runs has a single sample or cluster.",
     ),
     (
@@ -214,12 +214,12 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: only 4 of 40 pairs changed: too few for a significant difference.",
     ),
     (
-        note("sequence_of_stopped_run", "caution", "s"),
+        note("stopped_sequence", "caution", "s"),
         "s: the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; "
         "the mean is biased away from the threshold.",
     ),
     (
-        note("sequence_of_stopped_runs", "caution"),
+        note("stopped_comparison", "caution"),
         "A gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
         "leave open what the gate decided.",
     ),
@@ -228,7 +228,7 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: the variance of samples and trials was estimated below 0.",
     ),
     (
-        note("few_changes_in_pilot", "caution", "s", changed=1 / 80, difference=0.05),
+        note("few_pilot_changes", "caution", "s", changed=1 / 80, difference=0.05),
         "s: in the pilot, 1.2% of the samples changed, which can't add up to a difference of 0.05: the plan is the "
         "upper end of the range, with as many further changes as that needs.",
     ),
@@ -263,11 +263,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: all 1,300 verdicts of the judge are 'supported'.",
     ),
     (
-        note("one_kind_of_labels", "warning"),
+        note("needs_both_labels", "warning"),
         "It needs labels of both kinds, yes and no.",
     ),
     (
-        note("no_better_than_chance", "warning", auroc=(0.5, 0.312, 0.688)),
+        note("not_above_chance", "warning", auroc=(0.5, 0.312, 0.688)),
         "Its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.312 to 0.688).",
     ),
     (
@@ -292,7 +292,7 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Every label says no: the other verdict can't be checked and no threshold was learned.",
     ),
     (
-        note("few_labels_of_a_kind", "caution", yes=3, no=1),
+        note("few_labels", "caution", yes=3, no=1),
         "Few labels (3 yes, 1 no): rely on the intervals, not the estimates.",
     ),
     (
@@ -300,11 +300,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "The judge scored every sample the same: no discrimination.",
     ),
     (
-        note("no_better_than_one_answer", "warning", threshold=0.5, accuracy=(0.75, 0.52, 0.907), rate=0.75),
+        note("uninformative_accuracy", "warning", threshold=0.5, accuracy=(0.75, 0.52, 0.907), rate=0.75),
         "The accuracy at 0.5 (default), 0.750 (95% CI 0.520 to 0.907), is not above the no-information rate, 0.750.",
     ),
     (
-        note("no_better_than_one_answer", "warning", threshold=0.5, accuracy=(0.8, 0.52, 0.907), rate=0.75),
+        note("uninformative_accuracy", "warning", threshold=0.5, accuracy=(0.8, 0.52, 0.907), rate=0.75),
         "The accuracy at 0.5 (default), 0.800 (95% CI 0.520 to 0.907), is not shown to be above the no-information "
         "rate, 0.750.",
     ),
@@ -346,7 +346,7 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: affected by the length of the answer (duplicated, verbosity).",
     ),
     (
-        note("affected_by_an_instruction", "warning", "s", perturbations=("injection",)),
+        note("affected_by_instruction", "warning", "s", perturbations=("injection",)),
         "s: affected by an instruction to the judge, which it seems to treat as part of the text (injection).",
     ),
     (
@@ -354,11 +354,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: no perturbation affected it by more than chance.",
     ),
     (
-        note("too_few_for_effects", "caution", "s", perturbations=(), needed=7),
+        note("too_few_changed", "caution", "s", perturbations=(), needed=7),
         "s: too few samples to find any effect (at least 7 changed samples are needed).",
     ),
     (
-        note("too_few_for_effects", "caution", "s", perturbations=("reversed", "padded"), needed=7),
+        note("too_few_changed", "caution", "s", perturbations=("reversed", "padded"), needed=7),
         "s: too few samples to find an effect of reversed, padded (at least 7 changed samples are needed).",
     ),
     (
@@ -378,7 +378,7 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: only 1 label: too few for an estimate; label at least 30 samples.",
     ),
     (
-        note("labels_in_few_groups", "caution"),
+        note("few_label_groups", "caution"),
         "Labels in too few groups to correct the mean.",
     ),
     (
@@ -386,11 +386,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: strata with fewer than two labels were merged: 10.",
     ),
     (
-        note("labels_of_one_kind", "caution", "s"),
+        note("one_sided_labels", "caution", "s"),
         "s: the labels need both passes and fails.",
     ),
     (
-        note("few_labels_of_one_class", "caution", "s", labels=19),
+        note("few_class_labels", "caution", "s", labels=19),
         "s: only 19 labels in one class: the interval is approximate.",
     ),
     (

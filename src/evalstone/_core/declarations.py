@@ -23,7 +23,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.guards import is_number, is_sequence, is_whole
 from evalstone._core.redaction import masked
 from evalstone._core.text import is_blank
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 
 _PACKAGE = __name__.partition(".")[0]
 
@@ -119,9 +119,7 @@ def _refuse(name: str, value: Any, rule: Rule, label: str = "", *, secret: bool 
     kind = type(value).__name__
     known = None if secret else masked(value)
     shown = f"this {kind}" if secret else f"{excerpt(known)} ({kind})"
-    error = ConfigError(f"{label}{': ' * bool(label)}{name} must be {rule.words}, not {shown}")
-    error.field, error.value, error.allowed = name, known, rule.words
-    raise error
+    raise ConfigError(f"{label}{': ' * bool(label)}", invalid(name, rule.words, known, shown))
 
 
 class _Declared(NamedTuple):

@@ -206,7 +206,7 @@ def file_lines(path: Path) -> Iterator[tuple[int, str]]:
         with path.open("rb") as stream:
             yield from numbered_lines(text_pieces(stream))
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: ", error) from None
 
 
 def file_text(path: Path) -> str:
@@ -220,7 +220,7 @@ def file_text(path: Path) -> str:
                 if size > limit:
                     raise too_long("the text")
     except DataError as error:
-        raise DataError(f"{path}: {error}") from None
+        raise DataError(f"{path}: ", error) from None
     return "".join(pieces)
 
 

@@ -17,11 +17,11 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 from evalstone._core.json import content_hash
-from evalstone.errors import PromptError, unknown
+from evalstone.errors import PromptError, absent, unknown
 
 Material: TypeAlias = "str | Sequence[str]"
 
@@ -117,11 +117,13 @@ class Prompt:
         if missing := sorted(expected - present - set(optional)):
             problems.append(f"the template lacks {', '.join('{{' + name + '}}' for name in missing)}")
         if extra := sorted(present - expected):
-            named = "; ".join(unknown("placeholder", name, expected) for name in extra)
+            named = "; ".join(str(unknown("placeholder", name, expected)) for name in extra)
             what = "a placeholder" if len(extra) == 1 else "placeholders"
             problems.append(f"the template has {what} that nothing fills: {named}")
         if problems:
-            raise PromptError("; ".join(problems))
+            text = "; ".join(problems)
+            wrong = replace(unknown("placeholder", extra[0], expected), parts=(text,)) if extra else None
+            raise PromptError(wrong or absent(missing[0], text))
         if _PLACEHOLDER.search(self.instructions):
             raise PromptError("instructions cannot have placeholders; put them into the template")
 

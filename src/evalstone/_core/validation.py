@@ -10,8 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
+from evalstone._core.front_ends import Problem
 from evalstone._core.guards import is_list, is_mapping
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, absent, invalid
 
 T = TypeVar("T")
 _LARGEST = sys.float_info.max
@@ -24,7 +25,9 @@ _Reader: TypeAlias = Callable[[Any], Any]
 def check_time(name: str, value: object) -> None:
     """Raise ConfigError for a time that is neither None nor a datetime with a time zone."""
     if value is not None and not (isinstance(value, datetime) and value.tzinfo is not None):
-        raise ConfigError(f"{name} must be a datetime with a time zone, such as datetime.now(UTC), not {value!r:.60}")
+        raise ConfigError(
+            invalid(name, "a datetime with a time zone, such as datetime.now(UTC)", value, f"{value!r:.60}")
+        )
 
 
 def read_data(kind: type[T], data: object) -> T:
@@ -39,21 +42,27 @@ def read_data(kind: type[T], data: object) -> T:
     try:
         return _instance(kind, data)
     except _Unexpected as error:
-        raise DataError(" ".join(filter(None, [".".join(map(str, reversed(error.path))), error.problem]))) from None
+        raise DataError(error.named(".".join(map(str, reversed(error.path))))) from None
 
 
 class _Unexpected(Exception):
-    """A value of the wrong type. path: its position, innermost name first."""
+    """A value of the wrong type, or a missing one. path: its position, innermost name first."""
 
-    def __init__(self, problem: str, *path: str | int) -> None:
-        super().__init__(problem)
-        self.problem, self.path = problem, list(path)
+    def __init__(self, expected: str, value: object, *path: str | int, shown: str = "", verb: str = "must be") -> None:
+        super().__init__(expected)
+        self.expected, self.value, self.path, self.shown, self.verb = expected, value, list(path), shown, verb
 
     @classmethod
     def of(cls, value: object, expected: str) -> _Unexpected:
         """An error that names the expected type and the value."""
         shown = value if isinstance(value, str | float | bool | None) else type(value).__name__
-        return cls(f"must be {expected}, not {shown!r:.60}")
+        return cls(expected, value, shown=f"{shown!r:.60}")
+
+    def named(self, field: str) -> Problem:
+        """What is wrong with a field; "" for the whole."""
+        if not self.expected:
+            return absent(field, f"{field} is missing")
+        return invalid(field, self.expected, self.value, self.shown, verb=self.verb)
 
 
 def _instance(kind: type[T], data: object) -> T:
@@ -68,7 +77,7 @@ def _instance(kind: type[T], data: object) -> T:
                 error.path.append(name)
                 raise
         elif required:
-            raise _Unexpected("is missing", name)
+            raise _Unexpected("", None, name)
     return kind(**values)
 
 
@@ -131,7 +140,7 @@ def _tuple(read: _Reader, length: int | None, value: Any) -> Any:
     if not is_list(value):
         raise _Unexpected.of(value, "a list")
     if length not in (None, len(value)):
-        raise _Unexpected(f"must have {length} items, not {len(value)}")
+        raise _Unexpected(f"{length} items", len(value), shown=f"{len(value)}", verb="must have")
     return tuple(_read_all(read, enumerate(value)).values())
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from evalstone._core.guards import is_array, is_mapping
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import STEP_DATA, Message, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
 
@@ -190,7 +190,7 @@ def _exported(span: dict[str, Any]) -> dict[str, Any]:
 def _camel(entry: object, what: str) -> dict[str, Any]:
     """An object with its keys in camelCase."""
     if not is_mapping(entry):
-        raise DataError(f"{what} must be an object, not {type(entry).__name__}")
+        raise DataError(invalid(what, "an object", entry, f"{type(entry).__name__}"))
     return {_camel_key(str(key)): value for key, value in entry.items()}
 
 
@@ -221,7 +221,7 @@ def _milliseconds(value: Any) -> float | None:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise DataError(f"a time must be in ISO 8601 or a number of milliseconds, not {value!r}") from None
+            raise DataError(invalid("a time", "in ISO 8601 or a number of milliseconds", value, f"{value!r}")) from None
     if isinstance(value, datetime):
         return value.timestamp() * 1000
-    raise DataError(f"a time must be a text or a number, not {type(value).__name__}")
+    raise DataError(invalid("a time", "a text or a number", value, f"{type(value).__name__}"))

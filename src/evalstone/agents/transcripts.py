@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from evalstone._core.display import excerpt, shortlist
+from evalstone._core.display import shortlist
 from evalstone._core.files import json_or_lines
 from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.conversation import Reading
@@ -18,7 +18,7 @@ from evalstone.agents.formats.registry import FORMATS
 from evalstone.agents.formats.values import entries_of, objects_in, plain
 from evalstone.agents.messages import answer_text, structured_text, usage_of
 from evalstone.agents.traces import read_trace
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import Message, Trajectory, Usage
 
 
@@ -152,7 +152,7 @@ def _parsed(text: str | bytes | bytearray) -> Any:
     try:
         return json_or_lines(text)
     except ValueError:
-        raise DataError(f"a transcript as text must be JSON or JSON Lines, not {excerpt(text)}") from None
+        raise DataError(invalid("a transcript as text", "JSON or JSON Lines", text)) from None
 
 
 def _described(value: object, data: Any) -> str:

@@ -31,13 +31,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from evalstone._core.files import file_text, home_expanded, is_folder
+from evalstone._core.front_ends import Problem
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Declared, Outputs, argument, declared, option
 from evalstone.cli.values import positive, scorer_numbers
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, absent, invalid, unknown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -282,7 +283,9 @@ def _check_limits(setting: str, one: Declared, value: float) -> None:
     if value < inf and (low is None or value >= low) and (high is None or value <= high):
         return
     allowed = "" if low is None else f", {low} or more" if high is None else f" from {low} to {high}"
-    raise ConfigError(f"{setting} must be a {'whole' if one.whole else 'finite'} number{allowed}, not {value!r}")
+    raise ConfigError(
+        invalid(setting, f"a {('whole' if one.whole else 'finite')} number{allowed}", value, f"{value!r}")
+    )
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:
@@ -315,7 +318,7 @@ def _read(file: Path) -> dict[str, Any]:
     except OSError as error:
         raise ConfigError(f"can't read {file}: {error.strerror or error}") from None
     except ValueError as error:
-        raise ConfigError(f"{file}: {error}") from None
+        raise ConfigError(f"{file}: ", error) from None
     except RecursionError:
         raise ConfigError(f"{file}: nested too deeply") from None
     for key in (one.name for one in declared(RunConfig) if one.option.is_path):
@@ -339,7 +342,7 @@ def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str
     """Make the paths of an experiment relative to the file, and its first dataset that of the settings."""
     for key in experiment:
         if key not in EXPERIMENT_KEYS:
-            raise ConfigError(f"{file}: [experiment]: {unknown('key', key, EXPERIMENT_KEYS)}")
+            raise ConfigError(f"{file}: [experiment]: ", unknown("key", key, EXPERIMENT_KEYS))
     if "data" in experiment:
         if "data" in settings:
             raise ConfigError(f"{file}: it has data and [experiment] data; keep one of them")
@@ -407,7 +410,7 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
     )
 
 
-def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
+def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str | Problem:
     """What is wrong with each key: `concurrency must be a whole number, not 'eight'`."""
     expected: dict[str, dict[str, None]] = {}
     values: dict[str, object] = {}
@@ -416,7 +419,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str:
         if problem["type"] == "extra_forbidden":
             return unknown("key", key, keys())
         if problem["type"] == "missing":
-            return f"the key {key} is missing"
+            return absent(key, f"the key {key} is missing")
         # The rest of the location is an item's index or key, or else the member of a union that was tried.
         value, inner = settings[key], problem["loc"][1] if problem["loc"][1:] else None
         name = key

@@ -27,13 +27,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import evalstone
-from evalstone._core.display import excerpt, safe
+from evalstone._core.display import safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
 from evalstone.cli.output import console, formats, present, prints_to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.results.endings import ExitCode, exit_code
 from evalstone.results.several_runs import Experiment
 from evalstone.run.saved import recorded_run
@@ -120,7 +120,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     targets = [config.target] if specs is None else _listed(specs, "targets", str, dict)
     parameters: Any = settings.get("parameters", {})
     if not isinstance(parameters, dict):
-        raise ConfigError(f"[experiment] parameters must be a table of lists, not {excerpt(parameters)}")
+        raise ConfigError(invalid("[experiment] parameters", "a table of lists", parameters))
     lists = cast("dict[str, Any]", parameters)
     choices = [_listed(values, f"parameters.{name}", object) for name, values in lists.items()]
     names: set[str] = set()
@@ -150,8 +150,8 @@ def _folder_name(text: str) -> str:
 def _listed(value: Any, key: str, *kinds: type) -> list[Any]:
     values = cast("list[Any]", value) if isinstance(value, list) else [value]
     if not values or not all(isinstance(item, kinds) for item in values):
-        shown, nouns = excerpt(cast(object, value)), " or ".join(_NOUNS[kind] for kind in kinds)
-        raise ConfigError(f"[experiment] {key} must be a list of one or more {nouns}, not {shown}")
+        nouns = " or ".join(_NOUNS[kind] for kind in kinds)
+        raise ConfigError(invalid(f"[experiment] {key}", f"a list of one or more {nouns}", cast(object, value)))
     return values
 
 
@@ -159,7 +159,7 @@ def _text(value: object) -> str:
     try:
         return value if isinstance(value, str) else json.dumps(value)
     except TypeError:
-        raise ConfigError(f"[experiment] a parameter must be JSON data, not {excerpt(value)}") from None
+        raise ConfigError(invalid("[experiment] a parameter", "JSON data", value)) from None
 
 
 @prints_to_stderr()
@@ -189,7 +189,7 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
     try:
         return label, parse({**settings, **parameters})
     except ConfigError as error:
-        raise ConfigError(f"[experiment] {label}: {error}") from None
+        raise ConfigError(f"[experiment] {label}: ", error) from None
 
 
 def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> FunctionTarget:
@@ -206,7 +206,7 @@ def with_parameters(target: FunctionTarget, parameters: Mapping[str, Any]) -> Fu
     except (ConfigError, TypeError):
         known = [name for name in inspect.signature(target.function).parameters if name not in PARAMETERS]
         wrong = next((name for name in parameters if name not in known), next(iter(parameters)))
-        raise ConfigError(f"[experiment] {target.name}: {unknown('parameter', wrong, known)}") from None
+        raise ConfigError(f"[experiment] {target.name}: ", unknown("parameter", wrong, known)) from None
     shown = ", ".join(f"{name}={_text(value)}" for name, value in parameters.items())
     return dataclasses.replace(target, function=bound.function, label=f"{target.name}({shown})")
 

@@ -18,7 +18,7 @@ from evalstone.cli.output import (
     to_stderr,
 )
 from evalstone.cli.values import numbers_or_one, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.results.endings import ExitCode, Verdict, exit_code
 
 if TYPE_CHECKING:
@@ -398,7 +398,9 @@ def gate(
         by_scorer = scorers_named(values, loaded.scorers, option)
         for info, value in by_scorer.items():
             if type(value) is float and not 0 <= value <= info.scale:
-                raise ConfigError(f"{option}: {info.parameters} must be in [0, {info.scale:g}], not {value:g}")
+                raise ConfigError(
+                    f"{option}: ", invalid(info.parameters, f"in [0, {info.scale:g}]", value, f"{value:g}")
+                )
         return {loaded.titles[info.signature]: value for info, value in by_scorer.items()}
 
     criteria = evalstone.GateCriteria(

@@ -10,7 +10,7 @@ import evalstone
 from evalstone._core.display import count, safe
 from evalstone.cli import values
 from evalstone.cli.output import to_stderr
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -34,7 +34,9 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
                     f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
                 )
             if not 0 <= bound <= info.scale:
-                raise ConfigError(f"{named}: {info.parameters} must be in [0, {info.scale:g}], not {bound:g}")
+                raise ConfigError(
+                    f"{named}: ", invalid(info.parameters, f"in [0, {info.scale:g}]", bound, f"{bound:g}")
+                )
             bounds_of[lower_is_better][info.signature] = bound
     required = values.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
     require = tuple(info.signature for info in required)

@@ -131,7 +131,7 @@ class Choice:
             if not equals:
                 raise ConfigError(f"--where takes FIELD=VALUE, such as service=shop, not {excerpt(text)}")
             if field not in FIELDS:
-                raise ConfigError(f"--where: {unknown('field', field, FIELDS)}")
+                raise ConfigError("--where: ", unknown("field", field, FIELDS))
             if field in ("error", "context") and value not in ("yes", "no"):
                 raise ConfigError(f"--where {field} takes yes or no, not {excerpt(value)}")
             values[field] = values.get(field, frozenset()) | {value}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.display import joined
 from evalstone.cli.output import prints_to_stderr, to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, described
+from evalstone.errors import ConfigError, EvalstoneError, described, repeated
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
@@ -49,7 +49,11 @@ def field_columns(texts: Iterable[str], option: str) -> dict[str, str | list[str
             names.append(column)
         if len(names) > 1 and field != "context":
             raise ConfigError(
-                f"{option} names {field} twice: {' and '.join(names)}; only context takes several columns"
+                repeated(
+                    option,
+                    field,
+                    f"{option} names {field} twice: {' and '.join(names)}; only context takes several columns",
+                )
             )
     return {field: names if len(names) > 1 else names[0] for field, names in columns.items()}
 
@@ -67,7 +71,9 @@ def scorer_numbers(texts: Iterable[str], option: str) -> dict[str, float]:
             raise ConfigError(f"{option} takes SCORER=NUMBER, such as faithfulness=0.9, not {text!r}")
         value = finite(number, f"{option} {scorer}")
         if scorer in values:
-            raise ConfigError(f"{option} names {scorer} twice: {values[scorer]:g} and {value:g}")
+            raise ConfigError(
+                repeated(option, scorer, f"{option} names {scorer} twice: {values[scorer]:g} and {value:g}")
+            )
         values[scorer] = value
     return values
 
@@ -96,7 +102,9 @@ def pass_rates(texts: Iterable[str], option: str) -> dict[str, tuple[float, floa
         if not 0 <= share <= 1:
             raise ConfigError(f"{option} {scorer} takes a share from 0 to 1, not {share:g}")
         if scorer in rates:
-            raise ConfigError(f"{option} names {scorer} twice; a gate takes one pass rate per scorer")
+            raise ConfigError(
+                repeated(option, scorer, f"{option} names {scorer} twice; a gate takes one pass rate per scorer")
+            )
         rates[scorer] = (finite(score, f"{option} {scorer}"), share)
     return rates
 
@@ -188,7 +196,7 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
     try:
         return named_scorer(name, scorers)
     except ConfigError as error:
-        raise ConfigError(f"{option}: {error}") from None
+        raise ConfigError(f"{option}: ", error) from None
 
 
 def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:

@@ -38,7 +38,7 @@ def request_data(body: bytes, signal: Signal) -> Entries:
         _check_size(message)
         data = MessageToDict(message, use_integers_for_enums=True)
     except (DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise DataError(f"not an export request in protobuf: {error}") from None
+        raise DataError("not an export request in protobuf: ", error) from None
     for resource in objects_in(data.get("resourceSpans", data.get("resourceLogs"))):
         for scope in objects_in(resource.get("scopeSpans", resource.get("scopeLogs"))):
             for entry in objects_in(scope.get("spans", scope.get("logRecords"))):

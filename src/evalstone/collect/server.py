@@ -34,7 +34,7 @@ from evalstone.collect.protobuf import Signal
 from evalstone.collect.scoring import SCORE, TraceScoring
 from evalstone.collect.spool import Part, Spool, SpoolFull, log
 from evalstone.datasets.json_rows import parse_json, utf8_text
-from evalstone.errors import ConfigError, DataError, MissingDependency, described
+from evalstone.errors import ConfigError, DataError, MissingDependency, described, invalid
 from evalstone.ledger.base import storable
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
@@ -100,7 +100,7 @@ class Receiver:
         try:
             await sync.call(time.monotonic)  # a thread stays for all requests, even if no other can be started later
         except RuntimeError as error:
-            raise ConfigError(f"cannot receive traces: {error}") from None
+            raise ConfigError("cannot receive traces: ", error) from None
         application = web.Application()
         application.router.add_post("/v1/traces", functools.partial(self._export, signal="traces"))
         application.router.add_post("/v1/logs", functools.partial(self._export, signal="logs"))
@@ -118,7 +118,7 @@ class Receiver:
             self._listeners = await connections.listeners(host, port)
         except (OSError, OverflowError) as error:
             await runner.cleanup()
-            raise ConfigError(f"cannot listen on {host} port {port}: {error}") from None
+            raise ConfigError(f"cannot listen on {host} port {port}: ", error) from None
         self._runner = runner
         taking = [self._connections.take(each, runner.server, self._report_grpc) for each in self._listeners]
         self._tasks = [asyncio.create_task(each) for each in (*taking, self._connections.watch(runner.server))]
@@ -268,7 +268,7 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], l
     except RecursionError:
         raise DataError("nested too deeply") from None
     except PlacedError as error:
-        raise DataError(f"{error.place}: {error}") from None
+        raise DataError(f"{error.place}: ", error) from None
     return parts, records, problems
 
 
@@ -362,7 +362,7 @@ def _line(data: Entries) -> bytes:
         except UnicodeEncodeError:  # half of a character outside the basic plane, as a text that was cut may end with
             return json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     except ValueError as error:
-        raise DataError(f"it has a number without a form as JSON: {error}") from None
+        raise DataError("it has a number without a form as JSON: ", error) from None
 
 
 def _json(body: bytes) -> Entries:
@@ -370,5 +370,5 @@ def _json(body: bytes) -> Entries:
     protobuf.check_objects(text)
     data = parse_json(text)
     if not isinstance(data, dict):
-        raise DataError(f"an export request must be an object, not {excerpt(data)}")
+        raise DataError(invalid("an export request", "an object", data))
     return cast("Entries", data)

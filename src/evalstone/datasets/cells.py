@@ -31,7 +31,7 @@ from evalstone.agents.messages import answer_text, last_text
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import inner_names
 from evalstone.datasets.written import is_ground_truth, written_in_text
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import FIELD_ROLES, Message
 
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
@@ -194,7 +194,7 @@ def _passage(item: Any, number: int) -> str:
     if isinstance(text, str):
         return text
     expected = "text or an object with text, page_content, content or chunk"
-    raise DataError(f"must be a list of passages; passage {number} must be {expected}, not {excerpt(item)}")
+    raise DataError(invalid(f"must be a list of passages; passage {number}", expected, item))
 
 
 def _inner_passage(item: Any) -> Any:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
-from evalstone._core.front_ends import Setting
+from evalstone._core.front_ends import Problem, Setting
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import normal
@@ -128,12 +129,12 @@ def field_of(column: str) -> str | None:
     return known and known[0]
 
 
-def unknown_field(name: str) -> str:
+def unknown_field(name: str) -> Problem:
     """The error message for a name that isn't a sample field, with the field for a column of this name."""
-    known = field_of(name)
+    known, problem = field_of(name), unknown("sample field", name, FIELD_NAMES)
     if known is None:
-        return unknown("sample field", name, FIELD_NAMES)
-    return f"unknown sample field {name!r}; did you mean {known}?"
+        return problem
+    return replace(problem, parts=(f"unknown sample field {name!r}; did you mean {known}?",), near=(known,))
 
 
 def inner_names(field: str) -> tuple[str, ...]:

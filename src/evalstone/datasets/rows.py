@@ -31,7 +31,7 @@ from evalstone.datasets.cells import (
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
 from evalstone.datasets.written import check_not_joined, written_in_cell
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
 T = TypeVar("T")
@@ -85,7 +85,7 @@ class RowReader:
         """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
         try:
             if not is_mapping(row):
-                raise DataError(f"a row must be an object, not {type(row).__name__}: {excerpt(row)}")
+                raise DataError(invalid("a row", "an object", row, f"{type(row).__name__}: {excerpt(row)}"))
             if not row.keys().isdisjoint(_OF_TRACES) and is_telemetry(row):
                 raise _placed(where, "a trace among samples; keep them in files of their own")
             return self._sample(row)
@@ -328,7 +328,7 @@ def _turns(value: Any) -> list[Sample]:
     for number, item in enumerate(items, start=1):
         row: Any = {"input": item} if isinstance(item, str) else item
         if not is_object(row):
-            raise DataError(f"item {number} must be a text or an object with an input, not {excerpt(item)}")
+            raise DataError(invalid(f"item {number}", "a text or an object with an input", item))
         turns.append(RowReader().read({"id": number, **row}, f"item {number}"))
     return turns
 

@@ -14,7 +14,7 @@ from evalstone._core.files import file_values
 from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.writing import write_jsonl
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.types import LISTS, SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
@@ -36,7 +36,7 @@ def sample_row(sample: Sample) -> dict[str, Any]:
 def sample_of(row: object) -> Sample:
     """A sample from a line of `samples.jsonl`. Raises DataError for anything else."""
     if not is_object(row):
-        raise DataError(f"a sample must be an object, not {type(row).__name__}")
+        raise DataError(invalid("a sample", "an object", row, f"{type(row).__name__}"))
     fields = dict(row)
     try:
         fields["messages"] = [message_of(message) for message in fields.get("messages", ())]

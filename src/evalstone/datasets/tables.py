@@ -16,7 +16,7 @@ from evalstone.datasets.arrow import arrow_rows
 from evalstone.datasets.cells import native
 from evalstone.datasets.columns import CONTENT, claims, field_of
 from evalstone.datasets.row_labels import count_rows, label_columns, label_name
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import Sample
 
 Rows: TypeAlias = Iterator[tuple[str, Any]]
@@ -80,7 +80,7 @@ def memory_rows(source: object) -> Iterator[tuple[str, Sample | Mapping[str, Any
         raise DataError(f"{expected}, not {type(source).__name__}: {excerpt(source)}")
     for place, item in numbered("item", cast("Iterable[Any]", source)):
         if not isinstance(item, Sample | Mapping):
-            raise DataError(f"{place} must be a Sample or an object, not {type(item).__name__}: {excerpt(item)}")
+            raise DataError(invalid(place, "a Sample or an object", item, f"{type(item).__name__}: {excerpt(item)}"))
         yield place, cast("Sample | Mapping[str, Any]", item)
 
 
@@ -133,7 +133,7 @@ def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = []
     for number, (place, cells) in enumerate(numbered("row", data)):
         if not is_array(cells):
-            raise DataError(f"{place}: must be a list of cells, not {type(cells).__name__}: {excerpt(cells)}")
+            raise DataError(invalid(f"{place}:", "a list of cells", cells, f"{type(cells).__name__}: {excerpt(cells)}"))
         if len(cells) != len(columns):
             raise DataError(f"{place}: {len(cells)} cells for {len(columns)} columns")
         labels_of_row = {name: of[number] for name, of in labeled.items()}

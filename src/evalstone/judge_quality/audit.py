@@ -15,7 +15,7 @@ from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.demo import DEMO_DATA
-from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted
+from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
@@ -88,7 +88,12 @@ async def aaudit(
     for scorer in work.scorers:
         if config.threshold is not None and config.threshold > scorer.scale:
             raise ConfigError(
-                f"the threshold of {scorer.name} must be at most {scorer.scale:g}, not {config.threshold:g}"
+                invalid(
+                    f"the threshold of {scorer.name}",
+                    f"at most {scorer.scale:g}",
+                    config.threshold,
+                    f"{config.threshold:g}",
+                )
             )
     runs, scores = await _evaluate(work, ledger, options)
     reasoning = options.keep_reasoning if any(map(has_reasoning, work.plain)) else None

@@ -18,7 +18,7 @@ from evalstone._core.sizes import Concurrency
 from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted
+from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
@@ -148,7 +148,9 @@ async def acalibrate(
     check_names(config.objective, config.calibrator)
     label_threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold
     if label_threshold > chosen.scale:
-        raise ConfigError(Setting("label_threshold"), f" must be at most {chosen.scale:g}, not {label_threshold:g}")
+        raise ConfigError(
+            invalid(Setting("label_threshold"), f"at most {chosen.scale:g}", label_threshold, f"{label_threshold:g}")
+        )
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
     labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")

@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 from evalstone._core.redaction import register
-from evalstone.errors import ConfigError, JudgeError
+from evalstone.errors import ConfigError, JudgeError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
@@ -119,7 +119,7 @@ def require_judge(name: str, value: object) -> None:
     """Raise ConfigError unless a value is a judge."""
     if not isinstance(value, Judge):
         hint = " (parse_judge reads names and tables)" if isinstance(value, str) else ""
-        raise ConfigError(f"{name} must be a Judge, not {type(value).__name__}{hint}")
+        raise ConfigError(invalid(name, "a Judge", value, f"{type(value).__name__}{hint}"))
 
 
 def register_secrets(judge: Judge) -> None:

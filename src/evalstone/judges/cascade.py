@@ -22,7 +22,7 @@ from typing import Annotated, Any, TypeVar, cast
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import is_list, is_number
 from evalstone._core.sync import blocking
-from evalstone.errors import ConfigError, DataError, JudgeError
+from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
 from evalstone.judges.base import Judge, MemberCalls, require_judge
 from evalstone.judges.composite import Composite
 from evalstone.questions.base import JudgeAnswer, Question, answer_type, item_confidences
@@ -62,7 +62,9 @@ class Cascade(Composite):
         require_judge("a cascade's primary", self.primary)
         require_judge("a cascade's fallback", self.fallback)
         if self.primary.identity == self.fallback.identity:
-            raise ConfigError(f"{self.primary.identity} appears twice in the cascade")
+            raise ConfigError(
+                repeated("judges", self.primary.identity, f"{self.primary.identity} appears twice in the cascade")
+            )
         check_settings(self)
         object.__setattr__(self, "threshold", float(self.threshold))
         self.derive(self.primary, self.fallback)
@@ -262,7 +264,7 @@ def fit_threshold(
     """
     for name, value in (("accuracy", accuracy), ("escalated", escalated)):
         if value is not None and (not is_number(value) or not 0 <= value <= 1):
-            raise ConfigError(f"{name} must be a number from 0 to 1, not {value!r}")
+            raise ConfigError(invalid(name, "a number from 0 to 1", value, f"{value!r}"))
     if not cases:
         raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
     curve = thresholds(cases)
@@ -382,7 +384,7 @@ def _cases_of(label: LabeledQuestion, first: JudgeAnswer[Any] | None, second: Ju
 def _check(label: object, number: int) -> None:
     """Raise DataError for a label that doesn't match its question, as far as that shows before any call."""
     if not isinstance(label, LabeledQuestion):
-        raise DataError(f"labels must be LabeledQuestion values, not {type(label).__name__}")
+        raise DataError(invalid("labels", "LabeledQuestion values", label, f"{type(label).__name__}"))
     question = label.question
     items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.expected):
@@ -420,5 +422,5 @@ def _is_correct(item: Any, kind: type[Any], expected: Any, question: Question[An
         return (verdict == words[-1]) == expected
     if words and expected not in words:
         message = ", ".join(str(word) for word in words) + (", or true or false" if order.ordered else "")
-        raise DataError(f"{where}: a label must be one of {message}, not {reprlib.repr(expected)}")
+        raise DataError(f"{where}: ", invalid("a label", f"one of {message}", expected, f"{reprlib.repr(expected)}"))
     return verdict == expected

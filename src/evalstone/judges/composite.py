@@ -21,6 +21,7 @@ from evalstone.errors import (
     ProviderError,
     ReplyError,
     RunAborted,
+    invalid,
 )
 from evalstone.judges.base import Judge, MemberCalls, leaves, require_judge
 from evalstone.judges.logging import LoggingJudge
@@ -260,7 +261,9 @@ class Panel(Composite):
             )
         check_settings(self)
         if self.quorum is not None and self.quorum > len(names):
-            raise ConfigError(f"quorum must be from 1 to {len(names)}, the number of judges, not {self.quorum}")
+            raise ConfigError(
+                invalid("quorum", f"from 1 to {len(names)}, the number of judges", self.quorum, f"{self.quorum}")
+            )
         self.derive(*self.judges)
 
     def __repr__(self) -> str:

@@ -18,11 +18,12 @@ import importlib
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from evalstone._core.guards import is_list
 from evalstone._core.redaction import is_credential, masked, register_settings
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, repeated, unknown
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.models.limits import Limits
 
@@ -74,7 +75,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     if log is None:
         return judge
     if not isinstance(log, str) or not log:
-        raise ConfigError(f"log must be the path of a file, not {masked(log)!r}")
+        raise ConfigError(invalid("log", "the path of a file", log, f"{masked(log)!r}"))
     from evalstone.judges.logging import LoggingJudge  # noqa: PLC0415
 
     return LoggingJudge(judge, log)
@@ -122,7 +123,7 @@ def settings_of(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -
     limits: dict[str, int] = {}
     for name, value in settings.items():
         if name not in names and name not in _LIMITS:
-            raise ConfigError(f"{judge}: {unknown('setting', str(name), (*names, *_LIMITS))}")
+            raise ConfigError(f"{judge}: ", unknown("setting", str(name), (*names, *_LIMITS)))
         (limits if name in _LIMITS else arguments)[name] = value
     return {**arguments, "limits": Limits(**limits)} if limits else arguments
 
@@ -132,10 +133,12 @@ def _unknown_judge(name: str) -> ConfigError:
     family = match[0] if match else ""
     provider = _FAMILIES.get(family) or _FAMILIES.get(family.rstrip("0123456789"))
     if provider is not None:
-        return ConfigError(f"unknown judge {name!r}; did you mean {provider}/{name}? Models are named provider/model")
+        near = f"{provider}/{name}"
+        text = f"unknown judge {name!r}; did you mean {near}? Models are named provider/model"
+        return ConfigError(replace(unknown("judge", name, ["lexical", *COMPOSITES]), parts=(text,), near=(near,)))
     message = unknown("judge", name, ["lexical", *COMPOSITES])
-    message += " Language" if message.endswith("?") else "; language"
-    return ConfigError(f"{message} models are named provider/model, such as openai/gpt-5.1")
+    language = " Language" if message.near else "; language"
+    return ConfigError(message, f"{language} models are named provider/model, such as openai/gpt-5.1")
 
 
 _CALL = re.compile(r"\s*([^\s(),=]+)\s*(?:\((.*)\))?\s*", re.DOTALL)
@@ -157,7 +160,7 @@ def table_of(spec: str) -> dict[str, Any]:
     for part in _split(inside, spec):
         if (setting := _SETTING.fullmatch(part)) is not None:
             if setting[1] in settings:
-                raise ConfigError(f"{name}: {setting[1]} appears twice")
+                raise ConfigError(f"{name}: ", repeated("settings", setting[1], f"{setting[1]} appears twice"))
             key, text = setting[1], setting[2].strip()
             settings[key] = _unquoted(text) if is_credential(key) else _value(text)
         elif part.strip().startswith(("http://", "https://")):

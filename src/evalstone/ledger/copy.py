@@ -30,7 +30,7 @@ from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import sample_of
 from evalstone.datasets.writing import replacing
-from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency
+from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid
 from evalstone.ledger import live, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
@@ -198,10 +198,10 @@ def _checked(column: sa.Column[Any], value: Any) -> Any:
         return None
     if expected is str:
         if type(value) is not str:
-            raise DataError(f"{column.name} must be text, not {value!r:.60}")
+            raise DataError(invalid(column.name, "text", value, f"{value!r:.60}"))
         return storable(value)
     if type(value) not in (int, expected) or not 0 <= cast("float", value) <= _MOST[expected]:
-        raise DataError(f"{column.name} must be {_WORDS[expected]}, not {reprlib.repr(value)}")
+        raise DataError(invalid(column.name, f"{_WORDS[expected]}", value, f"{reprlib.repr(value)}"))
     return expected(value)
 
 

@@ -20,11 +20,10 @@ from typing import Any, Literal, get_args
 
 import sqlalchemy as sa
 
-from evalstone._core.display import excerpt
 from evalstone._core.front_ends import Message
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.ledger.base import HOUR, sample_hash, storable
 from evalstone.ledger.schema import COLUMNS, leases, live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
@@ -332,7 +331,7 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     """
     state, record = values["state"], None
     if state not in get_args(State):
-        raise DataError(f"state must be one of {', '.join(get_args(State))}, not {excerpt(state)}")
+        raise DataError(invalid("state", f"one of {', '.join(get_args(State))}", state))
     row = LiveScore(**{name: values[name] for name in ("id", "stream", "source", "scorer", "owner", "submitted")})
     if values["body"] is not None:
         record = Record.from_dict(json.loads(values["body"]))

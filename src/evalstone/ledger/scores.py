@@ -20,7 +20,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.schema import live_scores, records, runs, samples
@@ -154,9 +154,9 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
             parts = (_distinct(opened, records.c.scorer, records.c.run == run) for run in ids)
             signatures = {*_distinct(opened, live_scores.c.scorer), *itertools.chain.from_iterable(parts)}
             if not any(is_named(signature, scorer) for signature in signatures):
-                problems.append(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures}))
+                problems.append(str(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures})))
         if stream is not None and stream not in (known := live.streams(opened)):
-            problems.append(unknown("stream", stream, known))
+            problems.append(str(unknown("stream", stream, known)))
     return problems
 
 
@@ -178,7 +178,7 @@ class _Cursor:
                 return cls(float(time), tuple(place))
         except (ValueError, TypeError, OverflowError, RecursionError):
             pass
-        raise ConfigError(f"before must be the cursor of a listed score, not {text!r:.80}")
+        raise ConfigError(invalid("before", "the cursor of a listed score", text, f"{text!r:.80}"))
 
     def __str__(self) -> str:
         return json.dumps([self.time, *self.place])

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_argument
-from evalstone._core.display import excerpt
-from evalstone.errors import ConfigError, described
+from evalstone.errors import ConfigError, described, invalid
 from evalstone.live.frames import READ_FAILED, Content
 from evalstone.live.tracing import Trace, current_trace
 from evalstone.types import Sample
@@ -102,7 +101,7 @@ class Middleware:
         if not callable(read):
             raise ConfigError("read must be a function of a request and a response")
         if isinstance(paths, str):
-            raise ConfigError(f"paths must be a list of paths, not {excerpt(paths)}")
+            raise ConfigError(invalid("paths", "a list of paths", paths))
         check_argument("body_limit", body_limit, Annotated[int, Range(1)])
         paths = None if paths is None else tuple(paths)
         self._live, self._app, self._read, self._entity, self._limit = live, app, read, entity, body_limit

@@ -21,7 +21,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
 from evalstone._core.sizes import Concurrency, Queue
 from evalstone.api import JudgeSpec, ScorerSpec, plan_for
-from evalstone.errors import ConfigError, described, error_text
+from evalstone.errors import ConfigError, described, error_text, repeated
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
 from evalstone.live.asgi import Application, Middleware, Read
@@ -509,7 +509,7 @@ def _rates(scorers: tuple[Scorer, ...], sampling: float | Mapping[str, float]) -
     """The rate of each scorer, the highest first."""
     signatures = [scorer.signature for scorer in scorers]
     if twice := [each for each in signatures if signatures.count(each) > 1]:
-        raise ConfigError(f"the scorer {twice[0]} is named twice")
+        raise ConfigError(repeated("scorers", twice[0], f"the scorer {twice[0]} is named twice"))
     if isinstance(sampling, Mapping):
         infos = [scorer_info(scorer) for scorer in scorers]
         # The rate by signature goes before one by name.
@@ -532,4 +532,4 @@ def _named(name: str, infos: list[ScorerInfo]) -> ScorerInfo:
     try:
         return named_scorer(name, infos)
     except ConfigError as error:
-        raise ConfigError(f"sampling: {error}") from None
+        raise ConfigError("sampling: ", error) from None

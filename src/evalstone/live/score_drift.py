@@ -28,7 +28,7 @@ from evalstone._core.display import count, excerpt, joined
 from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import check_time
-from evalstone.errors import ConfigError, NotComparable
+from evalstone.errors import ConfigError, NotComparable, invalid
 from evalstone.ledger.base import existing
 from evalstone.report.notes import clause_of
 from evalstone.report.shown import Shown
@@ -195,15 +195,15 @@ def drift(
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
     if not 0 < alpha < 0.5:
-        raise ConfigError(Setting("alpha"), f" must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(invalid(Setting("alpha"), "above 0 and below 0.5, such as 0.05", alpha, f"{alpha}"))
     if tolerance is not None and not 0 <= tolerance < 1:
         raise ConfigError(
-            Setting("tolerance"), f" must be a share of the scale, at least 0 and below 1, not {tolerance}"
+            invalid(Setting("tolerance"), "a share of the scale, at least 0 and below 1", tolerance, f"{tolerance}")
         )
     if settle <= timedelta(0):
-        raise ConfigError(f"settle must be above 0, not {settle}")
+        raise ConfigError(invalid("settle", "above 0", settle, f"{settle}"))
     if cycle is not None and cycle <= timedelta(0):
-        raise ConfigError(f"cycle must be above 0, not {cycle}")
+        raise ConfigError(invalid("cycle", "above 0", cycle, f"{cycle}"))
     check_time("since", since)
     source = _read_baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:

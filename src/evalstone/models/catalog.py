@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -92,7 +92,7 @@ def split_model(name: str) -> tuple[str, str]:
         raise ConfigError(f"a model is named provider/model, such as openai/gpt-5.1, not {name!r}")
     if provider not in PROVIDERS and provider not in installed_providers():
         message = unknown("provider", provider, [*PROVIDERS, *installed_providers()])
-        raise ConfigError(f"{message} (for any OpenAI-compatible server: vllm/{model} with a base_url)")
+        raise ConfigError(message, f" (for any OpenAI-compatible server: vllm/{model} with a base_url)")
     return provider, model
 
 
@@ -118,9 +118,11 @@ def info_of(provider: str) -> ProviderInfo:
     try:
         info = entry.load()
     except Exception as error:
-        raise ConfigError(f"the provider {provider} of {entry.value} can't be loaded: {error}") from error
+        raise ConfigError(f"the provider {provider} of {entry.value} can't be loaded: ", error) from error
     if not isinstance(info, ProviderInfo):
-        raise ConfigError(f"the provider {provider} of {entry.value} must be a ProviderInfo, not {type(info).__name__}")
+        raise ConfigError(
+            invalid(f"the provider {provider} of {entry.value}", "a ProviderInfo", info, f"{type(info).__name__}")
+        )
     return info
 
 

@@ -322,7 +322,7 @@ def protocol_class(protocol: str) -> type[ChatProvider]:
     try:
         found = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ConfigError(f"the protocol {protocol!r} can't be loaded (module:class): {error}") from error
+        raise ConfigError(f"the protocol {protocol!r} can't be loaded (module:class): ", error) from error
     if not (isinstance(found, type) and issubclass(found, ChatProvider)):
         raise ConfigError(f"the protocol {protocol!r} must be a subclass of ChatProvider")
     return found
@@ -343,5 +343,5 @@ def _readable(url: str) -> str:
         url_parts(url)
     except ValueError as error:
         without_user = re.sub("//[^/]*@", "//", url)
-        raise ConfigError(f"the base_url {without_user!r} is invalid: {error}") from None
+        raise ConfigError(f"the base_url {without_user!r} is invalid: ", error) from None
     return url

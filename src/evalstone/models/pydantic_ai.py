@@ -28,6 +28,7 @@ from evalstone.errors import (
     MissingDependency,
     ProviderError,
     ProviderTimeout,
+    invalid,
 )
 from evalstone.models.catalog import provider_info, split_model
 from evalstone.models.forms import (
@@ -317,7 +318,9 @@ def _check(own: LanguageModel, model: LibraryModel) -> None:
     if dropped:
         raise ConfigError(f"{own.model} doesn't support {dropped[0]}: remove it from the settings")
     if effort and effort not in _EFFORTS:
-        raise ConfigError(f"reasoning_effort of {own.model} must be {' or '.join(_EFFORTS)}, not {effort!r}")
+        raise ConfigError(
+            invalid(f"reasoning_effort of {own.model}", f"{' or '.join(_EFFORTS)}", effort, f"{effort!r}")
+        )
 
 
 _EFFORTS = ("minimal", "low", "medium", "high", "xhigh", "max")
@@ -396,7 +399,7 @@ def _library_model(own: LanguageModel) -> LibraryModel:
     try:
         return infer_model(f"{provider}:{name}", provider_of)
     except (UserError, ImportError, ValueError) as error:
-        raise ConfigError(f"{own.model}: {error}") from None
+        raise ConfigError(f"{own.model}: ", error) from None
 
 
 def _http_client(provider: str, own: LanguageModel) -> Any:

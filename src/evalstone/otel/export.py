@@ -26,7 +26,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 
 from evalstone._core.display import count, joined, safe
 from evalstone._core.redaction import header_secrets, masked, register, register_url
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.otel.attributes import EXPLANATION
 from evalstone.otel.delivery import Delivery, own_credentials
 from evalstone.otel.switch import enable
@@ -139,7 +139,7 @@ def _exports(signal: str) -> bool:
         case "none":
             return False
         case other:
-            raise ConfigError(f"{variable} must be otlp or none, not {safe(other, 40)}")
+            raise ConfigError(invalid(variable, "otlp or none", other, f"{safe(other, 40)}"))
 
 
 def _set_global(tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider) -> None:

@@ -673,7 +673,7 @@ class JudgeAnswer(Generic[A]):
             try:
                 strict_jsonable([self.value, self.detail])
             except ValueError as error:
-                raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: {error}") from None
+                raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: ", error) from None
 
 
 def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:

@@ -14,7 +14,7 @@ from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
-from evalstone.errors import ConfigError, ReplyError
+from evalstone.errors import ConfigError, ReplyError, invalid
 from evalstone.questions.base import LabelProbabilities, Question, shares
 from evalstone.questions.grade import Grade
 from evalstone.questions.markers import NotInReply, Unordered
@@ -60,7 +60,7 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
     """
     words = [word.strip() for word in cast("Sequence[object]", choices) if isinstance(word, str) and word.strip()]
     if len(words) < len(choices) or len({word.casefold() for word in words}) < max(2, len(words)):
-        raise ConfigError(f"choices must be two or more different words, not {list(choices)}")
+        raise ConfigError(invalid("choices", "two or more different words", choices, f"{list(choices)}"))
     return tuple(words)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, Union
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.front_ends import Problem
 from evalstone._core.guards import is_array, is_object
 from evalstone.errors import ConfigError, unknown
 
@@ -39,7 +40,7 @@ def type_of(schema: Mapping[str, Any]) -> Any:
     try:
         text = json.dumps(schema)
     except (TypeError, ValueError, RecursionError) as error:
-        raise ConfigError(f"a JSON schema must be JSON data: {error}") from None
+        raise ConfigError("a JSON schema must be JSON data: ", error) from None
     return _type_of(text)
 
 
@@ -53,7 +54,7 @@ def _read(node: object, root: Mapping[str, Any], place: str, above: tuple[str, .
     if not is_object(node):
         raise _problem(place, f"must be a JSON schema as an object, not {excerpt(node)}")
     if odd := [name for name in node if name not in KEYWORDS]:
-        raise _problem(place, f"the type of an answer can't have this: {unknown('keyword', odd[0], KEYWORDS)}")
+        raise _problem(place, "the type of an answer can't have this: ", unknown("keyword", odd[0], KEYWORDS))
     if "$ref" in node:
         return _referred(node["$ref"], root, place, above)
     kind = _kind(node, root, place, above)
@@ -130,5 +131,5 @@ def _is_word(value: object) -> bool:
     return isinstance(value, str | int)
 
 
-def _problem(place: str, problem: str) -> ConfigError:
-    return ConfigError(f"{place.removeprefix('.') or 'the JSON schema of an answer'}: {problem}")
+def _problem(place: str, *problem: str | Problem) -> ConfigError:
+    return ConfigError(f"{place.removeprefix('.') or 'the JSON schema of an answer'}: ", *problem)

@@ -265,7 +265,7 @@ NOTES: Mapping[str, Row] = {
     # ---- Statistics ----
     "no_values": lambda _, __: "no sample has a score",
     "single_unit": lambda note, _: f"a single {note['noun']}",
-    "single_unit_of_a_run": lambda _, __: "one of the runs has a single sample or cluster",
+    "single_unit_run": lambda _, __: "one of the runs has a single sample or cluster",
     "small_sample": lambda note, _: f"small sample (n = {note['n']}): rare failures may be missing",
     "few_clusters": lambda note, _: f"only {note['clusters']} clusters: the interval is approximate",
     "heavy_units": lambda note, _: (
@@ -278,16 +278,16 @@ NOTES: Mapping[str, Row] = {
         f"{'only ' if note['changed'] else ''}{note['changed'] or 'none'} of {note['pairs']} pairs changed: too few "
         "for a significant difference"
     ),
-    "sequence_of_stopped_run": lambda _, __: (
+    "stopped_sequence": lambda _, __: (
         "the gate stopped the run, so the interval is a confidence sequence, which is valid at any stopping time; the "
         "mean is biased away from the threshold"
     ),
-    "sequence_of_stopped_runs": lambda _, __: (
+    "stopped_comparison": lambda _, __: (
         "a gate stopped one of the runs: p and the interval are two-sided and valid at any stopping time, so they may "
         "leave open what the gate decided"
     ),
     "variance_below_zero": lambda note, _: f"the variance of {joined(note['components'])} was estimated below 0",
-    "few_changes_in_pilot": lambda note, _: (
+    "few_pilot_changes": lambda note, _: (
         f"in the pilot, {percent(note['changed'])} of the samples changed, which can't add up to a difference of "
         f"{note['difference']:g}: the plan is the upper end of the range, with as many further changes as that needs"
     ),
@@ -302,10 +302,10 @@ NOTES: Mapping[str, Row] = {
     "too_few_labels": lambda note, _: (
         f"only {count(note['labels'], 'label')}: too few for an estimate; label at least {note['least']} samples"
     ),
-    "labels_in_few_groups": lambda _, __: "labels in too few groups to correct the mean",
+    "few_label_groups": lambda _, __: "labels in too few groups to correct the mean",
     "strata_merged": lambda note, _: f"strata with fewer than two labels were merged: {note['strata']}",
-    "labels_of_one_kind": lambda _, __: "the labels need both passes and fails",
-    "few_labels_of_one_class": lambda note, _: (
+    "one_sided_labels": lambda _, __: "the labels need both passes and fails",
+    "few_class_labels": lambda note, _: (
         f"only {count(note['labels'], 'label')} in one class: the interval is approximate"
     ),
     "judge_by_chance": lambda note, _: (
@@ -324,8 +324,8 @@ NOTES: Mapping[str, Row] = {
     ),
     "clusters_ignored": lambda _, __: "the samples are clustered, which these intervals don't account for",
     # ---- Calibrations ----
-    "one_kind_of_labels": lambda _, __: "it needs labels of both kinds, yes and no",
-    "no_better_than_chance": lambda note, _: _by_chance(note),
+    "needs_both_labels": lambda _, __: "it needs labels of both kinds, yes and no",
+    "not_above_chance": lambda note, _: _by_chance(note),
     "calibration_not_used": lambda note, _: f"audits and reports don't use this calibration: {_by_chance(note)}",
     "one_verdict": lambda note, _: f"all verdicts at {note['threshold']:.4g} (default) are {note['verdict']}",
     "most_labels_unscored": lambda _, __: "most labeled samples have no score",
@@ -335,11 +335,11 @@ NOTES: Mapping[str, Row] = {
     "labels_all_alike": lambda note, _: (
         f"every label says {note['label']}: the other verdict can't be checked and no threshold was learned"
     ),
-    "few_labels_of_a_kind": lambda note, _: (
+    "few_labels": lambda note, _: (
         f"few labels ({note['yes']} yes, {note['no']} no): rely on the intervals, not the estimates"
     ),
     "no_discrimination": lambda _, __: "the judge scored every sample the same: no discrimination",
-    "no_better_than_one_answer": _no_better_than_one_answer,
+    "uninformative_accuracy": _no_better_than_one_answer,
     "ranks_opposite": lambda note, _: (
         f"scores rank opposite to the labels. Yes is what a full score of {note['name']} means, where "
         f"{'lower' if note['lower_is_better'] else 'higher'} is better: were labels that mean the opposite read as yes?"
@@ -358,12 +358,12 @@ NOTES: Mapping[str, Row] = {
     "not_applicable": lambda note, _: f"not applicable to any sample: {listed(note['perturbations'])}",
     "follows_instructions": lambda _, __: "the judge follows instructions in the text that it judges",
     "affected_by": lambda note, _: f"affected by {note['why']} ({listed(note['perturbations'])})",
-    "affected_by_an_instruction": lambda note, _: (
+    "affected_by_instruction": lambda note, _: (
         "affected by an instruction to the judge, which it seems to treat as part of the text "
         f"({listed(note['perturbations'])})"
     ),
     "unaffected": lambda _, __: "no perturbation affected it by more than chance",
-    "too_few_for_effects": lambda note, _: (
+    "too_few_changed": lambda note, _: (
         f"too few samples to find {_effects(note)} (at least {note['needed']} changed samples are needed)"
     ),
     "lost_to_perturbations": lambda note, _: (

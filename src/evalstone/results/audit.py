@@ -247,7 +247,7 @@ def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) ->
         if why:
             yield note("affected_by", "warning", title, why=why, perturbations=tuple(names))
         else:
-            yield note("affected_by_an_instruction", "warning", title, perturbations=tuple(names))
+            yield note("affected_by_instruction", "warning", title, perturbations=tuple(names))
     tests = sum(p is not None for effect in audit.effects for p in (effect.shift_p, effect.flips_p))
     # The smallest p-value of n changes is McNemar's mid-p, 1 / 2^n, times the tests.
     needed = math.ceil(math.log2(max(1, tests) / audit.alpha))
@@ -257,7 +257,7 @@ def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) ->
         yield note("unaffected", "fact", title)
     if few:
         named = few if len(few) < len(tested) else ()
-        yield note("too_few_for_effects", "caution", title, perturbations=named, needed=needed)
+        yield note("too_few_changed", "caution", title, perturbations=named, needed=needed)
     if lost := sum(effect.lost for effect in effects):
         yield note("lost_to_perturbations", "caution", title, scores=lost)
     if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):

@@ -13,7 +13,7 @@ from evalstone._core.display import count
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
@@ -133,7 +133,7 @@ class Calibration(Shown):
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
-            raise DataError(f"scale: must be above 0, not {self.scale}")
+            raise DataError(invalid("scale:", "above 0", self.scale))
         if len({len(pair.labels) for pair in self.pairs}) != 1:
             raise DataError("pairs: need at least one, each with one label per column")
         for pair in self.pairs:

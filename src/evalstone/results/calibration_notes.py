@@ -19,10 +19,10 @@ FEW_LABELS = 20
 def unusable_note(area: Interval | None) -> Note | None:
     """Why audits and reports don't use a calibration with this AUROC; None if its 95% interval is above 0.5."""
     if area is None or area.low is None or area.high is None:
-        return note("one_kind_of_labels", "warning")
+        return note("needs_both_labels", "warning")
     if area.low > 0.5:
         return None
-    return note("no_better_than_chance", "warning", auroc=(area.mean, area.low, area.high))
+    return note("not_above_chance", "warning", auroc=(area.mean, area.low, area.high))
 
 
 def flaw_of(calibration: Calibration) -> Note | None:
@@ -45,7 +45,7 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
     elif not yes or not no:
         yield note("labels_all_alike", "warning", label="yes" if yes else "no")
     elif min(yes, no) < FEW_LABELS:
-        yield note("few_labels_of_a_kind", "caution", yes=yes, no=no)
+        yield note("few_labels", "caution", yes=yes, no=no)
     if len(scores) > 1 and len(set(scores)) == 1:
         yield note("no_discrimination", "warning")
     elif calibration.only_verdict:
@@ -80,4 +80,4 @@ def _uninformative(calibration: Calibration) -> Iterator[Note]:
     accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
     if accuracy is not None and accuracy.low is not None and accuracy.high is not None and accuracy.low <= rate:
         limits = (accuracy.mean, accuracy.low, accuracy.high)
-        yield note("no_better_than_one_answer", "warning", threshold=threshold, accuracy=limits, rate=rate)
+        yield note("uninformative_accuracy", "warning", threshold=threshold, accuracy=limits, rate=rate)

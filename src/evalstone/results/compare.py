@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from evalstone._core.display import count
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
@@ -256,7 +256,9 @@ def compare(
     stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
-        raise ConfigError(Setting("correction"), f" must be one of {', '.join(CORRECTIONS)}, not {correction!r}")
+        raise ConfigError(
+            invalid(Setting("correction"), f"one of {', '.join(CORRECTIONS)}", correction, f"{correction!r}")
+        )
     if labels:
         _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):

@@ -72,5 +72,5 @@ def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Record]]) -> I
     )
 
 
-STOPPED_NOTES = (note("sequence_of_stopped_run", "caution"),)
+STOPPED_NOTES = (note("stopped_sequence", "caution"),)
 """The notes of its intervals."""

@@ -106,7 +106,7 @@ def read_summary(folder: Path) -> dict[str, Any]:
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
     except (OSError, ValueError, RecursionError) as error:
-        raise DataError(f"{file} cannot be read as a run: {error}") from None
+        raise DataError(f"{file} cannot be read as a run: ", error) from None
     if not isinstance(summary, dict):
         raise DataError(f"{file} must contain an object")
     RunMetadata.of(data := cast("dict[str, Any]", summary), str(file))
@@ -133,7 +133,7 @@ def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
                 trial = "" if record.trial is None else f", trial {record.trial}"
                 raise DataError(f"sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line {first}")
         except EvalstoneError as error:
-            raise DataError(f"{place}: {error}") from None
+            raise DataError(f"{place}: ", error) from None
         yield record
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 from evalstone._core.display import count
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
@@ -156,7 +156,7 @@ def gate(
     if alpha is not None:
         check_alpha(Setting("alpha"), alpha)
     if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
-        raise ConfigError(Setting("look"), f" must be a whole number from 1 to {MOST_LOOKS}, not {look!r}")
+        raise ConfigError(invalid(Setting("look"), f"a whole number from 1 to {MOST_LOOKS}", look, f"{look!r}"))
     check_missing(missing)
 
     for gated in filter(None, (run, baseline)):
@@ -164,8 +164,12 @@ def gate(
             raise ConfigError(f"run {gated.id} is part of a judge's {gated.kind}; a gate takes evaluations of outputs")
     if not isinstance(cast(object, criteria), GateCriteria):
         raise ConfigError(
-            'the criteria must be GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8}), '
-            f"not {type(criteria).__name__}"
+            invalid(
+                "the criteria",
+                'GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8})',
+                criteria,
+                f"{type(criteria).__name__}",
+            )
         )
     if not criteria.scorers:
         raise ConfigError(

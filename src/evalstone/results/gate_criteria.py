@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 from evalstone._core.front_ends import Setting
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.stats.intervals import check_number
 
 OF_BASELINE = ("max_regression", "max_difference")
@@ -45,12 +45,14 @@ class GateCriteria:
         required: object = self.require
         names = (required,) if isinstance(required, str) else required
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-            raise ConfigError(Setting("require"), f' must be a list of scorers, such as ["contains"], not {required!r}')
+            raise ConfigError(
+                invalid(Setting("require"), 'a list of scorers, such as ["contains"]', required, f"{required!r}")
+            )
         object.__setattr__(self, "require", tuple(cast("list[str]", names)))
         for check in CHECKS:
             table: object = getattr(self, check)
             if not isinstance(table, Mapping):
-                raise ConfigError(Setting(check), f" must be a table from scorer to threshold, not {table!r}")
+                raise ConfigError(invalid(Setting(check), "a table from scorer to threshold", table, f"{table!r}"))
             for name, value in cast("Mapping[object, object]", table).items():
                 if not isinstance(name, str):
                     raise ConfigError(Setting(check), f': scorers are named by text, such as "contains", not {name!r}')

@@ -25,7 +25,7 @@ from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.loading import IN_MEMORY
 from evalstone.datasets.lost_types import is_sheet_error
 from evalstone.datasets.tables import is_table, table_rows
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, absent, invalid
 from evalstone.types import is_own_id
 
 
@@ -164,7 +164,7 @@ class LabelReader:
 
 def _bad_label(cell: Cell, expected: str) -> DataError:
     return DataError(
-        f"{cell.place}: the label in column {excerpt(cell.column)} must be {expected}, not {excerpt(cell.value)}"
+        f"{cell.place}: ", invalid(f"the label in column {excerpt(cell.column)}", f"{expected}", cell.value)
     )
 
 
@@ -287,8 +287,7 @@ def _raw_rows(source: Any) -> Iterable[tuple[str, Any]]:
     if isinstance(source, Iterable) and not isinstance(source, bytes):
         return [(f"item {number}", item) for number, item in enumerate(cast("Iterable[Any]", source), start=1)]
     raise DataError(
-        f"labels must be a path, a table, a list of objects or a mapping or Series from id to label, not "
-        f"{excerpt(source)}"
+        invalid("labels", "a path, a table, a list of objects or a mapping or Series from id to label", source)
     )
 
 
@@ -323,7 +322,9 @@ def _series_items(series: Any) -> Iterable[tuple[Any, Any]]:
 
 def _row_with_id(place: str, cells: Any) -> _Row:
     if not isinstance(cells, Mapping):
-        raise DataError(f"{place}: a row of labels must be an object, not {type(cells).__name__}: {excerpt(cells)}")
+        raise DataError(
+            f"{place}: ", invalid("a row of labels", "an object", cells, f"{type(cells).__name__}: {excerpt(cells)}")
+        )
     entries = {str(name): native(value) for name, value in cast("Mapping[Any, Any]", cells).items()}
     column = next((name for known in _ID_COLUMNS for name in entries if normal(name) == known), None)
     if column is None or entries[column] is None:
@@ -334,7 +335,7 @@ def _row_with_id(place: str, cells: Any) -> _Row:
     try:
         name = read_id(entries.pop(column))
     except DataError as error:
-        raise DataError(f"{place}: column {excerpt(column)} {error}") from None
+        raise DataError(f"{place}: column {excerpt(column)} ", error) from None
     return _Row(name, place, entries)
 
 
@@ -350,7 +351,13 @@ def _labeled(
         if column not in known and column in fields:
             raise DataError(f"{excerpt(column)} was read as the samples' {fields[column]}: rename it")
         if column not in known:
-            raise DataError(f"no row has the column {excerpt(column)}; columns: {shortlist(known) or 'none'}")
+            raise DataError(
+                absent(
+                    column,
+                    f"no row has the column {excerpt(column)}; columns: {shortlist(known) or 'none'}",
+                    known=known,
+                )
+            )
     values, words = reader.read(_cells(rows, columns))
     labels = {row.id: of for row, of in zip(rows, values, strict=True) if any(label is not None for label in of)}
     if not labels:
@@ -389,5 +396,5 @@ def _items(row: _Row, column: str) -> list[Any]:
     try:
         value = unpacked(row.cells.get(column))
     except DataError as error:
-        raise DataError(f"{row.place}: column {excerpt(column)} {error}") from None
+        raise DataError(f"{row.place}: column {excerpt(column)} ", error) from None
     return cast("list[Any]", value) if isinstance(value, list) else [value]

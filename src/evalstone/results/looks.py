@@ -21,7 +21,7 @@ from evalstone._core.json import content_hash, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.results.gate_criteria import CHECKS, GateCriteria
 from evalstone.results.human_labels import Labels
 
@@ -135,9 +135,9 @@ def _looks(file: Path) -> Iterator[Look]:
             try:
                 look = read_data(Look, value)
             except DataError as error:
-                raise DataError(f"{place}: {error}") from None
+                raise DataError(f"{place}: ", error) from None
             if look.look < 1:
-                raise DataError(f"{place}: look must be 1 or more, not {look.look}")
+                raise DataError(f"{place}: ", invalid("look", "1 or more", look.look))
             yield look
     except FileNotFoundError:
         return

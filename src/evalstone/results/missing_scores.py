@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal, TypeAlias, get_args
 
 from evalstone._core.front_ends import Setting
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.results.summary import unanswered
 from evalstone.types import Record, Score, Skipped
 
@@ -16,7 +16,9 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 def check_missing(missing: object) -> None:
     """Raise ConfigError unless it is one of `MISSING`."""
     if missing not in MISSING:
-        raise ConfigError(Setting("missing"), f" must be {', '.join(MISSING[:-1])} or {MISSING[-1]}, not {missing!r}")
+        raise ConfigError(
+            invalid(Setting("missing"), f"{', '.join(MISSING[:-1])} or {MISSING[-1]}", missing, f"{missing!r}")
+        )
 
 
 def counts(record: Record, missing: Missing) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import count
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.scores import group_labels, refuse_weights, scores_by_sample
@@ -114,9 +114,9 @@ def sample_size(
     check_number(Setting("difference"), difference)
     check_number(Setting("power"), power)
     if not (math.isfinite(difference) and difference > 0):
-        raise ConfigError(Setting("difference"), f" must be above 0, not {difference:g}")
+        raise ConfigError(invalid(Setting("difference"), "above 0", difference, f"{difference:g}"))
     if not 0 < power < 1:
-        raise ConfigError(Setting("power"), f" must be above 0 and below 1, not {power:g}")
+        raise ConfigError(invalid(Setting("power"), "above 0 and below 1", power, f"{power:g}"))
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
     refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
@@ -125,7 +125,7 @@ def sample_size(
     for pilot in pilots:
         if difference > pilot.info.scale:
             scale = f"{pilot.info.scale:g}, the scale of {pilot.title}"
-            raise ConfigError(Setting("difference"), f" must be at most {scale}, not {difference:g}")
+            raise ConfigError(invalid(Setting("difference"), f"at most {scale}", difference, f"{difference:g}"))
         plan = plan_sample_size(pilot.pilot, difference, power=power, confidence=confidence)
         if plan is not None:
             scorers.append(ScorerPower(pilot.title, pilot.info, plan))

@@ -144,4 +144,4 @@ def _read(file: Path) -> Calibration:
     except OSError as error:
         raise DataError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, RecursionError, DataError) as error:
-        raise DataError(f"{file} is not a calibration: {error}") from None
+        raise DataError(f"{file} is not a calibration: ", error) from None

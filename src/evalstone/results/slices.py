@@ -13,7 +13,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.sync import is_async
 from evalstone._core.text import is_blank
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, absent, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import scores_by_sample
@@ -172,9 +172,9 @@ def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, s
         keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))
     if isinstance(field, str) and set(keys.values()) == {ABSENT}:
-        raise ConfigError(
-            unknown("metadata field", field, names) if names else f"no sample has metadata, so none has {field!r}"
-        )
+        if not names:
+            raise ConfigError(absent(field, f"no sample has metadata, so none has {field!r}"))
+        raise ConfigError(unknown("metadata field", field, names))
     return keys
 
 

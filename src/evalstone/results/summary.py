@@ -99,14 +99,14 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
         try:
             base, parameters = parse_name(name)
         except ValueError as error:
-            raise ConfigError(f"{unknown('scorer', name, titles.values())}; {error}") from None
+            raise ConfigError(unknown("scorer", name, titles.values()), "; ", error) from None
         matches = [info for info in scorers if is_spelled(info.signature, base, parameters, info.scale)]
         if not matches and not parameters:
             matches = [info for info in scorers if info.name == base]
         if not matches:
             known = base in (info.name for info in scorers)
             hint = "; name only parameters that differ from their default" if known else ""
-            raise ConfigError(unknown("scorer", name, titles.values()) + hint)
+            raise ConfigError(unknown("scorer", name, titles.values()), hint)
     if len(matches) > 1:
         raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
     return matches[0]

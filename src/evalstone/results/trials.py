@@ -9,7 +9,7 @@ from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from evalstone._core.front_ends import Setting
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import group_labels, weight_column
@@ -157,7 +157,7 @@ def _reliability(
 ) -> Reliability:
     limit = info.scale / 2 if threshold is None else threshold
     if not 0 <= limit <= info.scale:
-        raise ConfigError(f"{info.name}: the threshold must be in [0, {info.scale:g}], not {limit:g}")
+        raise ConfigError(invalid(f"{info.name}: the threshold", f"in [0, {info.scale:g}]", limit, f"{limit:g}"))
     trials_of: dict[str, Counts] = {}
     for sample, trials in records.items():
         counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(r, missing)]

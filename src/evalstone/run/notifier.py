@@ -11,8 +11,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from evalstone._core import sync
-from evalstone._core.display import excerpt
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.types import Record, Sample
 
 MOST_WAITING = 1000
@@ -93,7 +92,7 @@ def _check(name: str, function: object, value: str) -> None:
     if function is None:
         return
     if not callable(function):
-        raise ConfigError(f"{name} must be a function that takes {value}, not {excerpt(function)}")
+        raise ConfigError(invalid(name, f"a function that takes {value}", function))
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):  # some built-in functions have no signature
@@ -101,7 +100,7 @@ def _check(name: str, function: object, value: str) -> None:
     try:
         signature.bind(None)
     except TypeError as error:
-        raise ConfigError(f"{name} must be a function that takes {value}: {error}") from None
+        raise ConfigError(f"{name} must be a function that takes {value}: ", error) from None
 
 
 def _all(results: Iterable[Awaitable[None] | None]) -> list[Awaitable[None] | None]:

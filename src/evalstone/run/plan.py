@@ -16,7 +16,7 @@ from evalstone._core.sizes import MOST_OUTCOMES, Trials
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import claims
 from evalstone.datasets.loading import IN_MEMORY
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid, repeated
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo, find_scorer
@@ -213,8 +213,8 @@ class Plan:
                 first = said_first(sample, self.user)
                 if first is not None and sample.input not in (None, first):
                     raise ConfigError(
-                        f"sample {excerpt(sample.id)}: its input must be what the user says first, {excerpt(first)}, "
-                        f"or left out, not {excerpt(sample.input)}"
+                        f"sample {excerpt(sample.id)}: ",
+                        invalid("its input", f"what the user says first, {excerpt(first)}, or left out", sample.input),
                     )
 
     def check_repeats(self) -> None:
@@ -255,7 +255,7 @@ def check_distinct(scorers: Iterable[Scorer]) -> None:
     """Raise ConfigError if a scorer is named twice."""
     counts = Counter(scorer.signature for scorer in scorers)
     if twice := [signature for signature, count in counts.items() if count > 1]:
-        raise ConfigError(f"the scorer {twice[0]} is named twice")
+        raise ConfigError(repeated("scorers", twice[0], f"the scorer {twice[0]} is named twice"))
 
 
 def named_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:

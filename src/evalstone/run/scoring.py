@@ -91,7 +91,7 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
     try:
         evidence = strict_jsonable(outcome.evidence)
     except ValueError as error:
-        raise OutcomeError(f"the evidence cannot be written as JSON: {error}") from None
+        raise OutcomeError("the evidence cannot be written as JSON: ", error) from None
     return Score(outcome.value, outcome.scale, outcome.reason, evidence)
 
 

@@ -142,7 +142,7 @@ class Scorer(ABC):
         for parameter in parameters:
             if parameter.name not in SAMPLE_FIELDS:
                 message = unknown("sample field", parameter.name, SAMPLE_FIELDS)
-                raise ConfigError(f"{cls.__name__}.score: {message} (fields are keyword-only parameters)")
+                raise ConfigError(f"{cls.__name__}.score: ", message, " (fields are keyword-only parameters)")
             if parameter.kind is not parameter.KEYWORD_ONLY:
                 names = ", ".join(["self", *["ask"] * cls._takes_ask, "*", *(p.name for p in parameters)])
                 message = f"sample fields are keyword-only parameters; write def score({names})"
@@ -168,7 +168,7 @@ class Scorer(ABC):
                 try:
                     object.__setattr__(self, field.name, kind(**table))
                 except ConfigError as error:
-                    raise ConfigError(f"{self.name}: {error}") from None
+                    raise ConfigError(f"{self.name}: ", error) from None
 
     @property
     def judges(self) -> tuple[Judge, ...]:
@@ -320,11 +320,11 @@ class Scorer(ABC):
                 try:
                     value = await sync.call(function, sample)
                 except ConfigError as error:
-                    raise OutcomeError(f"{self.name}: {name}: {error}") from None
+                    raise OutcomeError(f"{self.name}: {name}: ", error) from None
                 try:
                     sample = replace(sample, **{field: value})
                 except ConfigError as error:
-                    raise OutcomeError(f"{self.name}: {name} returned a wrong value: {error}") from None
+                    raise OutcomeError(f"{self.name}: {name} returned a wrong value: ", error) from None
         return sample
 
     @functools.cached_property
@@ -519,8 +519,10 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 counterpart = f"{joined(inner)} are set on the scorer that it is applied to: scorer=…({name}=…)"
             if name in SAMPLE_FIELDS and not counterpart:  # it is no misspelling of a parameter
                 counterpart = f"known: {', '.join(sorted(known))}"
-            message = f"unknown {what} {name!r}; {counterpart}" if counterpart else unknown(what, name, known)
-            raise ConfigError(f"{label}: {message}")
+            message = unknown(what, name, known)
+            if counterpart:
+                message = replace(message, parts=(f"unknown {what} {name!r}; {counterpart}",))
+            raise ConfigError(f"{label}: ", message)
 
 
 def require_complete(kind: type[Question[Any]]) -> None:

@@ -77,7 +77,7 @@ class Defined(Scorer, ABC):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.definition not in tuple(self.definitions):
-            raise ConfigError(f"{self.name}: {unknown('definition', str(self.definition), self.definitions)}")
+            raise ConfigError(f"{self.name}: ", unknown("definition", str(self.definition), self.definitions))
         object.__setattr__(self, "reads_blank", self.definitions[self.definition].blank)
 
     def description(self) -> str:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 from evalstone._core.declarations import TEXT
 from evalstone._core.reasoning import begins_with_reasoning, split_reasoning
 from evalstone._core.text import is_blank
-from evalstone.errors import OutcomeError
+from evalstone.errors import OutcomeError, invalid
 from evalstone.questions.base import Ask
 from evalstone.questions.preference import ComparePair, Position, Preference
 from evalstone.scorers.base import TextSource
@@ -97,7 +97,9 @@ class Pairwise(TextSource):
         if other is None:
             return Skipped(f"{self.name} needs {self.compare_to} in metadata")
         if not isinstance(other, str):
-            raise OutcomeError(f"{self.name}: {self.compare_to} in metadata must be text, not {type(other).__name__}")
+            raise OutcomeError(
+                f"{self.name}: ", invalid(f"{self.compare_to} in metadata", "text", other, f"{type(other).__name__}")
+            )
         if not begins_with_reasoning(output):  # neither answer has it, or both may
             other = split_reasoning(other).answer
         if is_blank(other):

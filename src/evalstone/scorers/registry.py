@@ -211,7 +211,7 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
         try:
             scorer = _function_scorer(scorer)
         except ConfigError as error:
-            raise ConfigError(f"{path} is not a scorer: {error}") from None
+            raise ConfigError(f"{path} is not a scorer: ", error) from None
     if not isinstance(scorer, Scorer):
         raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
     return scorer, _file(module)
@@ -316,7 +316,7 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
     try:
         return kind(**parameters)
     except TypeError as error:
-        raise ConfigError(f"{name}: {error}") from None
+        raise ConfigError(f"{name}: ", error) from None
 
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
@@ -324,4 +324,4 @@ def _parsed(spec: str) -> tuple[str, dict[str, Any]]:
         return parse_spec(spec, nested="scorer")  # which may have parameters: per_turn(scorer=regex(pattern=x))
     except ValueError as error:
         message = f"{spec!r} can't be parsed as a scorer; expected a form such as context_relevance(scale=10)"
-        raise ConfigError(f"{message}; {error}") from None
+        raise ConfigError(f"{message}; ", error) from None

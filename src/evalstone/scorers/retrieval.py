@@ -17,7 +17,7 @@ from evalstone._core.declarations import Range
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
-from evalstone.errors import DataError, OutcomeError
+from evalstone.errors import DataError, OutcomeError, invalid
 from evalstone.scorers.base import shortened
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
@@ -66,7 +66,7 @@ def _read(name: str, value: object) -> object:
     try:
         return written_list(value) if isinstance(value, str) else value
     except DataError as error:
-        raise OutcomeError(f"{name} {error}") from None
+        raise OutcomeError(f"{name} ", error) from None
 
 
 def _ranked(retrieved: object) -> list[str]:
@@ -75,7 +75,9 @@ def _ranked(retrieved: object) -> list[str]:
         scores = {_id("retrieved", key): value for key, value in _entries(retrieved)}
         for key, score in scores.items():
             if not _is_number(score):
-                raise OutcomeError(f"retrieved: the score of {key!r} must be a number, not {_shown(score)}")
+                raise OutcomeError(
+                    "retrieved: ", invalid(f"the score of {key!r}", "a number", _shown(score), f"{_shown(score)}")
+                )
         return sorted(scores, key=lambda key: (cast(float, scores[key]), key), reverse=True)
     return [_id("retrieved", key) for key in _listed("retrieved", retrieved)]
 
@@ -86,7 +88,9 @@ def _grades(relevant: object) -> dict[str, float]:
     grades: dict[str, float] = {}
     for key, grade in _entries(relevant):
         if not _is_number(grade):
-            raise OutcomeError(f"relevant: the grade of {_shown(key)} must be a number, not {_shown(grade)}")
+            raise OutcomeError(
+                "relevant: ", invalid(f"the grade of {_shown(key)}", "a number", _shown(grade), f"{_shown(grade)}")
+            )
         grades[_id("relevant", key)] = float(cast(float, grade))
     return grades
 
@@ -98,14 +102,14 @@ def _entries(numbers: Mapping[object, object]) -> list[tuple[object, object]]:
 
 def _listed(name: str, value: object) -> Sequence[object]:
     if not is_sequence(value):
-        raise OutcomeError(f"{name} must be a list of ids, or numbers by id, not {_shown(value)}")
+        raise OutcomeError(invalid(name, "a list of ids, or numbers by id", _shown(value), f"{_shown(value)}"))
     return value
 
 
 def _id(name: str, value: object) -> str:
     """An id as text, like the keys of JSON objects: 7 and "7" are the same document."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise OutcomeError(f"{name}: an id must be text or a whole number, not {_shown(value)}")
+        raise OutcomeError(f"{name}: ", invalid("an id", "text or a whole number", _shown(value), f"{_shown(value)}"))
     return str(value)
 
 
@@ -156,7 +160,7 @@ class RetrievalScorer(CodeScorer, ABC):
         try:
             result = ranking(retrieved, relevant, self.min_grade)
         except OutcomeError as error:
-            raise OutcomeError(f"{self.name}: {error}") from None
+            raise OutcomeError(f"{self.name}: ", error) from None
         if not result.grades:
             return Skipped("no document is relevant")
         ranks = [rank for rank, hit in enumerate(result.hits, start=1) if hit]

@@ -66,7 +66,7 @@ class Wrapper(Scorer, ABC):
         try:
             inner = parse_scorer(self.scorer)
         except ConfigError as error:
-            raise ConfigError(f"{self.name}: {error}") from None
+            raise ConfigError(f"{self.name}: ", error) from None
         if any(isinstance(scorer, type(self)) for scorer in applied(inner)):
             raise ConfigError(f"{self.name} can't be applied to {inner.name}, which already applies it")
         if lacking := [name for name in inner.required_fields if name in self.lacks]:
@@ -178,7 +178,7 @@ class Wrapper(Scorer, ABC):
         except JudgeError as error:
             raise JudgeError(f"{label(where)}: {error}", reply=error.reply) from None
         except OutcomeError as error:
-            raise OutcomeError(f"{label(where)}: {error}") from None
+            raise OutcomeError(f"{label(where)}: ", error) from None
         except EvalstoneError:
             raise
         except Exception as error:

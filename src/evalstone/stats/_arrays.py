@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalstone.errors import ConfigError, DataError
+from evalstone._core.front_ends import Problem
+from evalstone.errors import ConfigError, DataError, invalid
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]
@@ -31,7 +33,7 @@ def column(name: str, values: Sequence[float], low: float = -np.inf, high: float
     if wrong.any():
         place = int(np.argmax(wrong))
         kind = "a finite number" if np.isinf(high - low) else f"a number in [{low:g}, {high:g}]"
-        raise DataError(f"{name}: value {place} is {values[place]}, not {kind}")
+        raise DataError(_wrong(name, place, values[place], f"{values[place]}", kind))
     return np.clip(array, low, high)
 
 
@@ -43,8 +45,13 @@ def _numbers(name: str, values: Sequence[object]) -> Floats:
     if array is None or array.ndim != 1:
         wrong = ((i, x) for i, x in enumerate(values) if isinstance(x, str) or not (x is None or np.isscalar(x)))
         place, value = next(wrong, (0, values))
-        raise DataError(f"{name}: value {place} is {value!r:.60}, not a number")
+        raise DataError(_wrong(name, place, value, f"{value!r:.60}", "a number"))
     return array
+
+
+def _wrong(name: str, place: int, value: object, shown: str, allowed: str) -> Problem:
+    text = f"{name}: value {place} is {shown}, not {allowed}"
+    return replace(invalid(f"{name}[{place}]", allowed, value), parts=(text,))
 
 
 def same_length(**columns: Sequence[object] | None) -> int:

@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from itertools import accumulate, combinations_with_replacement, product
 from typing import Literal, TypeAlias, TypeVar, cast, get_args
 
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.stats.intervals import Interval, check_confidence, single
 from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
 
@@ -232,5 +232,5 @@ def _missing(rating: object) -> bool:
 
 def _number(value: object, level: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise DataError(f"{level} ratings must be finite numbers, not {value!r}")
+        raise DataError(invalid(f"{level} ratings", "finite numbers", value, f"{value!r}"))
     return float(value)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.stats.classification import MEASURES, Confusion, check_truths
 from evalstone.stats.intervals import Interval, check_confidence, proportion_interval
 from evalstone.stats.ratios import farthest
@@ -61,7 +61,7 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
     """
     _check_probabilities(probabilities, truths)
     if bins < 1:
-        raise DataError(f"bins must be 1 or more, not {bins}")
+        raise DataError(invalid("bins", "1 or more", bins))
     members: dict[int, list[tuple[float, bool]]] = {}
     for probability, truth in zip(probabilities, truths, strict=True):
         members.setdefault(min(int(probability * bins), bins - 1), []).append((probability, truth))
@@ -150,7 +150,7 @@ def _check_probabilities(probabilities: Sequence[float], truths: Sequence[bool])
     check_truths("probability", probabilities, truths, "probabilities")
     for probability in probabilities:
         if not 0 <= probability <= 1:
-            raise DataError(f"a probability must be in [0, 1], not {probability}")
+            raise DataError(invalid("a probability", "in [0, 1]", probability))
 
 
 def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str) -> tuple[float, float] | None:

@@ -355,7 +355,7 @@ class _MeanDifference:
 class _StoppedMeanDifference:
     """`_MeanDifference` for pairs whose number depends on their scores, in the order in which they were drawn."""
 
-    notes = (note("sequence_of_stopped_runs", "caution"),)
+    notes = (note("stopped_comparison", "caution"),)
 
     def __init__(self, ends: tuple[Floats, Floats], reach: float, confidence: float) -> None:
         self.reach, self.confidence = reach, confidence

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
 from evalstone.stats.comparison import Comparison, compare_pairs, differences
 from evalstone.stats.intervals import Interval, check_number, mean_interval
@@ -85,7 +85,7 @@ def drift(
     tolerance = 0.02 * scale if tolerance is None else tolerance
     check_number("tolerance", tolerance)
     if not 0 < tolerance <= scale:
-        raise ConfigError(f"tolerance must be above 0 and at most {scale:g}, not {tolerance}")
+        raise ConfigError(invalid("tolerance", f"above 0 and at most {scale:g}", tolerance))
     comparison = compare_pairs(before, now, scale=scale, confidence=confidence, groups=groups, weights=weights)
     if comparison is None:
         return None

@@ -21,7 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone._core.front_ends import Message
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
@@ -226,7 +226,7 @@ def check_alpha(name: Message, alpha: float) -> None:
     """Raise ConfigError for an error rate that is not a number in (0, 0.5)."""
     check_number(name, alpha)
     if not 0 < alpha < 0.5:
-        raise ConfigError(name, f" must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(invalid(name, "above 0 and below 0.5, such as 0.05", alpha))
 
 
 def alpha_at_look(alpha: float, look: int) -> float:
@@ -312,7 +312,7 @@ def _test(criterion: Criterion) -> _Test:
             human_baseline=before_human,
         )  # fmt: skip
         if not 0 <= criterion.margin <= scale:
-            raise ConfigError(f"{limit} must be in [0, {scale:g}], not {criterion.margin}")
+            raise ConfigError(invalid(limit, f"in [0, {scale:g}]", criterion.margin))
         before = _ends(f"{name}: baseline", criterion.baseline, scale)
         after = _ends(f"{name}: values", criterion.values, scale)
         check_reach(f"{name}: max_change", criterion.max_change, scale)
@@ -332,7 +332,7 @@ def _test(criterion: Criterion) -> _Test:
     check_number(f"{name}: the threshold", criterion.threshold)
     same_length(values=criterion.values, human=criterion.human)
     if not 0 <= criterion.threshold <= scale:
-        raise ConfigError(f"{name}: the threshold must be in [0, {scale:g}], not {criterion.threshold}")
+        raise ConfigError(invalid(f"{name}: the threshold", f"in [0, {scale:g}]", criterion.threshold))
     ends = _ends(f"{name}: values", criterion.values, scale)
     upward = not isinstance(criterion, AtMost)
     certain = criterion.threshold == (0 if upward else scale)
@@ -423,7 +423,7 @@ def _corrected(test: _Test, criterion: Criterion, is_scored: Sequence[bool]) -> 
     every = range(len(is_scored))
     lowest, highest = (mean_of(True, every), mean_of(False, every)) if missing else (scored, scored)
     if scored is None or lowest is None or highest is None:
-        return replace(test, notes=(note("labels_in_few_groups", "caution"),))
+        return replace(test, notes=(note("few_label_groups", "caution"),))
     groups = _clusters(criterion, present)
     return replace(test, evidence=Evidence(scored, lowest, highest, n, len(missing), labeled, groups=groups))
 

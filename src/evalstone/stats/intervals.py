@@ -16,10 +16,10 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import SupportsFloat, TypeAlias, cast
+from typing import Literal, SupportsFloat, TypeAlias, cast
 
-from evalstone._core.front_ends import Message, Setting
-from evalstone.errors import ConfigError, DataError
+from evalstone._core.front_ends import Message, Problem, Setting
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
@@ -186,28 +186,34 @@ def mean_of(values: Sequence[float]) -> float:
         return min(max(total / len(values), min(values)), max(values))
     for place, value in enumerate(cast("Sequence[object]", values)):
         if not (isinstance(value, SupportsFloat) and math.isfinite(value)):
-            raise DataError(f"values must be finite numbers: value {place} is {value!r:.60}")
+            raise DataError(_not_finite("values", place, value))
     raise DataError("values must be finite numbers: their sum is beyond floating point")
+
+
+def _not_finite(name: Literal["values", "weights"], place: int, value: object) -> Problem:
+    allowed = "finite numbers" if name == "values" else "finite numbers above 0"
+    text = f"{name} must be {allowed}: {name.removesuffix('s')} {place} is {value!r:.60}"
+    return replace(invalid(f"{name}[{place}]", allowed, value), parts=(text,))
 
 
 def check_number(name: Message, value: object) -> None:
     """Raise ConfigError unless a setting is a real number; bools are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ConfigError(name, f" must be a number, not {value!r}")
+        raise ConfigError(invalid(name, "a number", value, f"{value!r}"))
 
 
 def check_weights(weights: Sequence[float] | None) -> None:
     """Raise DataError with its position if a weight is not a finite number above 0."""
     for place, weight in enumerate(weights or ()):
         if not (math.isfinite(weight) and weight > 0):
-            raise DataError(f"weights must be finite numbers above 0: weight {place} is {weight!r:.60}")
+            raise DataError(_not_finite("weights", place, weight))
 
 
 def check_confidence(confidence: float) -> None:
     """Raise ConfigError for a confidence level outside (0, 1)."""
     check_number(name := Setting("confidence"), confidence)
     if not 0 < confidence < 1:
-        raise ConfigError(name, f" must be between 0 and 1, such as 0.95, not {confidence}")
+        raise ConfigError(invalid(name, "between 0 and 1, such as 0.95", confidence))
 
 
 def ends_of(value: float | None, scale: float) -> Ends:
@@ -218,7 +224,7 @@ def ends_of(value: float | None, scale: float) -> Ends:
 def check_reach(name: Message, value: float | None, scale: float) -> None:
     """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
     if value is not None and not 0 < value <= scale:
-        raise ConfigError(name, f" must be above 0 and at most {scale:g}, not {value:g}")
+        raise ConfigError(invalid(name, f"above 0 and at most {scale:g}", value, f"{value:g}"))
 
 
 def exceeds(change: float, reach: float) -> bool:
@@ -315,7 +321,7 @@ def missing_bounds(
             the numbers of weights differ from those of the values.
     """
     if not missing >= 0:
-        raise DataError(f"missing must be 0 or more, not {missing}")
+        raise DataError(invalid("missing", "0 or more", missing))
     if not low < high:
         raise DataError(f"low must be below high: low is {low}, high is {high}")
     if not values:

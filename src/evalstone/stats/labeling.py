@@ -14,7 +14,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Positions, column
 from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM
 
@@ -55,7 +55,7 @@ def select_for_labeling(
         ConfigError: n is below 0.
     """
     if n < 0:
-        raise ConfigError(f"n must be 0 or more, not {n}")
+        raise ConfigError(invalid("n", "0 or more", n))
     judged = column("scores", scores, 0.0, scale)
     known = set(labeled)
     for place in labeled:

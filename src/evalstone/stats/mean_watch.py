@@ -55,7 +55,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, Positions, column, same_length
 from evalstone.stats.bounded_mean import BoundedMean
 
@@ -128,9 +128,9 @@ def watch_mean(
     """
     tolerance = 0.02 * scale if tolerance is None else tolerance
     if not 0 < alpha < 0.5:
-        raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
+        raise ConfigError(invalid("alpha", "above 0 and below 0.5, such as 0.05", alpha))
     if not 0 <= tolerance < scale:
-        raise ConfigError(f"tolerance must be at least 0 and below {scale:g}, not {tolerance}")
+        raise ConfigError(invalid("tolerance", f"at least 0 and below {scale:g}", tolerance))
     before, now = (column(n, x, 0.0, scale) / scale for n, x in (("baseline", baseline), ("values", values)))
     if not before.size:
         return None

@@ -33,7 +33,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.stats._arrays import Floats, Positions, column, same_length
 from evalstone.stats.bounded_mean import EXACT, BoundedMean, Side
 from evalstone.stats.intervals import Ends, check_confidence
@@ -181,7 +181,7 @@ def samples_needed(population: Population, difference: float, *, power: float = 
     """
     _check(power, confidence)
     if not 0 < difference <= population.scale:
-        raise ConfigError(f"difference must be above 0 and at most {population.scale:g}, not {difference}")
+        raise ConfigError(invalid("difference", f"above 0 and at most {population.scale:g}", difference))
     needed = _first(lambda n: population.enough(n, difference, power, 1 - confidence), 2, MAX_SAMPLES)
     if needed is None:
         raise ConfigError(f"a difference of {difference:g} would need more than {MAX_SAMPLES:,} samples")
@@ -432,7 +432,7 @@ class Pilot:
     def notes(self, difference: float) -> Iterator[Note]:
         """Why to trust a plan for this difference less: few changes, no variance or few samples, and missing scores."""
         if difference > self.most:
-            yield note("few_changes_in_pilot", "caution", changed=self.most / self.scale, difference=difference)
+            yield note("few_pilot_changes", "caution", changed=self.most / self.scale, difference=difference)
         elif self.deviation == 0:
             yield note("constant_pilot", "caution")
         elif (known := self.units if self.clustered else self.n) < SMALL_PILOT:
@@ -664,4 +664,4 @@ def _first(enough: Callable[[int], bool], start: int, most: int) -> int | None:
 def _check(power: float, confidence: float) -> None:
     check_confidence(confidence)
     if not 1 - confidence < power < 1:
-        raise ConfigError(f"power must be above 1 - confidence and below 1, such as 0.8, not {power}")
+        raise ConfigError(invalid("power", "above 1 - confidence and below 1, such as 0.8", power))

@@ -73,7 +73,7 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     tpr = proportion_interval(labels.tp, labels.positives, confidence)
     tnr = proportion_interval(labels.tn, labels.negatives, confidence)
     if tpr is None or tnr is None:
-        return RoganGladenEstimate(None, raw, tpr, tnr, (note("labels_of_one_kind", "caution"),))
+        return RoganGladenEstimate(None, raw, tpr, tnr, (note("one_sided_labels", "caution"),))
     youden = _youden(tpr, tnr)
     if youden.low is None or youden.low <= 0:
         by_chance = note("judge_by_chance", "caution", sum=_limits_of(youden, 1), confidence=confidence)
@@ -91,7 +91,7 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
         )
         return RoganGladenEstimate(None, raw, tpr, tnr, (unlike,))
     fewest = min(tpr.n, tnr.n)
-    notes = (note("few_labels_of_one_class", "caution", labels=fewest),) if fewest < FEW_LABELS else ()
+    notes = (note("few_class_labels", "caution", labels=fewest),) if fewest < FEW_LABELS else ()
     rate = Interval(estimate, *limits, n, confidence, method=MOVER, notes=notes)
     return RoganGladenEstimate(rate, raw, tpr, tnr, notes)
 

@@ -14,7 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
 from evalstone.stats.comparison import possible_difference
 from evalstone.stats.gates import NO_VALUES, Decision, Verdict
@@ -62,7 +62,7 @@ class SequentialGate:
 
     def __init__(self, criteria: Sequence[Criterion], *, alpha: float = 0.05) -> None:
         if not 0 < alpha < 0.5:
-            raise ConfigError(f"alpha must be above 0 and below 0.5, such as 0.05, not {alpha}")
+            raise ConfigError(invalid("alpha", "above 0 and below 0.5, such as 0.05", alpha))
         names = [criterion.name for criterion in criteria]
         if not names or len(set(names)) < len(names):
             raise ConfigError(f"need at least one criterion, with unique names, got {names}")
@@ -194,11 +194,11 @@ class SequentialComparison:
         lower_is_better: bool = False,
     ) -> None:
         if not 0 < alpha < 1:
-            raise ConfigError(f"alpha must be above 0 and below 1, such as 0.05, not {alpha}")
+            raise ConfigError(invalid("alpha", "above 0 and below 1, such as 0.05", alpha))
         check_reach("max_change", max_change, scale)
         self._reach = scale if max_change is None else max_change
         if margin is not None and not 0 < margin < self._reach:
-            raise ConfigError(f"margin must be above 0 and below {self._reach:g}, not {margin:g}")
+            raise ConfigError(invalid("margin", f"above 0 and below {self._reach:g}", margin, f"{margin:g}"))
         self._scale, self._margin, self._lower_is_better = scale, margin, lower_is_better
         thresholds = (0.0,) if margin is None else (-margin, 0.0, margin)
         self._sequence = ConfidenceSequence(-self._reach, self._reach, confidence=1 - alpha, at=thresholds)

@@ -131,7 +131,7 @@ def compare_unpaired(
         test=PairedTest("test of the difference of means", p_value, d),
         lower_is_better=lower_is_better,
         groups=clusters,
-        notes=(note("single_unit_of_a_run", "caution"),) if min(first.units, second.units) == 1 else (),
+        notes=(note("single_unit_run", "caution"),) if min(first.units, second.units) == 1 else (),
         missing=missing,
     )
 

@@ -25,7 +25,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, codes, column
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.ratios import FIELLER, ratio_limits
@@ -93,7 +93,7 @@ class VarianceComponents:
         """
         for name, number in (("samples", samples), ("repeats", repeats), ("judges", judges), ("trials", trials)):
             if number < 1:
-                raise ConfigError(f"{name} must be 1 or more, not {number}")
+                raise ConfigError(invalid(name, "1 or more", number))
         parts: dict[Component, float] = {"samples": 1.0, "samples by judges": 1 / judges}
         parts |= {"trials": 1 / trials, "noise": 1 / (trials * judges * repeats)}
         used: dict[Component, float] = {name: weight for name, weight in parts.items() if name in self.variances}

@@ -28,7 +28,7 @@ from evalstone.agents.traces import spans_of
 from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
-from evalstone.errors import ConfigError, DataError, TargetError, unknown
+from evalstone.errors import ConfigError, DataError, TargetError, invalid, unknown
 from evalstone.models.limits import Limits
 from evalstone.targets.tool_calls import Source, outside_answer, tool_calls
 from evalstone.targets.tools import Tools, parse_tools, uses_tools
@@ -86,7 +86,11 @@ class Answer:
         check_text("output", self.output)
         check_text("instructions", self.instructions)
         if not is_sequence(self.messages):
-            raise ConfigError(f"messages must be a list, not {type(self.messages).__name__}: {excerpt(self.messages)}")
+            raise ConfigError(
+                invalid(
+                    "messages", "a list", self.messages, f"{type(self.messages).__name__}: {excerpt(self.messages)}"
+                )
+            )
         if not all(isinstance(message, Message) for message in self.messages):
             read = conversation_in(to_jsonable(list(self.messages)))
             object.__setattr__(self, "messages", read.messages)
@@ -99,16 +103,16 @@ class Answer:
             names = [each.name for each in dataclasses.fields(Usage)]
             for name in usage:
                 if name not in names:
-                    raise ConfigError(f"usage has an {unknown('field', str(name), names)}")
+                    raise ConfigError("usage has an ", unknown("field", str(name), names))
             object.__setattr__(self, "usage", read_data(Usage, cast(object, usage)))
         elif not isinstance(usage, Usage):
-            raise ConfigError(f"usage must be a Usage, not {type(usage).__name__}: {excerpt(usage)}")
+            raise ConfigError(invalid("usage", "a Usage", usage, f"{type(usage).__name__}: {excerpt(usage)}"))
         for name, tokens in () if self.usage is NO_USAGE else dataclasses.asdict(self.usage).items():
             if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-                raise ConfigError(f"{name} of usage must be a whole number, 0 or more, not {excerpt(tokens)}")
+                raise ConfigError(invalid(f"{name} of usage", "a whole number, 0 or more", tokens))
         cost = cast(object, self.cost)
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
-            raise ConfigError(f"cost must be US dollars, 0 or more, not {excerpt(cost)}")
+            raise ConfigError(invalid("cost", "US dollars, 0 or more", cost))
         if self.usage == NO_USAGE:
             object.__setattr__(self, "usage", answer_usage(cast("Sequence[Message]", self.messages)))
         if self.output is None:
@@ -141,7 +145,9 @@ class Answer:
     def _check_metadata(self) -> None:
         metadata = cast(object, self.metadata)
         if not isinstance(metadata, Mapping):
-            raise ConfigError(f"metadata must be a mapping, not {type(metadata).__name__}: {excerpt(metadata)}")
+            raise ConfigError(
+                invalid("metadata", "a mapping", metadata, f"{type(metadata).__name__}: {excerpt(metadata)}")
+            )
         if refused := [name for name in _OF_THE_SAMPLE if name in metadata]:
             verb = "is" if len(refused) == 1 else "are"
             raise ConfigError(f"metadata of an answer can't have {joined(refused)}, which {verb} the sample's")
@@ -236,7 +242,7 @@ def _json(name: str, value: Any) -> Any:
     try:
         return strict_jsonable(value)
     except ValueError as error:
-        raise ConfigError(f"{name} cannot be written as JSON: {error}") from None
+        raise ConfigError(f"{name} cannot be written as JSON: ", error) from None
 
 
 _EMPTY = Answer()
@@ -289,7 +295,7 @@ def answer_of(value: object, by: str = "the target") -> Answer:
     try:
         transcript = read_transcript(value)
     except DataError as error:
-        raise DataError(f"{by} returned what is no answer: {_expected(entries) or _ANSWERS}; {error}") from None
+        raise DataError(f"{by} returned what is no answer: {_expected(entries) or _ANSWERS}; ", error) from None
     said, cost = entries.get("output"), entries.get("cost")
     lost = (isinstance(said, str) and said != transcript.output) or (cost is not None and transcript.cost is None)
     if lost and "messages" in entries:  # read as a graph's state, which has neither
@@ -323,7 +329,7 @@ def _said_in(trace: object) -> tuple[dict[str, Any], str]:
         rows = spans_in(trace)
         return {} if rows is None else {"trajectory": extract_trajectory_from_trace(rows)}, ""
     except DataError as error:
-        raise ConfigError(f"the spans of the trace can't be read: {error}") from None
+        raise ConfigError("the spans of the trace can't be read: ", error) from None
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
@@ -478,7 +484,7 @@ class FunctionTarget(Target):
         for name in ("function", "prepare", "finish"):
             value = getattr(self, name)
             if not callable(value) and (value is not None or name == "function"):
-                raise ConfigError(f"{name} must be a function, not {type(value).__name__}: {excerpt(value)}")
+                raise ConfigError(invalid(name, "a function", value, f"{type(value).__name__}: {excerpt(value)}"))
         if inspect.isclass(self.function):
             raise ConfigError(f"the target {self.name} is a class; give an instance that can be called, or a function")
         if inspect.isgeneratorfunction(self.function) or inspect.isasyncgenfunction(self.function):
@@ -490,7 +496,7 @@ class FunctionTarget(Target):
                 continue
             if parameter.name not in PARAMETERS or parameter.kind is parameter.POSITIONAL_ONLY:
                 problem = unknown("parameter", parameter.name, PARAMETERS)
-                raise ConfigError(f"the target {self.name} has an {problem}")
+                raise ConfigError(f"the target {self.name} has an ", problem)
 
     @functools.cached_property
     def _parameters(self) -> Mapping[str, inspect.Parameter]:

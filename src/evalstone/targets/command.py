@@ -76,7 +76,7 @@ class CommandTarget(Target):
         try:
             words = self.words
         except ValueError as error:
-            raise ConfigError(f"the command {masked(self.command)!r} can't be read: {error}") from None
+            raise ConfigError(f"the command {masked(self.command)!r} can't be read: ", error) from None
         if not words or not words[0]:
             raise ConfigError("cmd: needs a command, such as cmd:python agent.py")
         if "\0" in self.command:

@@ -31,7 +31,7 @@ from evalstone.agents.formats.values import read_usage
 from evalstone.datasets.cells import read_passages, scalar_text, unpacked
 from evalstone.datasets.columns import value_at
 from evalstone.datasets.json_rows import reply_json
-from evalstone.errors import ConfigError, DataError, TargetError
+from evalstone.errors import ConfigError, DataError, TargetError, invalid
 from evalstone.models.catalog import PROVIDERS, url_parts
 from evalstone.models.limits import NO_LIMITS, shared
 from evalstone.models.model import HEADERS, PRICES
@@ -120,7 +120,7 @@ class HTTPTarget(Target):
         register_settings(self.body)
         _check_url(self.address)
         if self.api and self.api not in APIS:
-            raise ConfigError(f"api must be {' or '.join(APIS)}, not {self.api!r}")
+            raise ConfigError(invalid("api", f"{' or '.join(APIS)}", self.api, f"{self.api!r}"))
         if not self.api:
             path = urlsplit(self.address).path.rstrip("/")
             object.__setattr__(self, "api", next((name for name, end in APIS.items() if path.endswith(end)), ""))
@@ -267,7 +267,7 @@ class HTTPTarget(Target):
                 answer = replace(answer, usage=replace(usage, requests=usage.requests or 1))
             return answer if answer.cost is not None else replace(answer, cost=self._cost(answer.usage))
         except ConfigError as error:
-            raise TargetError(f"{host} sent a reply without an answer: {error}") from None
+            raise TargetError(f"{host} sent a reply without an answer: ", error) from None
 
     def _field(self, name: str, path: str, data: Any) -> Any:
         """The value at the path of a field."""
@@ -282,18 +282,20 @@ class HTTPTarget(Target):
             case "output":
                 text = scalar_text(value)
                 if text is None:
-                    raise ConfigError(f"{path}, the output, must be text, not {type(value).__name__} {shown(value)}")
+                    raise ConfigError(
+                        invalid(f"{path}, the output,", "text", value, f"{type(value).__name__} {shown(value)}")
+                    )
                 return text
             case "context":
                 try:
                     return read_passages(value)
                 except DataError as error:
-                    raise DataError(f"{path}, the context, {error}") from None
+                    raise DataError(f"{path}, the context, ", error) from None
             case "messages":
                 try:
                     return _messages(value)
                 except DataError as error:
-                    raise DataError(f"{path}, the messages, {error}") from None
+                    raise DataError(f"{path}, the messages, ", error) from None
             case _:
                 return value
 
@@ -333,7 +335,7 @@ def _check_url(url: str) -> None:
     try:
         parts = url_parts(url)
     except ValueError as error:
-        raise ConfigError(f"the URL {masked_url(url)!r} can't be read: {error}") from None
+        raise ConfigError(f"the URL {masked_url(url)!r} can't be read: ", error) from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise ConfigError(f"a URL starts with http:// or https:// and a host, not {masked_url(url)!r}")
     if "@" in parts.netloc:

@@ -163,7 +163,7 @@ def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target
         try:
             return value(**arguments)
         except TypeError as error:
-            raise ConfigError(f"the target {address or value.__name__} can't be made: {error}") from None
+            raise ConfigError(f"the target {address or value.__name__} can't be made: ", error) from None
     if isinstance(value, Target):
         return dataclasses.replace(value, **_arguments(type(value), settings)) if settings else value
     if inspect.isclass(value) and any("__call__" in vars(each) for each in cast("type[Any]", value).__mro__):
@@ -197,7 +197,7 @@ def _arguments(
     for name, value in settings.items():
         if name not in names and name not in _LIMITS:
             near = [each for each in (*names, *known, *_LIMITS) if each != "limits"]
-            raise ConfigError(f"the target has an {unknown('setting', name, near)}")
+            raise ConfigError("the target has an ", unknown("setting", name, near))
         (arguments if name in names else limits)[name] = value
     if limits:
         if "limits" in arguments:
@@ -215,7 +215,7 @@ def _imported(module: str, named: str) -> ModuleType:
     except ModuleNotFoundError as error:
         if error.name is not None and (module + ".").startswith(error.name + "."):
             raise ConfigError(f"there is no module {module}, which {named} names") from None
-        raise ConfigError(f"{named} can't be imported: {error}") from None
+        raise ConfigError(f"{named} can't be imported: ", error) from None
     except EvalstoneError:
         raise
     except (Exception, SystemExit) as error:  # whatever the module's own code raises

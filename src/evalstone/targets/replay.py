@@ -168,7 +168,7 @@ class ReplayTarget(Target):
                 stream.seek(place)
                 return sample_of(json.loads(stream.readline()))
         except (OSError, ValueError, RecursionError, ConfigError) as error:
-            raise TargetError(f"{self._where} can no longer be read: {error}") from None
+            raise TargetError(f"{self._where} can no longer be read: ", error) from None
 
     def _opened(self) -> AbstractContextManager[BinaryIO]:
         return Path(self.folder, SAMPLES).open("rb") if self._stream is None else nullcontext(self._stream)
@@ -207,7 +207,7 @@ def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], i
         try:
             sample = sample_of(json.loads(line))
         except (ValueError, TypeError, AttributeError, RecursionError, ConfigError) as error:
-            raise DataError(f"{name}, line {number}: {error}") from None
+            raise DataError(f"{name}, line {number}: ", error) from None
         key = (sample.id, sample.trial or 1)
         if key in places:
             named = f"sample {sample.id!r}" + (f", trial {sample.trial}" if sample.trial else "")
@@ -224,7 +224,7 @@ def _has_target(folder: Path) -> bool:
         summary: Any = json.loads(file_text(path)) if path.is_file() else {}
         return summary.get("target") is not None
     except (ValueError, AttributeError, RecursionError) as error:
-        raise DataError(f"{path} can't be read as a run: {error}") from None
+        raise DataError(f"{path} can't be read as a run: ", error) from None
 
 
 def _records(folder: Path) -> Iterator[Record]:
@@ -235,7 +235,7 @@ def _records(folder: Path) -> Iterator[Record]:
         try:
             yield Record.from_dict(value)
         except ConfigError as error:
-            raise DataError(f"{place}: {error}") from None
+            raise DataError(f"{place}: ", error) from None
 
 
 def _failures(records: Iterable[Record]) -> dict[tuple[str, int], str]:

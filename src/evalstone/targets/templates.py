@@ -29,7 +29,7 @@ def check_placeholders(template: Any, known: Iterable[str], what: str) -> None:
     names = tuple(known)
     for name in placeholders(template):
         if name.partition(".")[0] != "metadata" and name not in names:
-            raise PromptError(f"{what} has an {unknown('placeholder', name, (*names, 'metadata.NAME'))}")
+            raise PromptError(f"{what} has an ", unknown("placeholder", name, (*names, "metadata.NAME")))
 
 
 def lacking(template: Any, sample: Sample) -> list[str]:

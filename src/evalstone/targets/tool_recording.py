@@ -314,7 +314,7 @@ class Recording:
             with self.path.open("rb") as stream:
                 lines = [self._at(stream, each.place) for each in places]
         except (OSError, DataError) as error:
-            raise TargetError(f"{changed}: {error}") from None
+            raise TargetError(f"{changed}: ", error) from None
         for line, each in zip(lines, places, strict=True):
             if (line.sample, line.trial, line.thread, line.turn) != (sample, trial, each.thread, each.turn):
                 raise TargetError(changed)

@@ -17,7 +17,7 @@ from typing import Any, TypeGuard, TypeVar, cast, overload
 from evalstone._core import sync
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_mapping
-from evalstone.errors import ConfigError, TargetError, described, unknown
+from evalstone.errors import ConfigError, TargetError, described, invalid, unknown
 from evalstone.scorers.code_identity import ANSWERED_BY, code_hash
 from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
 from evalstone.targets.tool_recording import (
@@ -157,7 +157,7 @@ def parse_tools(value: Tools | str | None) -> Tools | None:
     kinds: dict[str, Callable[[str], Tools]] = {"record": Tools.record, "replay": Tools.replay}
     if kind not in kinds or not path.strip():
         hint = "; Tools.mock(…) makes mocks of them" if is_mapping(value) else ""
-        raise ConfigError(f"tools must be Tools, or {FORMS}, not {excerpt(value)}{hint}")
+        raise ConfigError(invalid("tools", f"Tools, or {FORMS}", value, f"{excerpt(value)}{hint}"))
     return kinds[kind](path.strip())
 
 
@@ -206,7 +206,7 @@ class _Tool:
         takes_any = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in self._parameters.values())
         for each in ignore:
             if each not in parameters and not takes_any:
-                raise ConfigError(f"ignore of the tool {self.name}: {unknown('parameter', each, parameters)}")
+                raise ConfigError(f"ignore of the tool {self.name}: ", unknown("parameter", each, parameters))
 
     @contextmanager
     def calling(self, live: functools.partial[Any]) -> Generator[tuple[Callable[[], Any], Callable[[Any], Any]]]:
@@ -378,7 +378,7 @@ class _MockSource(Source):
         try:
             inspect.signature(mock).bind(*call.own, **call.live.keywords)
         except TypeError as error:
-            raise TargetError(f"the mock of the tool {call.tool} doesn't take its arguments: {error}") from None
+            raise TargetError(f"the mock of the tool {call.tool} doesn't take its arguments: ", error) from None
         except ValueError:  # the parameters of some builtins can't be read
             pass
         return functools.partial(mock, *call.own, **call.live.keywords)

@@ -17,7 +17,7 @@ from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
-from evalstone.errors import ConfigError, TargetError, unknown
+from evalstone.errors import ConfigError, TargetError, invalid, unknown
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
@@ -102,7 +102,7 @@ class ScriptedUser(User):
             raise ConfigError("the user's script is empty")
         for number, message in enumerate(script, start=1):
             if not isinstance(message, str) or is_blank(message):
-                raise ConfigError(f"message {number} of the user's script must be text, not {excerpt(message)}")
+                raise ConfigError(invalid(f"message {number} of the user's script", "text", message))
         object.__setattr__(self, "script", tuple(self.script))
         object.__setattr__(self, "max_turns", len(script) + 1)  # the sample may begin with one
         super().__post_init__()
@@ -136,13 +136,13 @@ class FunctionUser(User):
         super().__post_init__()
         function: Any = self.function
         if inspect.isclass(function):
-            raise ConfigError(f"the user must be a function, not {excerpt(function)}")
+            raise ConfigError(invalid("the user", "a function", function))
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             raise ConfigError(f"the user {self._name} yields; return one message instead")
         for parameter in self._parameters.values():
             known = parameter.name in PARAMETERS and parameter.kind is not parameter.POSITIONAL_ONLY
             if not known and parameter.default is parameter.empty:
-                raise ConfigError(f"the user {self._name} has an {unknown('parameter', parameter.name, PARAMETERS)}")
+                raise ConfigError(f"the user {self._name} has an ", unknown("parameter", parameter.name, PARAMETERS))
         # Computed now, because calls may change the function's state.
         settings = f"max_turns={self.max_turns}; {program_hash(function)[:8]}"
         object.__setattr__(self, "_identity", f"{self._name} ({settings})")
@@ -258,16 +258,16 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     criteria = [goal] if isinstance(goal, str) else [] if goal is None else goal
     if not is_list(criteria) or not all(isinstance(one, str) for one in criteria):
         raise ConfigError(
-            f"sample {excerpt(sample.id)}: goal in the metadata must be a text or a list of texts, not {excerpt(goal)}"
+            f"sample {excerpt(sample.id)}: ", invalid("goal in the metadata", "a text or a list of texts", goal)
         )
     if persona is not None and not isinstance(persona, str):
-        raise ConfigError(f"sample {excerpt(sample.id)}: persona in the metadata must be text, not {excerpt(persona)}")
+        raise ConfigError(f"sample {excerpt(sample.id)}: ", invalid("persona in the metadata", "text", persona))
     if is_mapping(facts):
         facts = [f"{name}: {value}" for name, value in facts.items()]
     listed = [facts] if isinstance(facts, str) else [] if facts is None else facts
     if not is_list(listed) or not all(isinstance(one, str) for one in listed):
         raise ConfigError(
-            f"sample {excerpt(sample.id)}: facts in the metadata must be texts or an object, not {excerpt(facts)}"
+            f"sample {excerpt(sample.id)}: ", invalid("facts in the metadata", "texts or an object", facts)
         )
     return "\n".join(criteria).strip(), persona or "", tuple(listed)
 
@@ -309,7 +309,7 @@ def _built(settings: dict[str, Any]) -> User:
     for name in settings:
         if name not in _SETTINGS:
             more = "; settings of the judge go into a table [user.judge]" if "judge" in settings else ""
-            raise ConfigError(f"the user has an {unknown('setting', name, _SETTINGS)}{more}")
+            raise ConfigError("the user has an ", unknown("setting", name, _SETTINGS), more)
     kinds = [name for name in ("judge", "function", "script") if name in settings]
     if len(kinds) != 1:
         raise ConfigError(f"a user's table needs one of judge, function and script; it has {', '.join(settings)}")

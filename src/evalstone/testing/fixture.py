@@ -25,7 +25,7 @@ from evalstone._core.guards import is_mapping
 from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
+from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError, invalid
 from evalstone.judges import Judge, parse_judge
 from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
@@ -83,7 +83,7 @@ class Evalstone:
         try:
             self.judge = parse_judge(judge)
         except ConfigError as error:
-            raise ConfigError(f"the fixture evalstone_judge: {error}") from None
+            raise ConfigError("the fixture evalstone_judge: ", error) from None
         self._node = node
         self._settings = settings_of(node.config)
 
@@ -394,7 +394,9 @@ def check_thresholds(thresholds: Mapping[Scorer, float]) -> None:
     for scorer, threshold in thresholds.items():
         check_number(f"the threshold of {scorer.name}", threshold)
         if not 0 <= threshold <= scorer.scale:
-            raise ConfigError(f"the threshold of {scorer.name} must be in [0, {scorer.scale:g}], not {threshold:g}")
+            raise ConfigError(
+                invalid(f"the threshold of {scorer.name}", f"in [0, {scorer.scale:g}]", threshold, f"{threshold:g}")
+            )
 
 
 def _head(decision: Decision, noun: str) -> str:

@@ -20,7 +20,7 @@ from evalstone._core.sizes import Trials
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, EvalstoneError, unknown
+from evalstone.errors import ConfigError, EvalstoneError, absent, invalid, unknown
 from evalstone.judges import parse_judge
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.missing_scores import Missing, check_missing
@@ -201,7 +201,7 @@ def _argument(name: str) -> Generator[None]:
     try:
         yield
     except ConfigError as error:
-        raise ConfigError(f"{name}: {error}") from None
+        raise ConfigError(f"{name}: ", error) from None
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def _mark(mark: pytest.Mark) -> Mark:
             raise ConfigError(unknown("argument", name, known))
     arguments = Mark(**mark.kwargs)
     if arguments.dataset is REQUIRED:
-        raise ConfigError('dataset is missing: evalstone(dataset="cases.jsonl", …)')
+        raise ConfigError(absent("dataset", 'dataset is missing: evalstone(dataset="cases.jsonl", …)'))
     check_settings(arguments)
     check_missing(arguments.missing)
     if arguments.alpha is not None:
@@ -286,7 +286,7 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
         with _argument("pass_rate"):
             check_thresholds({named[name]: threshold})
         if not 0 <= share <= 1:
-            raise ConfigError(f"pass_rate of {name}: the share must be in [0, 1], not {share:g}")
+            raise ConfigError(f"pass_rate of {name}: ", invalid("the share", "in [0, 1]", share, f"{share:g}"))
     titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
 
     def by_title(argument: str, values: Mapping[str, V]) -> dict[str, V]:

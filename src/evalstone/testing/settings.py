@@ -12,7 +12,7 @@ import pytest
 from evalstone._core.declarations import check_argument
 from evalstone._core.files import file_text, home_expanded
 from evalstone._core.sizes import Trials
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.judges import Judge, ScriptedJudge, parse_judge
 from evalstone.ledger.base import DEFAULT_LEDGER, NO_FILES, file_of
 from evalstone.run.budget import Budget
@@ -44,7 +44,7 @@ class Settings:
         try:
             return self._judge()
         except ConfigError as error:
-            raise ConfigError(f"{self.judge_option}: {error}") from None
+            raise ConfigError(f"{self.judge_option}: ", error) from None
 
     def _judge(self) -> Judge:
         kind, _, file = self.judge_name.partition(":")
@@ -58,7 +58,7 @@ class Settings:
         try:
             script: object = json.loads(file_text(Path(file)))
         except (OSError, ValueError, RecursionError) as error:
-            raise ConfigError(f"{file} can't be read as a judge's replies: {error}") from None
+            raise ConfigError(f"{file} can't be read as a judge's replies: ", error) from None
         if not isinstance(script, list | dict):
             raise ConfigError(
                 f"{file} must contain a list of replies, or an object from kinds of questions to replies, "
@@ -117,12 +117,12 @@ def _read(config: pytest.Config) -> Settings:
     if trials is not None:
         check_argument(_name(config, "trials"), trials, Trials)
     if budget is not None and not budget >= 0:
-        raise ConfigError(f"{_name(config, 'budget')} must be 0 or more US dollars, not {budget:g}")
+        raise ConfigError(invalid(f"{_name(config, 'budget')}", "0 or more US dollars", budget, f"{budget:g}"))
     ledger = _path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE)
     try:
         file_of(ledger)
     except ConfigError as error:
-        raise ConfigError(f"{_name(config, 'ledger')}: {error}") from None
+        raise ConfigError(f"{_name(config, 'ledger')}: ", error) from None
     folder = Path(_path(config, "report", report)) if report else None
     if folder is not None and folder.exists() and not folder.is_dir():
         raise ConfigError(f"{_name(config, 'report')} must be a folder, and {folder} is a file")
@@ -156,7 +156,7 @@ def _number(config: pytest.Config, name: str) -> float | None:
         return kind(text) if text else None  # pyright: ignore[reportReturnType]
     except ValueError:
         noun = "a whole number" if kind is int else "a number"
-        raise ConfigError(f"{_name(config, name)} must be {noun}, not {text!r}") from None
+        raise ConfigError(invalid(f"{_name(config, name)}", f"{noun}", text, f"{text!r}")) from None
 
 
 def _path(config: pytest.Config, name: str, text: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
 ROLES: tuple[Role, ...] = ("system", "user", "assistant", "tool")
@@ -81,12 +81,16 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise ConfigError(f"message role must be one of {', '.join(ROLES)}, not {self.role!r}")
+            raise ConfigError(invalid("message role", f"one of {', '.join(ROLES)}", self.role, f"{self.role!r}"))
         if self.origin is not None and self.origin not in ORIGINS:
-            raise ConfigError(f"message origin must be one of {', '.join(ORIGINS)}, not {self.origin!r}")
+            raise ConfigError(
+                invalid("message origin", f"one of {', '.join(ORIGINS)}", self.origin, f"{self.origin!r}")
+            )
         if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
-                f"message content must be text, not {type(self.content).__name__}: {excerpt(self.content)}"
+                invalid(
+                    "message content", "text", self.content, f"{type(self.content).__name__}: {excerpt(self.content)}"
+                )
             )
         object.__setattr__(self, "tool_calls", tuple(self.tool_calls))
         object.__setattr__(self, "attachments", tuple(self.attachments))

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.sizes import MOST_SCALE, MOST_TRIALS
 from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.records import SUMMARY_FORMAT
 
@@ -48,7 +48,11 @@ class StoredScorer:
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= MOST_SCALE:
-            raise DataError(f"the scale of {self.name} must be above 0, and {MOST_SCALE:g} at most, not {self.scale:g}")
+            raise DataError(
+                invalid(
+                    f"the scale of {self.name}", f"above 0, and {MOST_SCALE:g} at most", self.scale, f"{self.scale:g}"
+                )
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,7 +198,7 @@ class RunMetadata:
             try:
                 read_data(StoredCascade if stats.get("kind") == "cascade" else StoredVote, stats)
             except DataError as error:
-                raise DataError(f"judge_stats.{judge}.{error}") from None
+                raise DataError(f"judge_stats.{judge}.", error) from None
 
     @classmethod
     def of(cls, data: Mapping[str, Any], source: str) -> RunMetadata:
@@ -212,7 +216,7 @@ class RunMetadata:
         try:
             return read_data(cls, data)
         except DataError as error:
-            raise DataError(f"{source} cannot be read as a run: {error}") from None
+            raise DataError(f"{source} cannot be read as a run: ", error) from None
 
 
 @functools.cache
@@ -228,4 +232,4 @@ def check_time(value: object, name: str) -> None:
     try:
         datetime.fromisoformat(cast("str", value))
     except (TypeError, ValueError):
-        raise DataError(f"{name} must be a time, such as 2026-01-31T12:00:00+00:00, not {value!r:.60}") from None
+        raise DataError(invalid(name, "a time, such as 2026-01-31T12:00:00+00:00", value, f"{value!r:.60}")) from None

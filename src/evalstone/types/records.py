@@ -11,7 +11,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.json import to_jsonable
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError, OutcomeError
+from evalstone.errors import ConfigError, DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.samples import case_key, check_weight
 
@@ -37,14 +37,14 @@ class Score:
     def __post_init__(self) -> None:
         value = cast(object, self.value)
         if isinstance(value, bool) or not isinstance(value, int | float):
-            raise OutcomeError(f"a score must be a number, not {type(value).__name__}: {excerpt(value)}")
+            raise OutcomeError(invalid("a score", "a number", value, f"{type(value).__name__}: {excerpt(value)}"))
         if not -math.inf < self.value < math.inf:
-            raise OutcomeError(f"a score must be finite, not {self.value}")
+            raise OutcomeError(invalid("a score", "finite", self.value))
         if not 0 < self.scale <= MOST_SCALE:
             limit = f"{MOST_SCALE:g} at most" if 0 < self.scale < math.inf else "a positive number"
-            raise OutcomeError(f"a score's scale must be {limit}, not {self.scale}")
+            raise OutcomeError(invalid("a score's scale", limit, self.scale, f"{self.scale}"))
         if not 0 <= self.value <= self.scale:
-            raise OutcomeError(f"a score must be in [0, {self.scale:g}], not {self.value}")
+            raise OutcomeError(invalid("a score", f"in [0, {self.scale:g}]", self.value))
         _check_reason(self.reason)
 
     @property
@@ -248,7 +248,7 @@ class Record:
             OutcomeError: The score is out of range.
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(f"a record must be an object, not {type(data).__name__}")
+            raise DataError(invalid("a record", "an object", data, f"{type(data).__name__}"))
         if data.get("format") != RECORD_FORMAT:
             raise ConfigError(f"record format {excerpt(data.get('format'))} is not {RECORD_FORMAT}")
         match data.get("outcome"):
@@ -260,9 +260,9 @@ class Record:
                 error = read_data(_StoredError, data.get("error"))
                 outcome = Failed(error.message, error.reply, error.exception, error.traceback)
             case other:
-                raise DataError(f"outcome must be score, skipped or failed, not {excerpt(other)}")
+                raise DataError(invalid("outcome", "score, skipped or failed", other))
         if "steps" not in data:
-            raise DataError("steps is missing")
+            raise DataError(absent("steps", "steps is missing"))
         return read_data(cls, {**data, "outcome": outcome})
 
 
@@ -278,7 +278,7 @@ class _StoredError:
 
 def _check_reason(reason: object) -> None:
     if not isinstance(reason, str):
-        raise OutcomeError(f"a reason must be text, not {type(reason).__name__}: {excerpt(reason)}")
+        raise OutcomeError(invalid("a reason", "text", reason, f"{type(reason).__name__}: {excerpt(reason)}"))
 
 
 RECORD_FORMAT = SUMMARY_FORMAT = 1

@@ -15,7 +15,7 @@ from evalstone._core.guards import is_mapping, is_sequence, is_texts
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
 from evalstone.types.trajectories import Trajectory, TrajectoryExpectation, entries_of, items_of
@@ -48,7 +48,7 @@ TEXTS = ("id", "input", "output", "reference", "instructions")
 def check_text(name: str, value: object) -> None:
     """Raise ConfigError if a field has a value that isn't text."""
     if value is not None and not isinstance(value, str):
-        raise ConfigError(f"{name} must be text, not {type(value).__name__}: {excerpt(value)}")
+        raise ConfigError(invalid(name, "text", value, f"{type(value).__name__}: {excerpt(value)}"))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -106,17 +106,17 @@ class Sample:
             value = getattr(self, name)
             if isinstance(value, str) or not isinstance(value, kind):
                 expected = "a list of Message values" if name == "messages" else "a mapping"
-                raise ConfigError(f"{name} must be {expected}, not {type(value).__name__}: {excerpt(value)}")
+                raise ConfigError(invalid(name, expected, value, f"{type(value).__name__}: {excerpt(value)}"))
         object.__setattr__(self, "messages", tuple(self.messages))
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(f"messages must be Message values, not {type(message).__name__}")
+                raise ConfigError(invalid("messages", "Message values", message, f"{type(message).__name__}"))
         if self.trajectory is not None and self.messages:
             messages, trajectory = agreed(self.messages, self.trajectory)
             object.__setattr__(self, "messages", messages)
             object.__setattr__(self, "trajectory", trajectory)
         if self.trial is not None and not (type(self.trial) is int and 1 <= self.trial <= _LAST_TRIAL):
-            raise ConfigError(f"trial must be a whole number from 1 to {_LAST_TRIAL}, not {excerpt(self.trial)}")
+            raise ConfigError(invalid("trial", f"a whole number from 1 to {_LAST_TRIAL}", self.trial))
         if "weight" in self.metadata:
             check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
         if not self.id:
@@ -170,7 +170,7 @@ class Sample:
                     content_hash(value, strict=True)
                 except ValueError as error:
                     of = f"sample {self.id!r}" if self.id else "a sample"
-                    raise DataError(f"{of}: {name} cannot be written as JSON: {error}") from None
+                    raise DataError(f"{of}: {name} cannot be written as JSON: ", error) from None
             raise
 
     def __eq__(self, other: object) -> bool:
@@ -189,7 +189,7 @@ def _turns(value: object) -> tuple[Sample, ...]:
         try:
             turn = item if isinstance(item, Sample) else _turn(item, str(number))
         except ConfigError as error:
-            raise ConfigError(f"turn {number}: {error}") from None
+            raise ConfigError(f"turn {number}: ", error) from None
         if turn.input is None or not turn.input.strip():
             raise ConfigError(f"turn {number} must have an input: what the user says")
         if turn.turns:
@@ -264,12 +264,12 @@ def passages(value: object) -> tuple[str, ...] | None:
         try:
             value = written_list(value)
         except DataError as error:
-            raise DataError(f"context {error}") from None
+            raise DataError("context ", error) from None
         if isinstance(value, str):
             return (value,)
     if is_texts(value):
         return tuple(value)
     if is_sequence(value):
         number, item = next((n, item) for n, item in enumerate(value, start=1) if not isinstance(item, str))
-        raise ConfigError(f"context passage {number} must be text, not {type(item).__name__}: {excerpt(item)}")
-    raise ConfigError(f"context must be a list of passages, not {type(value).__name__}: {excerpt(value)}")
+        raise ConfigError(invalid(f"context passage {number}", "text", item, f"{type(item).__name__}: {excerpt(item)}"))
+    raise ConfigError(invalid("context", "a list of passages", value, f"{type(value).__name__}: {excerpt(value)}"))

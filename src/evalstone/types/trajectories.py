@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_sequence
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, absent, invalid, unknown
 
 StepType: TypeAlias = Literal[
     "tool_call",
@@ -220,7 +220,7 @@ class TrajectoryExpectation:
         entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]
         if odd := [key for key in entries if key not in known]:
-            raise ConfigError(f"an expectation: {unknown('entry', odd[0], known)}")
+            raise ConfigError("an expectation: ", unknown("entry", odd[0], known))
         if "steps" in entries:
             entries["steps"] = tuple(map(ExpectedStep.read, items_of(entries["steps"], "expected steps")))
         return cls(**entries)
@@ -231,12 +231,13 @@ def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[
     if not isinstance(name, str) or not name:
         raise ConfigError(f"a step must have a name, not {excerpt(name)}")
     if not isinstance(step_type, str) or step_type not in STEP_DATA:
-        problem = unknown("step_type", step_type, STEP_DATA) if isinstance(step_type, str) else "it has no step_type"
-        raise ConfigError(f"step {name!r}: {problem}")
+        if isinstance(step_type, str):
+            raise ConfigError(f"step {name!r}: ", unknown("step_type", step_type, STEP_DATA))
+        raise ConfigError(f"step {name!r}: ", absent("step_type", "it has no step_type"))
     known = STEP_DATA[cast("StepType", step_type)]
     for key in data:
         if key not in known:
-            raise ConfigError(f"step {name!r}: {unknown(f'entry of {step_type}', str(key), known)}")
+            raise ConfigError(f"step {name!r}: ", unknown(f"entry of {step_type}", str(key), known))
     return known
 
 
@@ -247,7 +248,7 @@ def _snake(name: str) -> str:
 
 def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
     if not is_mapping(data):
-        raise ConfigError(f"{what} must be an object, not {type(data).__name__}: {excerpt(data)}")
+        raise ConfigError(invalid(what, "an object", data, f"{type(data).__name__}: {excerpt(data)}"))
     return {_snake(str(key)) if snake else str(key): value for key, value in data.items()}
 
 
@@ -259,7 +260,7 @@ def _given(entries: dict[str, Any]) -> dict[str, Any]:
 def _steps(data: object, what: str) -> tuple[TrajectoryStep, ...]:
     for step in (steps := items_of(data, what)):
         if not isinstance(step, TrajectoryStep):
-            raise ConfigError(f"{what} must be TrajectoryStep values, not {excerpt(step)}")
+            raise ConfigError(invalid(what, "TrajectoryStep values", step))
     return tuple(steps)
 
 
@@ -277,5 +278,5 @@ def _pop_data(step: dict[str, Any], known: Sequence[str]) -> dict[str, Any]:
 
 def items_of(data: object, what: str) -> Sequence[Any]:
     if not is_sequence(data):
-        raise ConfigError(f"{what} must be a list, not {type(data).__name__}: {excerpt(data)}")
+        raise ConfigError(invalid(what, "a list", data, f"{type(data).__name__}: {excerpt(data)}"))
     return data

@@ -21,7 +21,7 @@ from evalstone.agents.formats.values import (
     part_text,
     placed,
 )
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import ToolCall
 from evalstone.types.accounts import is_hidden, merged_call, same_value
 
@@ -68,7 +68,7 @@ def read_call(item: Any) -> ToolCall:
     if isinstance(item, ToolCall):
         return item
     if not isinstance(item, dict):
-        raise DataError(f"a tool call must be an object, not {type(item).__name__}: {excerpt(item)}")
+        raise DataError(invalid("a tool call", "an object", item, f"{type(item).__name__}: {excerpt(item)}"))
     entries = cast("Entries", item)
     by_name = by_normal_name(entries)
     for nested in ("function", "custom"):

@@ -32,7 +32,7 @@ from evalstone.agents.formats.values import (
     part_text,
     placed,
 )
-from evalstone.errors import DataError
+from evalstone.errors import DataError, invalid
 from evalstone.types import ToolCall
 from evalstone.types.accounts import first_shown, merged_calls
 
@@ -163,7 +163,7 @@ class Content:
             self._read_beside(body)
         elif content is not None:
             raise DataError(
-                f"content must be text or a list of parts, not {type(content).__name__}: {excerpt(content)}"
+                invalid("content", "text or a list of parts", content, f"{type(content).__name__}: {excerpt(content)}")
             )
 
     def _read_body(self, body: Entries) -> None:
@@ -182,7 +182,9 @@ class Content:
             self._read_text(part)
             return
         if not isinstance(part, dict):
-            raise DataError(f"a part of the content must be an object, not {type(part).__name__}: {excerpt(part)}")
+            raise DataError(
+                invalid("a part of the content", "an object", part, f"{type(part).__name__}: {excerpt(part)}")
+            )
         name, item = _opened(cast("Entries", part))
         kind = normal(name)
         if self._read_said(kind, item) or kind in _INVISIBLE:
@@ -339,7 +341,9 @@ class Content:
         by_name |= {key: extra[key] for key in _EXTRA if extra.get(key) and not by_name.get(key)}
         attachments: Any = by_name.get("attachments") or by_name.get("experimentalattachments") or ()
         if not isinstance(attachments, list | tuple):
-            raise DataError(f"attachments must be a list, not {type(attachments).__name__}: {excerpt(attachments)}")
+            raise DataError(
+                invalid("attachments", "a list", attachments, f"{type(attachments).__name__}: {excerpt(attachments)}")
+            )
         for each in cast("list[Any]", attachments):
             self.attachments.append(each if isinstance(each, str) else _kind_of_attachment(entries_of(each)) or "file")
         self.attachments += ["image"] * len(objects_in(by_name.get("images")))

@@ -12,7 +12,7 @@ from evalstone._core.literals import written_list
 from evalstone._core.text import is_blank
 from evalstone.agents.messages import texts
 from evalstone.agents.turns import trajectory_of
-from evalstone.errors import DataError, OutcomeError
+from evalstone.errors import DataError, OutcomeError, invalid
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
 from evalstone.scorers.base import Scorer, as_text, shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
@@ -167,13 +167,13 @@ def texts_in(scorer: Scorer, metadata: Mapping[str, Any] | None, name: str) -> t
     try:
         value = written_list(value) if isinstance(value, str) else value
     except DataError as error:
-        raise OutcomeError(f"{scorer.name}: {name} in metadata {error}") from None
+        raise OutcomeError(f"{scorer.name}: {name} in metadata ", error) from None
     if isinstance(value, str):
         return (value,)
     if is_texts(value) and not any(map(is_blank, value)):
         return tuple(value)
     shown = shortened(repr(value), 60)
-    raise OutcomeError(f"{scorer.name}: {name} in metadata must be text or a list of texts, not {shown}")
+    raise OutcomeError(f"{scorer.name}: ", invalid(f"{name} in metadata", "text or a list of texts", value, shown))
 
 
 def _tool(tool: object) -> str:

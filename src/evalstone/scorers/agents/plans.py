@@ -10,7 +10,7 @@ from evalstone._core.declarations import Range
 from evalstone._core.display import count
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.text import is_blank
-from evalstone.errors import OutcomeError
+from evalstone.errors import OutcomeError, invalid
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import ASSISTANT
 from evalstone.questions.plans import Holds, JudgeExecution, JudgePlan, ListPlan, PlanReview
@@ -34,7 +34,7 @@ async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[st
         return () if is_blank(plan) else await ask(ListPlan((f"{ASSISTANT}\n{plan}",)))
     if is_sequence(plan):
         return tuple(text for text in map(as_text, plan) if not is_blank(text))
-    raise OutcomeError(f"plan in state must be text or a list of steps, not {shortened(repr(plan), 60)}")
+    raise OutcomeError(invalid("plan in state", "text or a list of steps", plan, f"{shortened(repr(plan), 60)}"))
 
 
 def plan_worth(review: PlanReview) -> float:

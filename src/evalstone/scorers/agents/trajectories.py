@@ -43,7 +43,7 @@ def expectation_of(scorer: Scorer, field: str) -> TrajectoryExpectation | None:
     try:
         return None if value is None else TrajectoryExpectation.read(value)
     except ConfigError as error:
-        raise ConfigError(f"{scorer.name}: {field}: {error}") from None
+        raise ConfigError(f"{scorer.name}: {field}: ", error) from None
 
 
 def step_line(step: TrajectoryStep | ExpectedStep) -> str:

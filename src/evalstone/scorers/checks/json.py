@@ -127,14 +127,14 @@ class JsonSchema(JsonCheck):
         except MissingDependency:
             raise
         except ConfigError as error:
-            raise ConfigError(f"{self.name}: {error}") from None
+            raise ConfigError(f"{self.name}: ", error) from None
 
     @functools.cached_property
     def _schema_text(self) -> str:
         try:
             return json.dumps(strict_jsonable(self.schema))
         except ValueError as error:
-            raise ConfigError(f"{self.name}: schema must have JSON values only: {error}") from None
+            raise ConfigError(f"{self.name}: schema must have JSON values only: ", error) from None
 
     def score(self, *, output: str) -> Score | Skipped:
         try:
@@ -144,7 +144,7 @@ class JsonSchema(JsonCheck):
         try:
             errors = _errors(_validator(self._schema_text), value)
         except OutcomeError as error:
-            raise OutcomeError(f"{self.name}: {error}") from None
+            raise OutcomeError(f"{self.name}: ", error) from None
         if not errors:
             return self.passed(True, "The answer fits the schema.")
         reason = f"The answer does not fit the schema at {errors[0].path}: {errors[0].message}."

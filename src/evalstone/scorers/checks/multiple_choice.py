@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 from evalstone._core.declarations import Rule
 from evalstone._core.text import normalized
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.scorers.base import shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.types import Score, Skipped
@@ -233,7 +233,10 @@ class Choice(TextCheck):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.expected is not None and choice_in(self.expected, self.letters) is None:
-            raise ConfigError(f"{self.name}: expected must be one of {self.letters}, not {shortened(self.expected)!r}")
+            raise ConfigError(
+                f"{self.name}: ",
+                invalid("expected", f"one of {self.letters}", self.expected, f"{shortened(self.expected)!r}"),
+            )
 
     def check(self, output: str, expected: str) -> Score | Skipped:
         expected_choice = choice_in(expected, self.letters)

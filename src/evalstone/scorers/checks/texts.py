@@ -158,7 +158,7 @@ class Regex(DefinedText, TextCheck):
         if not self.exact:
             _require_some(self, self.pattern)
         if self.pattern is not None and (error := self._compile(self.pattern)[1]):
-            raise ConfigError(f"{self.name}: {error}")
+            raise ConfigError(f"{self.name}: ", error)
 
     def _compile(self, pattern: str) -> tuple[re.Pattern[str] | None, str]:
         """The compiled pattern (`re` caches it), or what is wrong with it."""
@@ -172,7 +172,7 @@ class Regex(DefinedText, TextCheck):
     def check(self, output: str, expected: str) -> Score:
         pattern, error = self._compile(expected)
         if pattern is None:
-            raise OutcomeError(f"{self.name}: the reference {error}")
+            raise OutcomeError(f"{self.name}: the reference ", error)
         try:
             match = matches(pattern, units(output) if self.definition == "mastra" else output, whole=self.exact)
         except OutcomeError as problem:

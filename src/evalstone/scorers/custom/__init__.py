@@ -69,7 +69,7 @@ def template_prompt(template: str, instructions: str, *, placeholders: Iterable[
     for placeholder in prompt.placeholders:
         if placeholder not in known and not is_field(placeholder):
             raise PromptError(
-                f"the template has a placeholder that nothing fills: {unknown('placeholder', placeholder, known)}"
+                "the template has a placeholder that nothing fills: ", unknown("placeholder", placeholder, known)
             )
     if single := _SINGLE.search(template):
         raise PromptError(f"{single[0]} has single braces; a placeholder has two: {{{{{single[1]}}}}}")

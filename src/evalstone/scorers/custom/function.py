@@ -81,7 +81,7 @@ class FunctionScorer(CustomScorer):
                 bare = parameter.replace(annotation=inspect.Parameter.empty)
                 raise ConfigError(f"{label}; {bare} can't be passed by name")
             if name not in (*SAMPLE_FIELDS, "ask"):
-                raise ConfigError(f"{label}; {unknown('sample field', name, SAMPLE_FIELDS)}")
+                raise ConfigError(f"{label}; ", unknown("sample field", name, SAMPLE_FIELDS))
         if not parameters.keys() - {"ask"}:
             raise ConfigError(f"{label}; it has none")
         return parameters

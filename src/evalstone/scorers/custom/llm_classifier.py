@@ -78,7 +78,7 @@ class LLMClassifier(CustomScorer):
         try:
             words = distinct_words([word for word, _ in pairs])
         except ConfigError as error:
-            raise ConfigError(f"{self.name}: {error}") from None
+            raise ConfigError(f"{self.name}: ", error) from None
         choices = {word: value for word, (_, value) in zip(words, pairs, strict=True)}
         for word, value in choices.items():
             check_argument(f"the value of {word!r}", value, Annotated[float | None, Range(0, 1)], self.name)

@@ -9,7 +9,7 @@ from evalstone._core import sync
 from evalstone._core.declarations import check_settings
 from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
-from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, unknown
+from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, invalid, unknown
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
@@ -236,11 +236,14 @@ class Pipeline(CustomScorer):
         if isinstance(template, NotScorable):
             raise template
         if not isinstance(template, str):
-            raise OutcomeError(f"{self.name}: the prompt of the step {name} must be text, not {_type_name(template)}")
+            raise OutcomeError(
+                f"{self.name}: ",
+                invalid(f"the prompt of the step {name}", "text", _type_name(template), f"{_type_name(template)}"),
+            )
         try:
             return template_prompt(template, self.step_prompts[name].instructions, placeholders=self._known(name))
         except PromptError as error:
-            raise OutcomeError(f"{self.name}: the prompt of the step {name}: {error}") from None
+            raise OutcomeError(f"{self.name}: the prompt of the step {name}: ", error) from None
 
     def _number(self, answer: Any) -> float:
         """The number that a score step returned: True is the scale, False 0.
@@ -267,7 +270,7 @@ def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
         raise ConfigError("a pipeline needs a score step: a function, or a PromptStep")
     for name, step in steps:
         if not isinstance(step, PromptStep) and not callable(step):
-            raise ConfigError(f"the step {name} must be a function or a PromptStep, not {type(step).__name__}")
+            raise ConfigError(invalid(f"the step {name}", "a function or a PromptStep", step, f"{type(step).__name__}"))
     for name, types in (("score", (str, int, float)), ("reason", (str,))):
         step = dict(steps).get(name)
         if isinstance(step, PromptStep) and step.answer not in types:

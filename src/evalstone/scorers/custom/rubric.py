@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar, cast
 from evalstone._core.declarations import TEXT, Rule, check_settings
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.literals import written_list
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import ConfigError, OutcomeError, invalid
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, reason_with, require_known
@@ -58,7 +58,7 @@ def parse_criteria(value: object) -> tuple[Criterion, ...]:
         return tuple(map(Criterion, lines_of(value)))
     if is_sequence(value):
         return tuple(map(Criterion.parse, value))
-    raise ConfigError(f"criteria must be a checklist or a list of criteria, not {type(value).__name__}")
+    raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, f"{type(value).__name__}"))
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
@@ -109,7 +109,7 @@ class Rubric(DefinedText):
             try:
                 criteria = parse_criteria(_rubric_in(metadata or {}))
             except ConfigError as error:
-                raise OutcomeError(f"{self.name}: the rubric in metadata: {error}") from None
+                raise OutcomeError(f"{self.name}: the rubric in metadata: ", error) from None
         if not criteria:
             return self.undefined(f"{self.name} needs criteria, or a rubric in metadata")
         descriptions = tuple(criterion.description for criterion in criteria)

@@ -84,7 +84,7 @@ class GradedScorer(TextSource, ABC):
             try:
                 kind, prompt = own_prompt(self.prompt, self.questions)
             except PromptError as error:
-                raise PromptError(f"{self.name}: prompt: {error}") from None
+                raise PromptError(f"{self.name}: prompt: ", error) from None
             object.__setattr__(self, "prompt", prompt)
             object.__setattr__(self, "questions", (kind,))
 

@@ -55,7 +55,7 @@ class CodeScorer(Scorer, ABC):
         try:
             cells = {name: column_of(name, column) for name, column in columns.items()}
         except ConfigError as error:
-            raise ConfigError(f"{self.name}: {error}") from None
+            raise ConfigError(f"{self.name}: ", error) from None
         if len({len(column) for column in cells.values()}) > 1:
             lengths = ", ".join(f"{name} {len(column)}" for name, column in cells.items())
             raise ConfigError(f"{self.name}: the columns differ in length: {lengths}")
@@ -92,7 +92,7 @@ def _cell(name: str, row: int, cell: object) -> Any:
     try:
         return getattr(Sample(id="cell", **field), name)
     except ConfigError as error:
-        raise ConfigError(f"column {name}, row {row}: {error}") from None
+        raise ConfigError(f"column {name}, row {row}: ", error) from None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from evalstone._core import sync
 from evalstone._core.declarations import Rule
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping
-from evalstone.errors import ConfigError, OutcomeError
+from evalstone.errors import ConfigError, OutcomeError, invalid
 from evalstone.judges.base import Judge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.judges.parse import settings_of
@@ -99,7 +99,7 @@ class EmbeddingSimilarity(TextSource):
             try:
                 result = Cosine(cosine(*as_vectors(vectors, 2)))
             except ValueError as error:
-                raise OutcomeError(f"{self.name}: the embedder returned no vectors: {error}") from None
+                raise OutcomeError(f"{self.name}: the embedder returned no vectors: ", error) from None
         reason = f"The cosine of the embeddings is {result.cosine:.3g}."
         return Score(max(0.0, result.cosine) * self.scale, self.scale, reason, result)
 
@@ -111,5 +111,5 @@ def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:
     arguments = settings_of("embedding_similarity: embedder", settings, names)
     if not isinstance(model, str):
         expected = "a table with a model, such as openai/text-embedding-3-small"
-        raise ConfigError(f"embedding_similarity: embedder must be {expected}, not {excerpt(dict(table))}")
+        raise ConfigError("embedding_similarity: ", invalid("embedder", expected, table, f"{excerpt(dict(table))}"))
     return EmbeddingModel(model, **arguments)
