@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import LLMClassifier, audit, calibrate
+from evalstone import EvalstoneError, LLMClassifier, audit, calibrate
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judge_quality.audit import AuditConfig, estimate_audit
 from evalstone.judge_quality.calibrate import LabelConfig
@@ -155,7 +156,7 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     made = calibrate(rows, "rouge_l", ledger=ledger)
     assert calibration_for(made.judge, made.scorer, ledger) == made
     assert made.unusable is not None
-    assert made.unusable.kind == "no_better_than_chance"
+    assert made.unusable.kind == "not_above_chance"
     assert replace(made.unusable, kind="calibration_not_used") in made.notes
     audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
@@ -188,8 +189,6 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
 
     with pytest.raises(JudgeError, match="faithfulness scored no sample: no"):
         audited(refusing, perturbations=("verbosity",))
-    with pytest.raises(DataError, match="faithfulness scored no sample: the answer makes no claim"):
-        audited({"list_claims": claims()}, data=[{"output": "Hello!", "context": ["x"]}], perturbations=("verbosity",))
 
 
 @pytest.mark.parametrize(
@@ -256,3 +255,21 @@ def test_a_perturbation_changes_the_answer_and_not_the_reasoning_in_front_of_it(
     assert not [text for text in judged if "Never in Bern" in text]
     assert found.effects == plain.effects
     assert found.scorers == plain.scorers
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: audited(
+            {"list_claims": claims()}, data=[{"output": "Hello!", "context": ["x"]}], perturbations=("verbosity",)
+        ),
+        DataError,
+        "faithfulness scored no sample: the answer makes no claim",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

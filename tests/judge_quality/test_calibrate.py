@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Sample, calibrate
+from evalstone import EvalstoneError, Sample, calibrate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
@@ -138,11 +139,6 @@ def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
     assert list_calibrations(tmp_path / "ledger.db") == ()
 
 
-def test_the_error_of_an_empty_run_is_one_of_the_data():
-    with pytest.raises(DataError, match="no labeled sample was scored"):
-        calibrate([{"output": "Hello!", "context": ["x"], "label": 1}], ledger=None)
-
-
 def in_languages(n: int = 120) -> list[dict[str, Any]]:
     """Answers in three languages. The judge can't read those in Finnish, and says that all are supported."""
     good = {"output": "Paris is in France.", "context": ["Paris is in France."]}
@@ -183,5 +179,22 @@ def test_slices_are_by_functions_and_parts_of_metadata_too_and_must_exist():
         ("odd", "false", 15), ("odd", "true", 15), ("part.page", "0", 15), ("part.page", "1", 15)
     ]  # fmt: skip
     assert measure(calibrate(ROWS, ledger=None)).slices == ()
-    with pytest.raises(ConfigError, match="unknown metadata field 'langg'"):
+    with pytest.raises(ConfigError) as raised:
         calibrate(in_languages(6), ledger=None, slice_by="langg")
+    assert (raised.value.field, raised.value.value, raised.value.near) == ("metadata field", "langg", ("lang",))
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: calibrate([{"output": "Hello!", "context": ["x"], "label": 1}], ledger=None),
+        DataError,
+        "no labeled sample was scored: 1 skipped, 0 failed; the answer makes no claim",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

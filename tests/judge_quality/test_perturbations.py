@@ -190,8 +190,9 @@ def test_perturbations_are_selected_by_name_or_family_and_repeat_is_always_among
     assert [one.name for one in select_perturbations(["length"])] == ["repeat", "verbosity", "duplicated"]
     assert {one.family for one in select_perturbations(["self-preference"])} == {"repetition", "self-preference"}
     assert len(select_perturbations([])) == len(PERTURBATIONS)
-    with pytest.raises(ConfigError, match="did you mean verbosity"):
+    with pytest.raises(ConfigError) as raised:
         select_perturbations(["verbosty"])
+    assert (raised.value.field, raised.value.value, raised.value.near) == ("perturbation", "verbosty", ("verbosity",))
 
 
 def test_only_injections_ask_for_a_score():

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
 
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import measure
 from evalstone.stats.calibration import Isotonic, Platt
@@ -68,9 +69,9 @@ def test_a_calibration_is_usable_where_its_scores_tell_yes_from_no_better_than_c
     unusable = made(pairs).unusable
     assert unusable is not None
     if area is None:
-        assert unusable == note("one_kind_of_labels", "warning")
+        assert unusable == note("needs_both_labels", "warning")
     else:
-        assert unusable.kind == "no_better_than_chance"
+        assert unusable.kind == "not_above_chance"
         mean, low, high = unusable["auroc"]
         assert mean == pytest.approx(area, abs=0.01)
         assert low <= 0.5
@@ -126,10 +127,16 @@ def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():
 def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
     assert isinstance(fit(SEPARATED, calibrator="platt").recalibration, Platt)
     assert isinstance(fit(SEPARATED, calibrator="isotonic").recalibration, Isotonic)
-    with pytest.raises(ConfigError, match="did you mean platt"):
+    with pytest.raises(ConfigError) as raised:
         fit(SEPARATED, calibrator="plat")  # pyright: ignore[reportArgumentType]
-    with pytest.raises(ConfigError, match="did you mean accuracy"):
+    assert (raised.value.field, raised.value.value, raised.value.near) == ("calibrator", "plat", ("platt",))
+    with pytest.raises(ConfigError) as raised:
         fit(SEPARATED, objective="acuracy")
+    assert (raised.value.field, raised.value.value, raised.value.near) == (
+        "objective",
+        "acuracy",
+        ("accuracy", "balanced_accuracy"),
+    )
 
 
 def test_one_label_of_a_kind_says_nothing_of_new_samples():
@@ -228,13 +235,6 @@ def test_a_calibration_comes_back_from_its_data():
     assert data["pairs"][0] == {"sample": "0", "value": 0.2, "labels": [0.0, None], "slices": {}}
 
 
-def test_a_pair_without_a_label_is_refused():
-    data = SEPARATED.to_dict()
-    data["pairs"][0]["labels"] = [None]
-    with pytest.raises(DataError, match="sample '0' has no label"):
-        Calibration.from_dict(data)
-
-
 @pytest.mark.parametrize(
     ("part", "key", "value", "told"),
     [
@@ -270,3 +270,20 @@ def test_the_agreement_of_annotators_who_all_say_the_same_is_undefined():
     annotators = measure(made([(0.9, (1.0, 1.0)), (0.8, (1.0, 1.0))])).annotators
     assert annotators is not None
     assert annotators.alpha["nominal"] is None
+
+
+def test_a_pair_without_a_label_is_refused():
+    data = SEPARATED.to_dict()
+    data["pairs"][0]["labels"] = [None]
+    with pytest.raises(DataError, match=r"sample '0'.*no label"):
+        Calibration.from_dict(data)
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = []
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

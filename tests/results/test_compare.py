@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, DataError, Run, Score, Scorer, compare, evaluate, scorer
+from evalstone import ConfigError, DataError, EvalstoneError, Run, Score, Scorer, compare, evaluate, scorer
 from evalstone.datasets import json_line
 from evalstone.errors import NotComparable
 from evalstone.report.notes import sentence_of
@@ -79,8 +80,9 @@ def test_what_has_no_score_is_counted_in_both_directions() -> None:
         found = compare(*both)["given"].result
         assert isinstance(found, Comparison)
         assert found.missing == 3
-    with pytest.raises(ConfigError, match="missing must be worst, failed or ignore, not 'best'"):
+    with pytest.raises(ConfigError) as raised:
         compare(a, b, missing="best")  # type: ignore[arg-type]
+    assert (raised.value.field, raised.value.value) == ("missing", "best")
 
 
 def test_a_difference_holds_whatever_the_missing_scores_are() -> None:
@@ -100,15 +102,9 @@ def test_a_declared_largest_change_finds_a_smaller_difference() -> None:
     plain, declared = (compare(a, b, max_change=most)["given"] for most in (None, 0.1))
     assert (plain.verdict, declared.verdict) == ("inconclusive", "better")
     assert compare(a, b, max_change={"given": 0.1})["given"].result == declared.result
-    with pytest.raises(
-        DataError, match=r"max_change=0\.02, but given of sample .* changes by 0\.03, from 0\.5 to 0\.53"
-    ):
-        compare(a, b, max_change=0.02)
     for value in (0, 1.5, "0.2"):
         with pytest.raises(ConfigError, match="max_change of given must be"):
             compare(a, b, max_change=value)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="max_change=… is for paired samples: leave it out, or unpaired=True"):
-        compare(a, b, max_change=0.2, unpaired=True)
 
 
 def test_runs_within_the_margin_are_equivalent_even_if_they_differ() -> None:
@@ -319,19 +315,14 @@ def test_scales_that_differ_have_no_difference() -> None:
         compare(run_of(A), run_of(B, [Given(scale=10)]), allow_mismatch=True)
 
 
-def test_nothing_in_common_is_said() -> None:
-    with pytest.raises(ConfigError, match="no scorer in common: given in the first, harm in the second"):
-        compare(run_of(A), run_of(A, [Harm()]))
-    with pytest.raises(ConfigError, match="no sample was scored in both"):
-        compare(run_of(["0.5", "skip"]), run_of(["skip", "0.5"]))
-
-
 def test_an_unknown_slice_adjustment_or_scorer_is_named() -> None:
     a = run_of(A, metadata=[{"kind": "x"}] * 4)
-    with pytest.raises(ConfigError, match="did you mean kind"):
+    with pytest.raises(ConfigError) as raised:
         compare(a, a, slice_by="kinds")
-    with pytest.raises(ConfigError, match="must be one of holm, fdr_bh, none"):
+    assert (raised.value.field, raised.value.value, raised.value.near) == ("metadata field", "kinds", ("kind",))
+    with pytest.raises(ConfigError) as raised:
         compare(a, a, correction="bh")  # pyright: ignore[reportArgumentType]
+    assert (raised.value.field, raised.value.value) == ("correction", "bh")
     with pytest.raises(ConfigError, match=r"scorer .harm."):
         compare(a, a)["harm"]
     with pytest.raises(ConfigError, match="not available"):
@@ -565,8 +556,9 @@ def test_a_wrapper_and_a_scorer_of_pairs_hold_answers_against_what_they_read() -
 
 
 def test_a_wrong_declaration_of_what_answers_are_held_against_is_refused() -> None:
-    with pytest.raises(ConfigError, match="case_metadata must be a list of texts that are not blank, not 'topics'"):
+    with pytest.raises(ConfigError) as raised:
         scorer(case_metadata="topics")(len)
+    assert (raised.value.field, raised.value.value) == ("case_metadata", "topics")
 
 
 def test_a_simulated_users_part_belongs_to_the_case() -> None:
@@ -579,3 +571,50 @@ def test_a_simulated_users_part_belongs_to_the_case() -> None:
     rows: dict[str, Any] = {"input": None, "goal": "book a table", "target": agent, "user": says}
     with pytest.raises(ConfigError, match=r"metadata\.facts, metadata\.goal or metadata\.persona"):
         compare(expecting(Given(), **rows, persona="brief"), expecting(Given(), **rows, persona="polite"))
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: compare(
+            run_of([f"{0.5 + n % 7 / 50}" for n in range(40)]),
+            run_of([f"{0.53 + n % 7 / 50}" for n in range(40)]),
+            max_change=0.02,
+        ),
+        DataError,
+        (
+            "max_change=0.02, but given of sample 's1' changes by 0.03, from 0.5 to 0.53: leave it out,"
+            " because one that is fitted to the scores makes p-values too small"
+        ),
+    ),
+    (
+        lambda: compare(
+            run_of([f"{0.5 + n % 7 / 50}" for n in range(40)]),
+            run_of([f"{0.53 + n % 7 / 50}" for n in range(40)]),
+            max_change=0.2,
+            unpaired=True,
+        ),
+        ConfigError,
+        "max_change=… is for paired samples: leave it out, or unpaired=True",
+    ),
+    (
+        lambda: compare(run_of(A), run_of(A, [Harm()])),
+        ConfigError,
+        "the runs have no scorer in common: given in the first, harm in the second",
+    ),
+    (
+        lambda: compare(run_of(["0.5", "skip"]), run_of(["skip", "0.5"])),
+        ConfigError,
+        (
+            "no sample was scored in both runs. Samples are paired by IDs. To pair them by ID, give "
+            "both datasets a column id with the same IDs, and score them again. To compare the means of"
+            " different samples, use compare with unpaired=True"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from evalstone import ConfigError
+from evalstone import ConfigError, EvalstoneError
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.human_labels import corrected_share
 from evalstone.types import note
@@ -70,9 +71,24 @@ def test_a_calibration_of_another_judge_is_refused() -> None:
         corrected_share(run_of(["1.0"]), "given", replace(calibration(), judge="other@1"))
 
 
-def test_a_calibration_no_better_than_chance_corrects_nothing() -> None:
-    chance = replace(calibration(), pairs=tuple(LabeledScore(f"c{n}", n % 3 / 2, (n % 2,)) for n in range(60)))
-    with pytest.raises(
-        ConfigError, match="calibration of given can't be used: its judge is not shown to be better than"
-    ):
-        corrected_share(run_of(["1.0"]), "given", chance)
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: corrected_share(
+            run_of(["1.0"]),
+            "given",
+            replace(calibration(), pairs=tuple(LabeledScore(f"c{n}", n % 3 / 2, (n % 2,)) for n in range(60))),
+        ),
+        ConfigError,
+        (
+            "the calibration of given can't be used: its judge is not shown to be better than chance "
+            "(AUROC 0.500, 95% CI 0.360 to 0.640)"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

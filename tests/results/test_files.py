@@ -97,8 +97,13 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
     write_run(run_of(["0.5", "1.0"]), tmp_path)
     file = tmp_path / "summary.json"
     file.write_text(file.read_text().replace('"scale": 1.0', '"scale": "much"'))
-    with pytest.raises(DataError, match=r"summary\.json cannot be read as a run"):
+    with pytest.raises(DataError, match=r"summary\.json") as raised:
         read_run(tmp_path)
+    assert (raised.value.field, raised.value.value, raised.value.allowed) == (
+        "scorers.0.scale",
+        "much",
+        "a finite number",
+    )
 
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

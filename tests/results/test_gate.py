@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 from evalstone import (
     ConfigError,
     DataError,
+    EvalstoneError,
     GateCriteria,
     Run,
     Score,
@@ -215,8 +217,6 @@ def test_a_regression_is_that_of_the_runs_scorer_whatever_else_the_baseline_has(
     alone, both = run_of(answers, [Offset(by=0.5)]), run_of(answers, [Offset(), Offset(by=0.5)])
     criteria = GateCriteria(max_regression={"offset": 0.1})
     assert gate(alone, criteria, baseline=both).verdict == "pass"
-    with pytest.raises(ConfigError, match="no sample has a score in both runs"):
-        gate(both, criteria, baseline=alone)  # "offset" is the one without parameters here
     other = run_of(answers, [Offset(by=0.25)])
     assert gate(other, criteria, baseline=alone, allow_mismatch=True).verdict == "fail"
 
@@ -230,14 +230,13 @@ def test_scores_that_miss_a_limit_by_rounding_reach_it() -> None:
 
 def test_an_ambiguous_scorer_is_refused_with_the_full_names() -> None:
     run = run_of(MIXED, [Offset(by=0.125), Offset(by=0.25)])
-    with pytest.raises(ConfigError, match=r"offset is ambiguous; name one of offset\(by=0.125\), offset\(by=0.25\)"):
-        gate(run, GateCriteria(minimum={"offset": 0.5}))
     assert gate(run, GateCriteria(minimum={"offset(by=0.25)": 0.5})).verdict == "pass"
 
 
 def test_criteria_in_a_dictionary_are_refused_with_what_to_write() -> None:
-    with pytest.raises(ConfigError, match=r"such as GateCriteria\(minimum=\{\"faithfulness\": 0\.8\}\), not dict"):
+    with pytest.raises(ConfigError) as raised:
         gate(run_of(MIXED), {"given": 0.5})  # pyright: ignore[reportArgumentType]
+    assert (raised.value.field, raised.value.value) == ("the criteria", "{'given': 0.5}")
 
 
 @pytest.mark.parametrize(
@@ -272,8 +271,9 @@ def test_the_notes_say_how_many_scores_are_missing_and_what_changes_that() -> No
     assert gate(run, criteria, missing="ignore").notes == (
         missing_scores("missing_left_out", without_score=3, counted=0, undefined=1),
     )
-    with pytest.raises(ConfigError, match=r"missing must be worst, failed or ignore, not 'no'$"):
+    with pytest.raises(ConfigError) as raised:
         gate(run, criteria, missing="no")  # type: ignore[arg-type]
+    assert (raised.value.field, raised.value.value) == ("missing", "no")
 
 
 def test_a_skip_without_an_answer_of_the_judge_is_a_failure() -> None:
@@ -349,17 +349,6 @@ def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(
     test = MaxRegression("given", [b[x] for x in order], [a[x] for x in order], 0.3, stopped=True)
     held = gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
     assert held.decisions == decide([test], alpha=0.04, next_alpha=0.005)
-
-
-def test_two_runs_that_were_stopped_in_different_orders_have_no_test() -> None:
-    run, before = stopped(MIXED, 30), replace(stopped(MIXED, 30), drawn=Drawn("other", {GIVEN: 30}))
-    with pytest.raises(ConfigError, match="both runs were stopped by their gates, with samples in different orders"):
-        gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
-
-
-def test_clusters_of_a_stopped_run_are_refused() -> None:
-    with pytest.raises(ConfigError, match="values of a stopped run can't have groups or weights"):
-        gate(stopped(MIXED, 30, groups=True), GateCriteria(minimum={"given": 0.8}))
 
 
 def test_labels_test_the_means_that_people_would_give() -> None:
@@ -441,8 +430,6 @@ def test_a_gate_passes_if_a_run_is_equivalent_to_its_baseline_within_a_margin() 
     declared = GateCriteria(max_difference={"given": 0.02})
     assert gate(now, declared, baseline=before).verdict == "inconclusive"
     assert gate(now, declared, baseline=before, max_change={"given": 0.1}).verdict == "pass"
-    with pytest.raises(ConfigError, match="a maximum difference needs a run to measure it against: set baseline"):
-        gate(now, criteria)
 
 
 def test_one_largest_change_is_that_of_the_scorers_with_a_baseline() -> None:
@@ -454,8 +441,6 @@ def test_one_largest_change_is_that_of_the_scorers_with_a_baseline() -> None:
 def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression() -> None:
     before, after = run_of(["0.5"] * 8, [Given(), Harm()]), run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()])
     regression, minimum = GateCriteria(max_regression={"given": 0.01}), GateCriteria(minimum={"given": 0.1})
-    with pytest.raises(DataError, match=r"max_change=0.2, but given of sample 's8' changes by 0.25"):
-        gate(after, regression, baseline=before, max_change=0.2)
     refused: list[tuple[GateCriteria, float | dict[str, float], str]] = [
         (regression, {"harm": 0.3}, "max_change of harm is for the difference from a baseline"),
         (minimum, 0.3, "max_change of given is for the difference from a baseline: set max_regression or"),
@@ -465,9 +450,6 @@ def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression
     for criteria, change, problem in refused:
         with pytest.raises(ConfigError, match=problem):
             gate(after, criteria, baseline=before, max_change=change)
-    labels = {"given": {"s1": 1.0, "s2": 0.0}}
-    with pytest.raises(ConfigError, match="max_change is of the judge's scores, which human labels correct"):
-        gate(after, regression, baseline=before, max_change=0.3, labels=labels, baseline_labels=labels)
 
 
 def test_labels_of_a_scorer_without_a_check_are_not_used_and_the_gate_says_so() -> None:
@@ -563,3 +545,77 @@ def test_a_gate_that_passes_says_what_the_run_lacks(answers: list[str], ending: 
     assert held.verdict == "pass"
     assert str(held).endswith(f"Gate: ✓ pass{shortfall}")
     assert next(iter(lines(gate_view(held)))) == f"### evalstone gate: ✓ pass{shortfall}"
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: gate(
+            run_of(["0.4", "0.45"] * 20, [Offset(), Offset(by=0.5)]),
+            GateCriteria(max_regression={"offset": 0.1}),
+            baseline=run_of(["0.4", "0.45"] * 20, [Offset(by=0.5)]),
+        ),
+        ConfigError,
+        "maximum regression of offset: no sample has a score in both runs",
+    ),
+    (
+        lambda: gate(run_of(MIXED, [Offset(by=0.125), Offset(by=0.25)]), GateCriteria(minimum={"offset": 0.5})),
+        ConfigError,
+        "offset is ambiguous; name one of offset(by=0.125), offset(by=0.25)",
+    ),
+    (
+        lambda: gate(
+            stopped(MIXED, 30),
+            GateCriteria(max_regression={"given": 0.3}),
+            baseline=replace(stopped(MIXED, 30), drawn=Drawn("other", {GIVEN: 30})),
+        ),
+        ConfigError,
+        (
+            "both runs were stopped by their gates, with samples in different orders, so their "
+            "difference can't be tested; finish one of them (rerun its command without --gate)"
+        ),
+    ),
+    (
+        lambda: gate(stopped(MIXED, 30, groups=True), GateCriteria(minimum={"given": 0.8})),
+        ConfigError,
+        "given: values of a stopped run can't have groups or weights",
+    ),
+    (
+        lambda: gate(
+            run_of(["0.51"] * 200, [Given(), Harm()]), GateCriteria(max_difference={"given": 0.05, "harm": 0.05})
+        ),
+        ConfigError,
+        "a maximum difference needs a run to measure it against: set baseline=…",
+    ),
+    (
+        lambda: gate(
+            run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()]),
+            GateCriteria(max_regression={"given": 0.01}),
+            baseline=run_of(["0.5"] * 8, [Given(), Harm()]),
+            max_change=0.2,
+        ),
+        DataError,
+        (
+            "max_change=0.2, but given of sample 's8' changes by 0.25, from 0.5 to 0.75: leave it out, "
+            "because one that is fitted to the scores makes p-values too small"
+        ),
+    ),
+    (
+        lambda: gate(
+            run_of(["0.5"] * 7 + ["0.75"], [Given(), Harm()]),
+            GateCriteria(max_regression={"given": 0.01}),
+            baseline=run_of(["0.5"] * 8, [Given(), Harm()]),
+            max_change=0.3,
+            labels={"given": {"s1": 1.0, "s2": 0.0}},
+            baseline_labels={"given": {"s1": 1.0, "s2": 0.0}},
+        ),
+        ConfigError,
+        "given: max_change is of the judge's scores, which human labels correct",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

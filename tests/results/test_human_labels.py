@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, DataError
+from evalstone import ConfigError, DataError, EvalstoneError
 from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.human_labels import corrected, labeled_pairs, load_labels, select_for_labeling
 from evalstone.results.views.run import run_view
@@ -49,8 +50,6 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
 def test_labeled_samples_without_a_score_are_left_out_and_told() -> None:
     found = corrected(run_of(["0.5"] * 8 + ["skip"]), "given", {"s1": 0.5, "s2": 0.4, "s3": 0.6, "s9": 1.0})
     assert found.notes == (note("labels_unscored", "caution", "given", labels=1),)
-    with pytest.raises(ConfigError, match="no labeled sample has a score of given"):
-        corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0})
 
 
 def test_samples_to_label_are_unlabeled_spread_over_the_scores_and_the_same_each_time() -> None:
@@ -119,5 +118,24 @@ def test_errors_of_labels_name_no_option_that_only_calibrate_has() -> None:
     for label, told in ((7, r"must be in \[0, 1\], not 7"), ("perhaps", "supported or unsupported, not 'perhaps'")):
         with pytest.raises(DataError, match=told):
             load_labels(run_of(ANSWERS), "given", [{"id": "s1", "label": label}, {"id": "s2", "label": 0.5}])
-    with pytest.raises(DataError, match=r"no column of labels .*name it label$"):
-        load_labels(run_of(ANSWERS), "given", [{"id": "s1", "verdict_of_ann": 1}])
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: corrected(run_of(["0.5", "skip"]), "given", {"s2": 1.0}),
+        ConfigError,
+        "no labeled sample has a score of given: 1 label",
+    ),
+    (
+        lambda: load_labels(run_of(ANSWERS), "given", [{"id": "s1", "verdict_of_ann": 1}]),
+        DataError,
+        "the labels: no column of labels (columns: verdict_of_ann); name it label",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

@@ -1,10 +1,11 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.labels import Cell, LabelReader
 
 
@@ -67,8 +68,6 @@ def test_words_of_your_own_may_be_numbers_truth_values_or_words_for_absent():
 
 
 def test_words_of_your_own_of_which_none_is_a_label_are_refused():
-    with pytest.raises(DataError, match="no label is guut, which mean yes; the labels are gut, schlecht"):
-        read("gut", "schlecht", positive=("guut",))
     with pytest.raises(ConfigError, match="not both"):
         LabelReader(1.0, False, positive=("gut",), bounds=(1, 5))
 
@@ -100,3 +99,19 @@ def test_a_label_that_cannot_be_read_is_refused_with_its_place(value: Any, told:
 def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]):
     with pytest.raises(ConfigError, match="the lower one first"):
         LabelReader(1.0, False, bounds=bounds)
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: read("gut", "schlecht", positive=("guut",)),
+        DataError,
+        "no label is guut, which mean yes; the labels are gut, schlecht",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

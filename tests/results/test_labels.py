@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, EvalstoneError
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
 from evalstone.types import Sample
 
@@ -79,13 +80,6 @@ def test_a_column_that_is_named_twice_is_one_annotator():
     assert labels(ROWS, columns=["label", "label"]).labels == {"a": (1.0,), "b": (0.0,)}
 
 
-def test_a_column_that_became_a_field_of_the_samples_is_said_to_be_one():
-    with pytest.raises(DataError, match="'ground_truth' was read as the samples' reference: rename it"):
-        labels([{"id": "a", "output": "A.", "ground_truth": "yes"}], columns=["ground_truth"])
-    with pytest.raises(DataError, match="no row has the column 'output'; columns: label"):
-        labels({"a": "yes"}, data=ROWS, columns=["output"])
-
-
 def test_labels_beside_the_samples_may_be_a_table_or_come_from_standard_input(monkeypatch: pytest.MonkeyPatch):
     class Table:
         columns = ("id", "label")
@@ -144,11 +138,6 @@ def test_an_error_in_a_sample_names_its_line(tmp_path: Path):
         labels(write(tmp_path / "d.csv", "answer,label\nA.,yes\nB.,maybe\n"))
     with pytest.raises(DataError, match="item 1: the label"):
         labels([{"output": "A.", "label": "maybe"}])
-
-
-def test_a_column_that_is_not_there_is_told_with_those_that_are():
-    with pytest.raises(DataError, match="no row has the column 'gold'; columns: label"):
-        labels(ROWS, columns=["gold"])
 
 
 @pytest.mark.parametrize(
@@ -213,12 +202,50 @@ def test_a_series_is_read_as_the_mapping_from_its_index_and_never_by_position():
             DataError, match=r"a Series of labels needs the ids of the samples as its index, .*set_index"
         ):
             labels(series, data=data)
-    twice = pandas.concat([pandas.Series(by_id)] * 2)
-    with pytest.raises(DataError, match=r"id '1': the id '1' was already labeled"):
-        labels(twice, data=data)
 
 
-def test_a_series_without_an_index_has_no_ids():
-    polars = pytest.importorskip("polars")
-    with pytest.raises(DataError, match="a Series of labels needs the ids"):
-        labels(polars.Series("label", ["yes"]), data=ROWS)
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: labels([{"id": "a", "output": "A.", "ground_truth": "yes"}], columns=["ground_truth"]),
+        DataError,
+        "the labels: 'ground_truth' was read as the samples' reference: rename it",
+    ),
+    (
+        lambda: labels({"a": "yes"}, data=ROWS, columns=["output"]),
+        DataError,
+        "the labels: no row has the column 'output'; columns: label",
+    ),
+    (
+        lambda: labels(ROWS, columns=["gold"]),
+        DataError,
+        "the labels: no row has the column 'gold'; columns: label",
+    ),
+    (
+        lambda: labels(
+            pytest.importorskip("pandas").concat(
+                [pytest.importorskip("pandas").Series({"1": "yes", "2": "no", "3": None})] * 2
+            ),
+            data=[{"id": str(number), "output": "A."} for number in (3, 1, 2)],
+        ),
+        DataError,
+        (
+            "the labels: id '1': the id '1' was already labeled at id '1'; put each annotator's labels "
+            "in a separate column"
+        ),
+    ),
+    (
+        lambda: labels(pytest.importorskip("polars").Series("label", ["yes"]), data=ROWS),
+        DataError,
+        (
+            "the labels: a Series of labels needs the ids of the samples as its index, and a name such "
+            "as id if they are numbers: table.set_index('id')['label']"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

@@ -94,8 +94,9 @@ def test_equal_verdicts_behind_different_scores_are_named(verdicts: list[list[st
 
 def test_slices_need_the_samples_and_a_field_that_they_have() -> None:
     run = run_of(["0.5"], metadata=[{"kind": "x"}])
-    with pytest.raises(ConfigError, match="did you mean kind"):
+    with pytest.raises(ConfigError) as raised:
         run.slices("kin")
+    assert (raised.value.field, raised.value.value, raised.value.near) == ("metadata field", "kin", ("kind",))
     with pytest.raises(ConfigError, match="has metadata"):
         run_of(["0.5"]).slices("kind")
 

@@ -13,6 +13,7 @@ import pytest
 from evalstone import (
     ConfigError,
     DataError,
+    EvalstoneError,
     GateCriteria,
     Run,
     Sample,
@@ -94,8 +95,6 @@ def test_columns_of_groups_and_weights_are_known_in_any_spelling(tmp_path: Path)
     assert load(file).samples[0].metadata == {"weight": 2.5, "group": "g", "Kind": "x"}
     (sample,) = load([{"output": "x", "Weight": 2, "weight": 3}]).samples
     assert sample.metadata == {"Weight": 2, "weight": 3}
-    with pytest.raises(DataError, match="weight must be a finite number above 0, not missing"):
-        load([{"output": "x", "Weight": None}])
 
 
 def test_a_mean_is_that_of_the_population_that_the_weights_stand_for() -> None:
@@ -149,9 +148,6 @@ def test_compared_runs_must_agree_on_each_weight() -> None:
             ConfigError, match=r"sample 's20' has a weight of 1 in the first run and of 2 in the second"
         ):
             use()
-    missing = weighted(["skip", *ANSWERS[1:]], [5.0, *HEAVY[1:]])
-    with pytest.raises(ConfigError, match="sample 's1' has a weight of 3 in the first run and of 5"):
-        gate(missing, GateCriteria(max_regression={"given": 0.5}), baseline=weighted())
 
 
 def test_no_weight_is_a_weight_of_1_in_a_comparison_too() -> None:
@@ -274,14 +270,6 @@ def test_what_has_no_weighted_form_says_so(what: str) -> None:
         REFUSALS[what](weighted())
 
 
-def test_labels_correct_no_gate_or_difference_of_weighted_samples() -> None:
-    labels = {"given": {f"s{number}": 1.0 for number in range(1, 20)}}
-    with pytest.raises(ConfigError, match="human labels can't correct the scores of weighted samples"):
-        gate(weighted(), GateCriteria(minimum={"given": 0.5}), labels=labels)
-    with pytest.raises(ConfigError, match="a correction by human labels has no weighted form"):
-        compare(weighted(), weighted(), labels={"A": labels, "B": labels})
-
-
 def test_reports_say_that_a_mean_is_weighted() -> None:
     run = weighted()
     assert "given: weighted mean: 20 samples of unequal weight say about as much as 15 of equal weight" in str(run)
@@ -291,3 +279,58 @@ def test_reports_say_that_a_mean_is_weighted() -> None:
     assert "weighted mean" in "".join(page(run_view(run)))
     assert "weighted" not in text_of(run_view(run_of(ANSWERS)))
     assert "2 samples of unequal weight say about as much as 1.6 of equal" in str(weighted(ANSWERS[:2], [3.0, 1.0]))
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: load([{"output": "x", "Weight": None}]),
+        DataError,
+        (
+            "item 1: weight must be a finite number above 0, not missing (a `weight` in the metadata "
+            "weights means; give anything else another name)"
+        ),
+    ),
+    (
+        lambda: gate(
+            weighted(["skip", *ANSWERS[1:]], [5.0, *HEAVY[1:]]),
+            GateCriteria(max_regression={"given": 0.5}),
+            baseline=weighted(),
+        ),
+        ConfigError,
+        (
+            "sample 's1' has a weight of 3 in the first run and of 5 in the second; a comparison needs "
+            "the same weight in both"
+        ),
+    ),
+    (
+        lambda: gate(
+            weighted(),
+            GateCriteria(minimum={"given": 0.5}),
+            labels={"given": {f"s{number}": 1.0 for number in range(1, 20)}},
+        ),
+        ConfigError,
+        "given: human labels can't correct the scores of weighted samples",
+    ),
+    (
+        lambda: compare(
+            weighted(),
+            weighted(),
+            labels={
+                "A": {"given": {f"s{number}": 1.0 for number in range(1, 20)}},
+                "B": {"given": {f"s{number}": 1.0 for number in range(1, 20)}},
+            },
+        ),
+        ConfigError,
+        (
+            "a correction by human labels has no weighted form, and the samples are weighted (the first"
+            " 3, 's2' 1); to count each sample once, leave `weight` out of the metadata"
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

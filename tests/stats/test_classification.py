@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
 from evalstone.stats.intervals import Interval, mean_interval
 
@@ -135,8 +136,6 @@ def test_scores_must_be_numbers_and_truths_as_many():
         auroc([1], [True, False])
     with pytest.raises(ConfigError, match="confidence"):
         auroc([1, 2], [True, False], confidence=95)
-    with pytest.raises(DataError, match="scores must be numbers: score 1 is nan"):
-        auroc([1, math.nan], [True, False])
     found = auroc([-math.inf, math.inf], [False, True])
     assert found is not None
     assert found.mean == 1
@@ -176,3 +175,19 @@ def test_the_limits_of_f1_and_of_the_balanced_accuracy_by_hand():
     assert no is not None
     down = math.hypot(yes.mean - (yes.low or 0), no.mean - (no.low or 0)) / 2
     assert middle.low == pytest.approx(0.7 - down)
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: auroc([1, math.nan], [True, False]),
+        DataError,
+        "scores must be numbers: score 1 is nan",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
 from evalstone.stats.intervals import Interval
@@ -182,10 +183,9 @@ def test_what_cannot_be_compared_is_refused() -> None:
     assert compare_pairs([], []) is None
     with pytest.raises(DataError, match="a has 2, b has 1"):
         compare_pairs([0.1, 0.2], [0.1])
-    with pytest.raises(DataError, match=r"b: value 0 is 1\.5, not a number in \[0, 1\]"):
+    with pytest.raises(DataError) as raised:
         compare_pairs([0.5], [1.5])
-    with pytest.raises(DataError, match="need at least one difference"):
-        difference_interval([])
+    assert (raised.value.field, raised.value.value, raised.value.allowed) == ("b[0]", 1.5, "a number in [0, 1]")
     with pytest.raises(ConfigError, match="confidence"):
         compare_pairs([0.5], [0.5], confidence=2)
 
@@ -221,8 +221,6 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     assert two.ranks == {"a": (1, 2), "b": (1, 2)}
     assert two.pairs[0].comparison == compare_pairs(A, B, groups=[0, 0, 1, 1, 2, 2])
     assert compare_many({"a": [], "b": []}) is None
-    with pytest.raises(ConfigError, match="need at least two runs, got 1"):
-        compare_many({"a": A})
 
 
 def test_the_biggest_changes_come_first_and_what_stayed_is_left_out() -> None:
@@ -395,13 +393,12 @@ def test_a_declared_largest_change_gives_small_shifts_their_power() -> None:
 
 
 def test_a_change_beyond_the_declared_largest_one_is_refused() -> None:
-    with pytest.raises(DataError, match=r"max_change is 0\.1, but sample 2 changes by 0\.3"):
-        compare_pairs([0.5, None, 0.5], [0.6, 0.5, 0.2], max_change=0.1)
     for max_change in (0.0, -1.0, 1.1, math.nan):
         with pytest.raises(ConfigError, match="max_change must be above 0 and at most 1"):
             compare_pairs([0.5], [0.5], max_change=max_change)
-    with pytest.raises(ConfigError, match="margin must be above 0 and at most 1, not 2"):
+    with pytest.raises(ConfigError) as raised:
         compare_pairs([0.5], [0.5], margin=2)
+    assert (raised.value.field, raised.value.value) == ("margin", 2)
 
 
 def test_equivalence_takes_both_one_sided_tests() -> None:
@@ -429,4 +426,30 @@ def test_the_comparison_of_a_stopped_run_says_why_it_may_leave_open_what_the_gat
     found = compare_pairs([0.2, 0.5] * 5, [0.4, 0.4] * 5, stopped=True)
     assert found is not None
     assert found.p_value > 0.05
-    assert found.notes == (note("sequence_of_stopped_runs", "caution"),)
+    assert found.notes == (note("stopped_comparison", "caution"),)
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: difference_interval([]),
+        DataError,
+        "need at least one difference",
+    ),
+    (
+        lambda: compare_many({"a": A}),
+        ConfigError,
+        "need at least two runs, got 1",
+    ),
+    (
+        lambda: compare_pairs([0.5, None, 0.5], [0.6, 0.5, 0.2], max_change=0.1),
+        DataError,
+        "max_change is 0.1, but sample 2 changes by 0.3",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.panels import PanelVotes, effective_votes
 
 
@@ -67,7 +69,21 @@ def test_without_errors_samples_or_members_there_is_nothing_to_say() -> None:
 
 
 def test_wrong_input_is_refused() -> None:
-    with pytest.raises(DataError, match="one verdict per member"):
-        effective_votes([[True, False], [True]])
     with pytest.raises(ConfigError, match="confidence"):
         effective_votes([[True, False]] * 3, confidence=1.0)
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: effective_votes([[True, False], [True]]),
+        DataError,
+        "each sample needs one verdict per member",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

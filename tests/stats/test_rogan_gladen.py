@@ -2,10 +2,11 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 
 import pytest
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, EvalstoneError
 from evalstone.stats import proportion_interval
 from evalstone.stats.classification import Confusion
 from evalstone.stats.rogan_gladen import rogan_gladen
@@ -100,17 +101,31 @@ def test_labels_of_one_kind_only_correct_nothing() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=20, fn=0, tn=0, fp=0))
     assert found is not None
     assert (found.rate, found.specificity) == (None, None)
-    assert found.notes == (note("labels_of_one_kind", "caution"),)
+    assert found.notes == (note("one_sided_labels", "caution"),)
 
 
 def test_few_labels_say_so() -> None:
     found = rogan_gladen(50, 100, Confusion(tp=19, fn=0, tn=40, fp=0))
     assert found is not None
     assert found.rate is not None
-    assert found.rate.notes == found.notes == (note("few_labels_of_one_class", "caution", labels=19),)
+    assert found.rate.notes == found.notes == (note("few_class_labels", "caution", labels=19),)
 
 
 def test_impossible_counts_are_named() -> None:
     assert rogan_gladen(0, 0, Confusion(5, 5, 5, 5)) is None
-    with pytest.raises(DataError, match="passed must be from 0 to n: 11 of 10"):
-        rogan_gladen(11, 10, Confusion(5, 5, 5, 5))
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: rogan_gladen(11, 10, Confusion(5, 5, 5, 5)),
+        DataError,
+        "passed must be from 0 to n: 11 of 10",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said

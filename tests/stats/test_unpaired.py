@@ -67,7 +67,7 @@ def test_clusters_and_weights_count() -> None:
 
 def test_a_single_sample_is_cautioned_and_none_has_no_result() -> None:
     found = compared([1.0], B)
-    assert found.notes == (note("single_unit_of_a_run", "caution"),)
+    assert found.notes == (note("single_unit_run", "caution"),)
     assert found.difference.low is not None
     assert compare_unpaired([], B) is None
 

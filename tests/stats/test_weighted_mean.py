@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalstone.errors import DataError
+from evalstone.errors import DataError, EvalstoneError
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean
 from evalstone.stats.comparison import compare_many, compare_pairs
 from evalstone.stats.drift import drift
@@ -190,8 +192,6 @@ def test_missing_scores_count_with_their_weights() -> None:
     bounds = missing_bounds([1.0, 0.0], 1, weights=([3.0, 1.0], [4.0]))
     assert bounds == pytest.approx((3 / 8, 7 / 8))
     assert missing_bounds([1.0, 0.0], 0, weights=([3.0, 1.0], [])) == (0.75, 0.75)
-    with pytest.raises(DataError, match="one entry per value: 2 values and 1 missing"):
-        missing_bounds([1.0, 0.0], 1, weights=([3.0], [4.0]))
 
 
 def test_comparisons_of_weighted_samples_have_weighted_figures_and_no_others() -> None:
@@ -273,3 +273,19 @@ def test_a_few_groups_that_carry_half_of_the_weight_are_a_caution() -> None:
     even = mean_interval(values, low=0, high=1, groups=[place // 3 for place in range(80)])
     assert even is not None
     assert even.notes == ()
+
+
+REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
+    (
+        lambda: missing_bounds([1.0, 0.0], 1, weights=([3.0], [4.0])),
+        DataError,
+        "weights must have one entry per value: 2 values and 1 missing ones",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "kind", "said"), REFUSED, ids=[said for *_, said in REFUSED])
+def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[EvalstoneError], said: str) -> None:
+    with pytest.raises(kind) as raised:
+        call()
+    assert str(raised.value) == said
