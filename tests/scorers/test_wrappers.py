@@ -655,5 +655,5 @@ def test_a_dry_run_takes_what_is_expected_of_each_turn_for_the_target_s_answer()
     plan = plan_for(talks, [PerTurn(GRADE), GRADE], judge=THREE, target=agent, trials=2)
     found = asyncio.run(estimate(plan))
     # c1 has two texts, of which the conversation has the last as its output, and c2 the first.
-    assert [line.calls for line in found.scorers] == [4, 0]
+    assert [line.asked for line in found.scorers] == [4, 0]
     assert found.without_stand_in == 1
