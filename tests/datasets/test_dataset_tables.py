@@ -72,6 +72,15 @@ def test_an_arrow_table_is_read() -> None:
     assert dataset.samples[0].context == ("p", "r")
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
+def test_a_dictionary_is_read_whatever_its_texts_are_stored_as(kind: str) -> None:
+    arrow: Any = pyarrow
+    texts = arrow.array(["a", "b", None], getattr(arrow, kind)())
+    codes = arrow.DictionaryArray.from_arrays(arrow.array([9, 1, None, 0, 1, 2], arrow.int8()).slice(1), texts)
+    dataset = load(arrow.table({"input": ["q"] * 5, "output": codes}))
+    assert [sample.output for sample in dataset.samples] == ["b", None, "a", "b", None]
+
+
 def test_two_columns_of_one_name_are_refused() -> None:
     with pytest.raises(DataError, match="two columns of the table are named 'input'"):
         load(PandasLike(["input", "input"], [{"input": "q"}]))

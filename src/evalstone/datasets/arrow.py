@@ -22,6 +22,8 @@ _ROWS_PER_BATCH = 4096
 _CELL = 32
 _DENSEST = 200
 """The largest plausible ratio of the size of a column to its compressed size."""
+_TAKEN_AS = {"string_view": "large_string", "binary_view": "large_binary"}
+"""The types that Arrow can't take values of by their places, and what they are cast to for that."""
 
 
 def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
@@ -112,8 +114,13 @@ def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
     """Raise DataError for a file whose metadata claim far more rows, values or text than its size."""
     metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
+    groups = range(metadata.num_row_groups)
+    # More than this is in no file whose columns pass below. It is known before a row is read.
+    plausible = len(groups) * len(columns) * row_limit() + _DENSEST * expansion.size
+    if (size := sum(metadata.row_group(group).total_byte_size for group in groups)) > plausible:
+        expansion.check(size * _DENSEST)
     values = 0
-    for group in range(metadata.num_row_groups):
+    for group in groups:
         # Accessing damaged column metadata can crash the process; reading the rows raises an error instead.
         next(file.iter_batches(1, row_groups=[group]), None)
         for place, column in enumerate(columns):
@@ -129,11 +136,12 @@ def _values(types: Any, array: Any) -> list[Any]:
     """The values of an array, as by `to_pylist`, but equal texts share an object."""
     kind = array.type
     if types.is_dictionary(kind):
-        known: dict[int | None, Any] = {None: None}
-        for key in (keys := array.indices.to_pylist()):
-            if key not in known:
-                known[key] = array.dictionary[key].as_py()
-        return [known[key] for key in keys]
+        dictionary, used = array.dictionary, array.indices.unique().drop_null()
+        if (plain := _TAKEN_AS.get(str(dictionary.type))) is not None:
+            dictionary = dictionary.cast(plain)
+        values = dictionary.take(used).to_pylist()
+        known: dict[int | None, Any] = {None: None, **dict(zip(used.to_pylist(), values, strict=True))}
+        return [known[key] for key in array.indices.to_pylist()]
     if types.is_struct(kind):
         names = [kind.field(place).name for place in range(kind.num_fields)]
         parts = [_values(types, part) for part in array.flatten()]

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -46,14 +45,14 @@ class Delivery(requests.Session):
             self._trouble(f"{host}: {_reason(error)}")
             raise
         if not response.ok or response.is_redirect:
-            self._trouble(f"{host} answered HTTP {_status(response.status_code)}")
+            self._trouble(f"{host} answered HTTP {response.status_code} {response.reason or ''}".rstrip())
         elif _kind(response) == "text/html":
             self._trouble(f"{host} answered with a web page; is it an endpoint of OTLP?")
         else:
             self._count(response, host)
             return response
         if response.ok:  # or the SDK would count it as delivered
-            raise requests.RequestException(f"HTTP {_status(response.status_code)} is no answer of OTLP")
+            raise requests.RequestException(f"HTTP {response.status_code} is no answer of OTLP")
         return response
 
     def _count(self, response: requests.Response, host: str) -> None:
@@ -82,13 +81,6 @@ def _host(url: str) -> str:
 
 def _kind(response: requests.Response) -> str:
     return response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-
-
-def _status(code: int) -> str:
-    try:
-        return f"{code} {HTTPStatus(code).phrase}"
-    except ValueError:
-        return str(code)
 
 
 def _reason(error: requests.RequestException) -> str:
