@@ -19,12 +19,14 @@ from evalstone.collect.scoring import TraceScoring, scoring_into
 from evalstone.collect.server import JSON, Receiver, _read  # pyright: ignore[reportPrivateUsage]
 from evalstone.collect.spool import Spool
 from evalstone.errors import LedgerError
+from evalstone.ledger import live as live_rows
 from evalstone.ledger.base import sample_hash
+from evalstone.ledger.store import Ledger
 from evalstone.live import Live
 from evalstone.types import Sample
 from tests.collect.test_server import ONE, receiving, running, scored, until
 from tests.fakes import awaited
-from tests.live.scoring import slow
+from tests.live.scoring import PaidJudge, slow
 from tests.traced import chat, log, logs, message, span, spans
 
 CHILD = spans(span(2, "chat", chat([message("user", "q")], "a"), parent=1))
@@ -378,6 +380,26 @@ async def test_spans_that_come_late_have_their_trace_scored_again_if_they_change
     outputs = {each: [sample.output for sample in samples] for each, samples in found.items()}
     assert outputs == {trace(number): ["a", "b"] if number == 3 else ["a"] for number in range(5)}
     assert len(found[trace(3)][-1].messages) == 4
+
+
+@awaited
+@pytest.mark.parametrize(("answer", "paid"), [("a", 0), ("b", 2)])
+async def test_a_sample_that_late_spans_change_is_scored_again_and_only_new_questions_are_paid(
+    tmp_path: Path, answer: str, paid: int
+) -> None:
+    live = Live("bias", PaidJudge(tmp_path / "calls"), sampling=1.0, process=False, ledger=tmp_path / "l.db")
+    late = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
+    if answer != "a":
+        late |= chat([message("user", "q")], answer)
+    async with collecting(tmp_path, live) as (receiver, url, session):
+        for request in (CHILD, spans(span(1, "invoke_agent", late, end=3))):
+            await post(session, url, request)
+            await until(lambda: not receiver.spool.waiting)
+    with Ledger(live.ledger) as ledger:
+        rows = live_rows.scores(ledger)[::-1]
+    assert [row.cost for row in rows] == [2, paid]
+    assert [row.entity for row in rows] == ["chat", "clerk"]
+    assert len((tmp_path / "calls").read_text().splitlines()) == 2 + paid
 
 
 @awaited

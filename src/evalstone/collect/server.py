@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import itertools
 import json
 import logging
 import re
@@ -344,12 +345,8 @@ def _problem(entry: Any, place: str) -> str:
 def _check_depth(data: Entries, most: int = MOST_NESTED) -> None:
     level: list[Any] = [data]
     for _ in range(most):
-        level = [
-            item
-            for outer in level
-            for item in (cast("Entries", outer).values() if isinstance(outer, dict) else outer)
-            if isinstance(item, dict | list)
-        ]
+        inner = (cast("Entries", outer).values() if isinstance(outer, dict) else outer for outer in level)
+        level = [item for item in itertools.chain.from_iterable(inner) if isinstance(item, dict | list)]
         if not level:
             return
     raise DataError("nested too deeply")

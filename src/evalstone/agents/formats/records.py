@@ -121,8 +121,10 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
             of_logs = normal(key) in _LOG_CONTAINERS
             yield from records_in(item[key], f"{place}.{key}" if place else key, attributes, log=of_logs)
         return
-    if is_mastra_row(by_normal_name(item)):
+    by_name = by_normal_name(item)
+    if is_mastra_row(by_name):
         item = span_of_row(item)
+        by_name = by_normal_name(item)
     attributes = (decoded(item["attributes"]) or {}) if "attributes" in item else _inline_attributes(item)
     if not isinstance(attributes, dict):
         raise PlacedError("attributes must be an object or a list of keys and values", f"{place}.attributes")
@@ -136,7 +138,6 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
         described = item.get("resource")
         resource = entries_of(decoded(entries_of(described).get("attributes"))) or entries_of(described)
     named = first(item, ("event_name", "eventName")) or attributes.get("event.name") or item.get("name")
-    by_name = by_normal_name(item)
     context = by_normal_name(entries_of(item.get("context")))
     known = Record(
         place,
@@ -269,7 +270,7 @@ def _seconds(value: Any) -> float | None:
     if isinstance(value, list):
         whole, nanoseconds = cast("list[Any]", value)
         return float(whole) + float(nanoseconds) / 1e9
-    if isinstance(value, str) and not re.fullmatch(r"[\d.]{1,30}", value):
+    if isinstance(value, str) and not value.isdecimal() and not re.fullmatch(r"[\d.]{1,30}", value):
         value = datetime.fromisoformat(value)
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
