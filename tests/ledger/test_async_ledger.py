@@ -34,7 +34,7 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
             await ledger.work(ledger.store.start_run, run())
             await asyncio.gather(
                 *(ledger.keep_answer(answer(n)) for n in range(50)),
-                *(ledger.keep_record("r1", record(str(n))) for n in range(50)),
+                *(ledger.keep_records("r1", [(record(str(n)), None)]) for n in range(50)),
             )
             with Ledger(url) as second:
                 assert len(second.answers(JUDGE, [answer(n).question for n in range(50)])) == 50
@@ -55,7 +55,7 @@ def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch
         async with AsyncLedger(url) as ledger:
             await ledger.work(ledger.store.start_run, run())
             for n in range(7):
-                await ledger.keep_record("r1", record(str(n)))
+                await ledger.keep_records("r1", [(record(str(n)), None)])
             assert [found async for found in ledger.records("r1")] == [record(str(n)) for n in range(7)]
             assert [found async for found in ledger.records("another")] == []
 

@@ -211,7 +211,7 @@ def test_the_kind_of_a_run_comes_back() -> None:
 
 
 def test_a_full_disk_loses_no_record_that_was_kept_in_a_file(tmp_path: Path) -> None:
-    records = SpillingRecords(100, in_memory=2)
+    records = SpillingRecords(["x"], 100, in_memory=2)
     put: list[str] = []
 
     def fill() -> None:

@@ -421,11 +421,11 @@ def test_a_record_that_cannot_be_stored_is_in_the_results_until_then(
 ) -> None:
     refused = list[str]()
 
-    async def full(self: AsyncLedger, run: str, record: Record) -> None:
-        refused.append(record.sample)
+    async def full(self: AsyncLedger, run: str, records: list[tuple[Record, str]]) -> None:
+        refused.extend(record.sample for record, _ in records)
         raise LedgerError("no room")
 
-    monkeypatch.setattr(AsyncLedger, "keep_record", full)
+    monkeypatch.setattr(AsyncLedger, "keep_records", full)
     with pytest.raises(LedgerError, match="no room") as raised:
         evaluate([Sample(id=str(n), output="a") for n in range(40)], Length(), ledger=tmp_path / "l.db", concurrency=1)
     assert sorted(record.sample for record in raised.value.run.records) == sorted(refused)

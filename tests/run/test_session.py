@@ -540,10 +540,10 @@ def test_a_sample_whose_next_question_a_stop_keeps_back_is_open_and_not_failed(t
 def test_the_record_that_a_ledger_did_not_take_is_among_the_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def keep_record(*_: object) -> None:
+    async def keep_records(*_: object) -> None:
         raise LedgerError("gone")
 
-    monkeypatch.setattr(AsyncLedger, "keep_record", keep_record)
+    monkeypatch.setattr(AsyncLedger, "keep_records", keep_records)
     with pytest.raises(LedgerError, match="gone") as error:
         evaluate(samples_of(["0.5"]), Given(), ledger=tmp_path / "l.db")
     assert error.value.run["given"].mean == 0.5

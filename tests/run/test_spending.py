@@ -269,14 +269,14 @@ def test_a_record_that_is_stored_while_its_run_is_canceled_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def canceled() -> Run:
-        async def keep_record(ledger: AsyncLedger, run: str, record: Record) -> None:
-            await kept(ledger, run, record)
+        async def keep_records(ledger: AsyncLedger, run: str, records: list[tuple[Record, str]]) -> None:
+            await kept(ledger, run, records)
             running.cancel()
             await asyncio.sleep(60)
 
-        kept = AsyncLedger.keep_record
+        kept = AsyncLedger.keep_records
         with monkeypatch.context() as patch:
-            patch.setattr(AsyncLedger, "keep_record", keep_record)
+            patch.setattr(AsyncLedger, "keep_records", keep_records)
             running = asyncio.ensure_future(aevaluate(samples, Once(), judge=judge, ledger=ledger, concurrency=1))
             return await running
 

@@ -13,9 +13,10 @@ from typing import Any
 from evalstone._core.files import file_values
 from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
-from evalstone.datasets.writing import write_jsonl
+from evalstone._core.redaction import redacted
+from evalstone.datasets.writing import plain_line, write_jsonl
 from evalstone.errors import ConfigError, DataError, invalid
-from evalstone.types import LISTS, SAMPLE_FIELDS, Message, Sample, ToolCall, Usage
+from evalstone.types import LISTS, SAMPLE_FIELDS, Message, Record, Sample, ToolCall, Usage
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
@@ -31,6 +32,15 @@ def sample_row(sample: Sample) -> dict[str, Any]:
     if sample.trial is not None:
         row["trial"] = sample.trial
     return row
+
+
+def record_line(record: Record) -> str:
+    """A record as one line of `records.jsonl`, without the line break. Secrets are replaced by `***`.
+
+    Raises:
+        ConfigError: A number is NaN or infinite.
+    """
+    return redacted(plain_line(record.to_dict()))
 
 
 def sample_of(row: object) -> Sample:

@@ -21,6 +21,8 @@ from evalstone.errors import ConfigError
 # Characters that end a line, change text direction, or can't be encoded. JSON escapes the rest of C0.
 _HAZARDS = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
+_LINES = json.JSONEncoder(ensure_ascii=False, allow_nan=False)
+
 
 def json_line(obj: object) -> str:
     """A value as one line of JSON, without the line break. Dataclasses become objects.
@@ -32,9 +34,20 @@ def json_line(obj: object) -> str:
         ConfigError: A number is NaN or infinite, or the value is nested too deeply.
     """
     try:
-        text = json.dumps(to_jsonable(obj), ensure_ascii=False, allow_nan=False)
+        data = to_jsonable(obj)
     except (ValueError, RecursionError) as error:
         raise ConfigError("cannot be written as JSON: ", error) from None
+    return plain_line(data)
+
+
+def plain_line(data: object) -> str:
+    """JSON data as one line, as by `json_line`."""
+    try:
+        text = _LINES.encode(data)
+    except (ValueError, RecursionError) as error:
+        raise ConfigError("cannot be written as JSON: ", error) from None
+    if text.isascii() and "\x7f" not in text:
+        return text
     return _HAZARDS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
 
 

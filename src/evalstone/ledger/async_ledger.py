@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
@@ -182,9 +182,9 @@ class AsyncLedger:
         if self._operations.payment is not None:
             await self._schedule()
 
-    async def keep_record(self, run: str, record: Record) -> None:
-        """Store a record. Returns when it is durable."""
-        self._operations.records.append((run, record))
+    async def keep_records(self, run: str, records: Iterable[tuple[Record, str | None]]) -> None:
+        """Store records with their lines (`record_line`; None if unknown). Returns when they are durable."""
+        self._operations.records.extend((run, record, line) for record, line in records)
         await self._schedule()
 
     async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.redaction import masked_url, redacted
-from evalstone.datasets.stored import sample_row
+from evalstone.datasets.stored import record_line, sample_row
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
@@ -277,7 +277,7 @@ class Operations:
     """Reads and writes for one transaction."""
 
     answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
-    records: list[tuple[str, Record]] = field(default_factory=list[tuple[str, Record]])
+    records: list[tuple[str, Record, str | None]] = field(default_factory=list[tuple[str, Record, str | None]])
     """Records, each with the id of its run."""
     payment: Payment | None = None
     released: list[Key] = field(default_factory=list[Key])
@@ -357,10 +357,10 @@ def from_row(kind: type[R], row: Any) -> R:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
 
 
-def record_row(run: str, record: Record) -> dict[str, Any]:
-    """A record as a row of `records`."""
+def record_row(run: str, record: Record, line: str | None = None) -> dict[str, Any]:
+    """A record as a row of `records`. line: its `record_line`, if it is known."""
     sample, scorer = storable(record.sample), storable(record.scorer)
-    body = redacted(json.dumps(record.to_dict()))
+    body = record_line(record) if line is None else line
     cell = cell_hash(sample, scorer, record.trial)
     return {"run": run, "cell": cell, "sample": sample, "scorer": scorer, "body": body}
 

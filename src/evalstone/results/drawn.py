@@ -11,9 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from evalstone.errors import ConfigError
+from evalstone.results.columns import Entry
 from evalstone.results.summary import ScorerSummary
 from evalstone.stats.intervals import Interval
-from evalstone.types import Drawn, Record, Score, note
+from evalstone.types import Drawn, note
 
 METHOD = "confidence sequence"
 """`Interval.method` of a run that its gate stopped."""
@@ -25,17 +26,17 @@ def place_in_order(seed: str, sample: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{sample}".encode("utf-8", "surrogatepass")).digest()
 
 
-def in_order(records: Iterable[Record], drawn: Drawn) -> dict[str, list[Record]]:
-    """By scorer, the records that count, in the order in which their samples were drawn.
+def in_order(entries: Iterable[Entry], drawn: Drawn) -> dict[str, list[Entry]]:
+    """By scorer, the entries that count, in the order in which their samples were drawn.
 
     Records after the first sample without a record don't count, because samples that take long may score differently.
     """
-    ordered: dict[str, list[Record]] = {signature: [] for signature in drawn.tested}
-    for record in records:
-        if record.scorer in ordered:
-            ordered[record.scorer].append(record)
+    ordered: dict[str, list[Entry]] = {signature: [] for signature in drawn.tested}
+    for entry in entries:
+        if entry.scorer in ordered:
+            ordered[entry.scorer].append(entry)
     for signature, of_scorer in ordered.items():
-        of_scorer.sort(key=lambda record: place_in_order(drawn.seed, record.key))
+        of_scorer.sort(key=lambda entry: place_in_order(drawn.seed, entry.key))
         del of_scorer[drawn.tested[signature] :]
     return ordered
 
@@ -50,21 +51,21 @@ def check_one_order(first: Drawn | None, second: Drawn | None) -> None:
 
 
 def with_sequences(
-    summary: Sequence[ScorerSummary], records: Iterable[Record], drawn: Drawn
+    summary: Sequence[ScorerSummary], entries: Iterable[Entry], drawn: Drawn
 ) -> tuple[ScorerSummary, ...]:
     """The summaries of a run stopped by its gate, with confidence sequences as intervals."""
-    ordered = in_order(records, drawn)
+    ordered = in_order(entries, drawn)
     return tuple(replace(line, interval=_sequence(line, ordered)) for line in summary)
 
 
-def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Record]]) -> Interval | None:
+def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Entry]]) -> Interval | None:
     from evalstone.stats.betting import sequence_bounds  # noqa: PLC0415 - numpy, which other runs don't need
 
     interval = line.interval
     if interval is None:
         return None
-    records = ordered.get(line.info.signature, ())
-    values = [record.outcome.value for record in records if isinstance(record.outcome, Score)]
+    entries = ordered.get(line.info.signature, ())
+    values = [entry.value for entry in entries if entry.value is not None]
     low, high = sequence_bounds(values, 0.0, line.info.scale, interval.confidence)
     # The mean is over all scores, including those few after the ones that count.
     return replace(

@@ -8,16 +8,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
-from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, write_samples
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
 from evalstone.datasets.streaming import SampleFile
-from evalstone.datasets.writing import json_line, write_jsonl
+from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
+from evalstone.results.spilling import SpillingRecords
 from evalstone.types import Record, RunMetadata, Sample
 
 if TYPE_CHECKING:
@@ -56,7 +57,8 @@ def write_run(run: Run, folder: str | Path) -> Path:
     """
     path = prepare(folder)
     remove_results(path)  # whatever ends this, the folder never has parts of two runs
-    write_jsonl(path / RECORDS, (record.to_dict() for record in run.records))
+    lines = run.records.texts() if isinstance(run.records, SpillingRecords) else map(record_line, run.records)
+    write_text(path / RECORDS, (f"{line}\n" for line in lines), redact=False)  # they are redacted
     try:
         if run.dataset is None:
             (path / SAMPLES).unlink(missing_ok=True)
@@ -90,8 +92,8 @@ def read_run(folder: str | Path) -> Run:
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
     summary = read_summary(path)
     try:
-        signatures = {scorer["signature"] for scorer in summary["scorers"]}
-        run = Run.from_dict(summary, list(_records(path / RECORDS, signatures)))
+        signatures = [scorer["signature"] for scorer in summary["scorers"]]
+        run = Run.from_dict(summary, _records(path / RECORDS, signatures))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
@@ -121,20 +123,24 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
     return ConfigError(f"{folder} has no results: {missing} is missing")
 
 
-def _records(file: Path, signatures: Collection[str]) -> Iterator[Record]:
+def _records(file: Path, signatures: Sequence[str]) -> SpillingRecords:
     """The records. Each must be of one of the run's scorers. Duplicates, which would count twice, are errors."""
-    seen: dict[tuple[str, int | None, str], int] = {}
-    for number, (place, value) in enumerate(file_values(file), start=1):
+    records = SpillingRecords(signatures)
+    columns = records.columns
+    for place, value in file_values(file):
         try:
             record = Record.from_dict(value)
             if record.scorer not in signatures:
                 raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
-            if (first := seen.setdefault((record.sample, record.trial, record.scorer), number)) != number:
+            if columns.has(record):
+                first = next(e.place for e in columns.entries(record.scorer) if e.key == record.key) + 1
                 trial = "" if record.trial is None else f", trial {record.trial}"
                 raise DataError(f"sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line {first}")
         except EvalstoneError as error:
             raise DataError(f"{place}: ", error) from None
-        yield record
+        records.append(record)
+    columns.seal()
+    return records
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:

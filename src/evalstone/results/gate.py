@@ -17,22 +17,21 @@ from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
+from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, OF_BASELINE, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.missing_scores import Missing, check_missing, counts, undefined
+from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.paired_scores import KnownPairs
 from evalstone.results.scores import (
     group_labels,
-    group_of,
     scores_by_sample,
     weight_column,
-    weight_of,
 )
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.types import Failed, Note, Record, about, note, reaches
+from evalstone.types import Failed, Note, about, note, reaches
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -367,19 +366,17 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
     for name, info in zip(dict.fromkeys(names), required, strict=True):
         met = missed = skipped = 0
         misses: list[Miss] = []
-        for record in run.records:
-            if record.scorer != info.signature:
-                continue
-            if undefined(record):
+        for entry in run.columns.entries(info.signature):
+            if entry.undefined:
                 skipped += 1
-            elif _is_best(record, info):
+            elif _is_best(entry, info):
                 met += 1
             else:
                 missed += 1
                 if len(misses) < MOST_MISSES:
-                    outcome = record.outcome
+                    outcome = run.records[entry.place].outcome
                     reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
-                    misses.append(Miss(record.sample, record.trial, record.value, reason))
+                    misses.append(Miss(entry.sample, entry.trial, entry.value, reason))
         if skipped:
             notes.append(note("undefined_left_out", "caution", name, samples=skipped))
         yield Decision(
@@ -399,19 +396,18 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
         )
 
 
-def _is_best(record: Record, info: ScorerInfo) -> bool:
+def _is_best(entry: Entry, info: ScorerInfo) -> bool:
     best = 0.0 if info.lower_is_better else info.scale
-    value = record.value
+    value = entry.value
     return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
 
 
-def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Record]:
-    """A scorer's records by sample, in the order of the run; in drawing order if its gate stopped the run."""
+def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Entry]:
+    """A scorer's entries by sample, in the order of the run; in drawing order if its gate stopped the run."""
+    entries = run.columns.entries(info.signature)
     if run.drawn is not None:
-        records = in_order(run.records, run.drawn).get(info.signature, [])
-    else:
-        records = [record for record in run.records if record.scorer == info.signature]
-    return {record.key: record for record in records}
+        entries = in_order(entries, run.drawn).get(info.signature, [])
+    return {entry.key: entry for entry in entries}
 
 
 def _values(
@@ -424,16 +420,16 @@ def _values(
     Sequence[int] | None,
 ]:
     """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
-    records = [record for record in _by_sample(run, info).values() if counts(record, missing)]
-    samples = [record.key for record in records]
-    values, groups = [record.value for record in records], group_labels(samples, group_of(records))
-    weights = weight_column(samples, weight_of(records))
+    entries = {key: entry for key, entry in _by_sample(run, info).items() if counts(entry, missing)}
+    values = [entry.value for entry in entries.values()]
+    groups = group_labels(entries, {key: one.group for key, one in entries.items() if one.group is not None})
+    weights = weight_column(entries, {key: one.weight for key, one in entries.items() if one.weight is not None})
     if labels is None:
         return values, groups, weights, None, None
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
     strata = iter(score_strata([value for value in values if value is not None]))
-    human = [None if record.value is None else labels.get(record.key) for record in records]
+    human = [None if entry.value is None else labels.get(key) for key, entry in entries.items()]
     return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
 
 
@@ -467,17 +463,17 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
 
 
 def _missing_note(
-    name: str, records: Iterable[Record], trials: int, missing: Missing, *, of: str = "run"
+    name: str, entries: Iterable[Entry], trials: int, missing: Missing, *, of: str = "run"
 ) -> Iterator[Note]:
     """A note on a scorer's records without a score, if there are some. of: whose they are, "run" or "baseline"."""
-    records = [record for record in records if record.value is None]
-    if not records:
+    without = [entry for entry in entries if entry.value is None]
+    if not without:
         return
-    undefined_ones = sum(map(undefined, records))
+    undefined_ones = sum(entry.undefined for entry in without)
     if missing == "ignore":
         kind = "missing_left_out"
     else:
         kind = "missing_partly_counted" if missing == "failed" and undefined_ones else "missing_counted"
-    counted = sum(counts(record, missing) for record in records)
-    numbers = {"without_score": len(records), "counted": counted, "undefined": undefined_ones}
+    counted = sum(counts(entry, missing) for entry in without)
+    numbers = {"without_score": len(without), "counted": counted, "undefined": undefined_ones}
     yield note(kind, "caution", name, of=of, noun="sample" if trials == 1 else "answer", **numbers)

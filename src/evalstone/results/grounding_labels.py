@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from evalstone.results.labels import GROUNDED, UNGROUNDED, folded
 from evalstone.stats.classification import auroc
-from evalstone.types import Sample, Score
+from evalstone.types import Sample
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -52,11 +52,10 @@ def check_grounding(run: Run) -> GroundingCheck | None:
         return None
     labels = {sample.key: label for sample in run.dataset or () if (label := grounding_label(sample)) is not None}
     pairs: dict[str, list[tuple[float, bool]]] = {signature: [] for signature in scorers}
-    for record in run.records:
-        if record.scorer in scorers and record.key in labels and isinstance(record.outcome, Score):
-            fraction = record.outcome.fraction
-            good = 1 - fraction if scorers[record.scorer].lower_is_better else fraction
-            pairs[record.scorer].append((good, labels[record.key]))
+    for signature, info in scorers.items():
+        for entry in run.columns.entries(signature):
+            if entry.key in labels and (good := entry.goodness(info)) is not None:
+                pairs[signature].append((good, labels[entry.key]))
     areas = {name: auroc([score for score, _ in each], [label for _, label in each]) for name, each in pairs.items()}
     grounded = sum(labels.values())
     means = {name: area.mean for name, area in areas.items() if area is not None}

@@ -117,7 +117,7 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
         DataError: a label can't be read (the message names file, line and column), or no sample of the run has the id.
     """
     info = run[scorer].info
-    samples = [Sample(id=name) for name in dict.fromkeys(record.key for record in run.records)]
+    samples = [Sample(id=name) for name in dict.fromkeys(entry.key for entry in run.columns.entries())]
     reader = LabelReader(info.scale, info.lower_is_better, has_options=False)
     labeled = read_labels(source, reader, data=samples)
     means: dict[str, float] = {}

@@ -151,10 +151,10 @@ def _data(
     """By scorer and judge, a hash of the tested data of each scorer with a criterion."""
     infos = {info.signature: info for info in (run[name].info for name in criteria.tested)}
     outcomes: dict[str, list[tuple[Any, ...]]] = {signature: [] for signature in infos}
-    for record in run.records:
-        if record.scorer in infos:
-            weight = () if record.weight is None else (record.weight,)
-            outcomes[record.scorer].append((record.key, type(record.outcome).__name__, record.value, *weight))
+    for signature, rows in outcomes.items():
+        for entry in run.columns.entries(signature):
+            weight = () if entry.weight is None else (entry.weight,)
+            rows.append((entry.key, entry.kind, entry.value, *weight))
     in_order, data = watched or run.drawn is not None, dict[str, str]()
     for signature, rows in sorted(outcomes.items()):
         names = signature, infos[signature].name, run.titles[signature]

@@ -6,8 +6,7 @@ from typing import Literal, TypeAlias, get_args
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
-from evalstone.results.summary import unanswered
-from evalstone.types import Record, Score, Skipped
+from evalstone.results.columns import Entry
 
 Missing: TypeAlias = Literal["worst", "failed", "ignore"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -21,20 +20,15 @@ def check_missing(missing: object) -> None:
         )
 
 
-def counts(record: Record, missing: Missing) -> bool:
+def counts(entry: Entry, missing: Missing) -> bool:
     """Whether a sample counts in a test, with or without a score."""
-    if isinstance(record.outcome, Score) or missing == "worst":
+    if entry.value is not None or missing == "worst":
         return True
-    return missing == "failed" and not undefined(record)
+    return missing == "failed" and not entry.undefined
 
 
-def undefined(record: Record) -> bool:
-    """Whether a sample was skipped because its score is undefined, not because the judge gave no answer."""
-    return isinstance(record.outcome, Skipped) and not unanswered(record)
-
-
-def pair_counts(ours: Record, theirs: Record, missing: Missing) -> bool:
+def pair_counts(ours: Entry, theirs: Entry, missing: Missing) -> bool:
     """Whether a sample of both runs counts in a regression. If its score is undefined in both, it never does."""
-    if undefined(ours) and undefined(theirs):
+    if ours.undefined and theirs.undefined:
         return False
     return counts(ours, missing) and counts(theirs, missing)

@@ -191,10 +191,11 @@ def _drawn_order(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: 
     check_one_order(a.drawn, b.drawn)
     orders: list[list[str]] = []
     if a.drawn is not None:
-        orders.append([record.key for record in in_order(a.records, a.drawn).get(ours.signature, ())])
+        first = in_order(a.columns.entries(ours.signature), a.drawn).get(ours.signature, ())
+        orders.append([entry.key for entry in first])
     if b.drawn is not None:
-        records = in_order(b.records, b.drawn).get(theirs.signature, ())
-        orders.append([pairing.in_first(record.key) for record in records])
+        second = in_order(b.columns.entries(theirs.signature), b.drawn).get(theirs.signature, ())
+        orders.append([pairing.in_first(entry.key) for entry in second])
     if not orders:
         return None
     in_all = set(orders[0]).intersection(*orders[1:])

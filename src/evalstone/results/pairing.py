@@ -120,7 +120,11 @@ def pair_samples(a: Run, b: Run) -> Pairing:
 
 
 def _ids(run: Run) -> Iterable[str]:
-    return (sample.id for sample in run.dataset) if run.dataset is not None else (one.sample for one in run.records)
+    return (
+        (sample.id for sample in run.dataset)
+        if run.dataset is not None
+        else (one.sample for one in run.columns.entries())
+    )
 
 
 def _are_other_traces(a: Run, b: Run) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from evalstone.stats.intervals import check_number
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
+    from evalstone.results.summary import ScorerInfo
     from evalstone.stats.power import Pilot, SampleSizePlan
 
 POWER_FORMAT = 1
@@ -119,7 +120,7 @@ def sample_size(
         raise ConfigError(invalid(Setting("power"), "above 0 and below 1", power, f"{power:g}"))
     from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
 
-    refuse_weights(((record.key, record.weight) for record in run.records), "a plan of sample sizes")
+    refuse_weights(((entry.key, entry.weight) for entry in run.columns.entries()), "a plan of sample sizes")
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
@@ -145,26 +146,40 @@ class _ScorerPilot(OfScorer):
 def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
     """The pilot of each scorer; with `varying`, only of those whose scores differ."""
     for info in run.scorers:
-        scores = scores_by_sample(run, info.signature, "worst")
-        if run.trials > 1:  # plan the number of samples, with the same number of trials each
-            scores = scores.by_sample
-        varies = len(set(scores.values.values())) > 1
-        if varying and not varies:
+        # A score that is undefined in both runs is left out of a comparison.
+        columns = _trial_means(run, info) if run.trials > 1 else _values(run, info)
+        known = {value for value in columns["values"] if value is not None}
+        if varying and len(known) < 2:
             continue
         from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
 
-        # A score that is undefined in both runs is left out of a comparison.
-        names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
-        ends = [scores.ends_of(name) for name in names]
-        pilot = Pilot.of(
-            [scores.values.get(name) for name in names],
-            scale=info.scale,
-            paired=False,
-            pass_fail={*scores.values.values(), *itertools.chain(*ends)} <= {0.0, info.scale},
-            groups=group_labels(names, scores.group_of),
-            ends=ends,
-        )
-        yield _ScorerPilot(run.titles[info.signature], info, pilot, varies)
+        ends = columns["ends"] or ()
+        pass_fail = {*known, *itertools.chain(*ends)} <= {0.0, info.scale}
+        pilot = Pilot.of(**columns, scale=info.scale, paired=False, pass_fail=pass_fail)
+        yield _ScorerPilot(run.titles[info.signature], info, pilot, len(known) > 1)
+
+
+def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
+    """A scorer's values and groups, as arguments of `Pilot.of`. A missing score may have any value."""
+    values, groups, is_any = list[float | None](), list[Hashable](), False
+    for entry in run.columns.entries(info.signature):
+        if not entry.undefined:
+            values.append(entry.value)
+            groups.append(entry.place if entry.group is None else entry.group)
+            is_any = is_any or entry.group is not None
+    return {"values": values, "groups": groups if is_any else None, "ends": None}
+
+
+def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:
+    """The means over the trials of each sample, as arguments of `Pilot.of`: the number of samples is planned, with the
+    same number of trials each."""
+    scores = scores_by_sample(run, info.signature, "worst").by_sample
+    names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
+    return {
+        "values": [scores.values.get(name) for name in names],
+        "groups": group_labels(names, scores.group_of),
+        "ends": [scores.ends_of(name) for name in names],
+    }
 
 
 def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_ScorerPilot]:
@@ -180,7 +195,7 @@ def detectable_note(run: Run) -> str:
 
     "" if scores are weighted; without scorers with too few scores.
     """
-    if any(scores_by_sample(run, info.signature).weights is not None for info in run.scorers):
+    if run.columns.has_weights and any(scores_by_sample(run, each.signature).weights for each in run.scorers):
         return ""
     parts: list[str] = []
     impossible: list[str] = []

@@ -17,9 +17,11 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import MissingDependency
 from evalstone.report.shown import Shown
+from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
+from evalstone.results.spilling import SpillingRecords, columns_of
 from evalstone.results.summary import (
     CORRECTION_COUNTS,
     ScorerInfo,
@@ -124,6 +126,11 @@ class Run(Shown):
     def keeps_reasoning(self) -> bool | None:
         """Whether the reasoning in front of outputs was scored; None if no output begins with any."""
         return True if KEPT_REASONING in self.warnings else False if LEFT_OUT_REASONING in self.warnings else None
+
+    @functools.cached_property
+    def columns(self) -> Columns:
+        """The scores of the records, without what is behind them."""
+        return columns_of(self.scorers, self.records)
 
     @property
     def trials(self) -> int:
@@ -326,8 +333,10 @@ class Run(Shown):
             judge=stored.judge.identity,
             judge_note=stored.judge.note,
             scorers=scorers,
-            records=tuple(records),
-            summary=summary if drawn is None else with_sequences(summary, records, drawn),
+            records=records if isinstance(records, SpillingRecords) else tuple(records),
+            summary=summary
+            if drawn is None
+            else with_sequences(summary, columns_of(scorers, records).entries(), drawn),
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,

@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstone.errors import ConfigError
-from evalstone.results.missing_scores import Missing, counts, undefined
+from evalstone.results.missing_scores import Missing, counts
 from evalstone.stats.intervals import Ends
-from evalstone.types import Record
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -90,27 +89,24 @@ def scores_by_sample(run: Run, signature: str, missing: Missing = "ignore") -> S
 
     missing: which samples without a score count, with `Scores.ends`.
     """
-    records = [record for record in run.records if record.scorer == signature and counts(record, missing)]
-    without = [record for record in records if record.value is None]
-    scale = run[signature].info.scale if without else 1.0
-    return Scores(
-        values={record.key: record.value for record in records if record.value is not None},
-        group_of=group_of(records),
-        weight_of=weight_of(records),
-        sample_of={record.key: record.sample for record in records},
-        ends={record.key: (0.0, scale) for record in without},
-        undefined=frozenset(record.key for record in without if undefined(record)),
-    )
-
-
-def group_of(records: Iterable[Record]) -> dict[str, str]:
-    """The groups of samples with a group, by the sample's key."""
-    return {record.key: record.group for record in records if record.group is not None}
-
-
-def weight_of(records: Iterable[Record]) -> dict[str, float]:
-    """The weights of samples with a weight, by the sample's key."""
-    return {record.key: record.weight for record in records if record.weight is not None}
+    values, ends = dict[str, float](), dict[str, Ends]()
+    groups, weights, samples = dict[str, str](), dict[str, float](), dict[str, str]()
+    undefined, scale = set[str](), run[signature].info.scale
+    for entry in run.columns.entries(signature):
+        if not counts(entry, missing):
+            continue
+        samples[key := entry.key] = entry.sample
+        if entry.group is not None:
+            groups[key] = entry.group
+        if entry.weight is not None:
+            weights[key] = entry.weight
+        if entry.value is not None:
+            values[key] = entry.value
+        else:
+            ends[key] = 0.0, scale
+        if entry.undefined:
+            undefined.add(key)
+    return Scores(values, groups, weights, samples, ends, frozenset(undefined))
 
 
 def weight_column(samples: Iterable[str], weights: Mapping[str, float]) -> tuple[float, ...] | None:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 import weakref
 from array import array
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
 from typing import TypeVar, overload
 
-from evalstone._core.redaction import redacted
+from evalstone.datasets.stored import record_line
 from evalstone.errors import WriteError
+from evalstone.results.columns import Columns
+from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record
 
 MAX_IN_MEMORY = 20_000
 _T = TypeVar("_T")
 _MISSING, _IN_MEMORY = -1, -2
-_LENGTH = 8
-"""The size of the length prefix of each value in the temporary file, in bytes."""
+_AT_ONCE = 256
+"""The number of values that are written together."""
+_WINDOW = 1 << 17
+"""The number of bytes to read at once."""
 
 
 class SpillingList(Sequence[_T]):
@@ -47,45 +50,86 @@ class SpillingList(Sequence[_T]):
         self._write, self._parse = write, read
         self._limit = in_memory
         self._values: dict[int, _T] = {}
-        self._offsets = array("q", [_MISSING]) * size
+        self._offsets, self._lengths = array("q", [_MISSING]) * size, array("I", [0]) * size
         self._count = 0
+        self._unwritten: dict[int, bytes] = {}
+        """Texts of values that are in memory until they are written to the file."""
         self._file: FileIO | None = None
+        self._end = 0
+        self._window, self._window_at = b"", 0
+        self._cells_with_values = array("q")
 
-    def put(self, cell: int, value: _T) -> None:
-        """Store a cell's value, once. Raises WriteError if the disk is full; the value is then still in memory."""
+    def put(self, cell: int, value: _T, text: str | None = None) -> None:
+        """Store a cell's value, once. Raises WriteError if the disk is full; the value is then still in memory.
+
+        text: The value as text, if it is known.
+        """
+        self._put(cell, value, text)
+
+    def append(self, value: _T, text: str | None = None) -> None:
+        """Add a cell with this value, as by `put`."""
+        self.size += 1
+        self._offsets.append(_MISSING)
+        self._lengths.append(0)
+        self._put(self.size - 1, value, text)
+
+    def _put(self, cell: int, value: _T, text: str | None) -> None:
         self._count += not self.has(cell)
         self._values[cell], self._offsets[cell] = value, _IN_MEMORY
         if len(self._values) <= self._limit:
             return
+        self._unwritten[cell] = (self._write(value) if text is None else text).encode()
+        if len(self._unwritten) < min(_AT_ONCE, self._limit):
+            return
         try:
-            self._offsets[cell] = self._append(self._write(value).encode())
+            self._spill()
         except OSError as error:
             message = f"can't write results to a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
             raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
-        del self._values[cell]
 
-    def _append(self, text: bytes) -> int:
-        """Append a value with its length prefix to the file, and return its offset.
+    def _spill(self) -> None:
+        """Write the values that wait for it to the end of the file. They stay in memory unless all of them fit.
 
-        Writes are unbuffered, so that a full disk is an error of the value that doesn't fit, not of later reads.
+        Writes are unbuffered, so that a full disk is an error of the values that don't fit, not of later reads.
         """
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
             weakref.finalize(self, self._file.close)
-        offset = self._file.seek(0, os.SEEK_END)
-        data = len(text).to_bytes(_LENGTH) + text
+        data = memoryview(b"".join(self._unwritten.values()))
+        offset = self._file.seek(self._end)
         while data:
             data = data[self._file.write(data) or 0 :]
-        return offset
+        for cell, text in self._unwritten.items():
+            self._offsets[cell], self._lengths[cell] = offset, len(text)
+            offset += len(text)
+            del self._values[cell]
+        self._end, self._unwritten = offset, {}
 
     def at(self, cell: int) -> _T:
         """The value of a cell that has one."""
-        offset = self._offsets[cell]
+        text = self._text_at(cell)
+        return self._values[cell] if text is None else self._parse(text)
+
+    def text_at(self, cell: int) -> str:
+        """The value of a cell that has one, as text."""
+        text = self._text_at(cell)
+        return self._write(self._values[cell]) if text is None else text.decode()
+
+    def _text_at(self, cell: int) -> bytes | None:
+        """The text of a cell in the file; None if its value is in memory."""
+        offset, size = self._offsets[cell], self._lengths[cell]
         if offset == _IN_MEMORY or self._file is None:
-            return self._values[cell]
-        self._file.seek(offset)
-        size = int.from_bytes(self._file.read(_LENGTH) or b"")
-        return self._parse(self._file.read(size) or b"")
+            return None
+        start = offset - self._window_at
+        if start < 0 or start + size > len(self._window):
+            # Values are mostly read in the order in which they were written.
+            self._file.seek(offset)
+            self._window, self._window_at, start = self._file.read(max(size, _WINDOW)) or b"", offset, 0
+        return self._window[start : start + size]
+
+    def texts(self) -> Iterator[str]:
+        """The values as texts, in order."""
+        return map(self.text_at, self._cells())
 
     def has(self, cell: int) -> bool:
         """Whether a cell has a value."""
@@ -115,18 +159,42 @@ class SpillingList(Sequence[_T]):
 
     def _cells(self) -> Sequence[int]:
         every = range(self.size)
-        return every if self.complete else [cell for cell in every if self.has(cell)]
+        if self.complete:
+            return every
+        if len(self._cells_with_values) != self._count:
+            self._cells_with_values = array("q", filter(self.has, every))
+        return self._cells_with_values
 
 
 class SpillingRecords(SpillingList[Record]):
-    """The records of a run by cell number."""
+    """The records of a run by cell: the scorers of the first sample and trial, then those of the second, and so on.
 
-    def __init__(self, size: int, *, in_memory: int = MAX_IN_MEMORY) -> None:
-        super().__init__(size, _record_text, _record_of, in_memory=in_memory)
+    Args:
+        scorers: The signatures of the scorers.
+        cases: The number of samples and trials; 0 to append records.
+        in_memory: The number of records kept in memory.
+    """
+
+    def __init__(self, scorers: Sequence[str], cases: int = 0, *, in_memory: int = MAX_IN_MEMORY) -> None:
+        super().__init__(len(scorers) * cases, record_line, _record_of, in_memory=in_memory)
+        self.columns = Columns(scorers, cases)
+
+    def put(self, cell: int, value: Record, text: str | None = None) -> None:
+        """Store a record, as by `SpillingList.put`. text: its `record_line`, if it is known."""
+        self.columns.put(cell, value)
+        super().put(cell, value, text)
+
+    def append(self, value: Record, text: str | None = None) -> None:
+        """Add a record after the others, as by `put`."""
+        self.columns.append(value)
+        super().append(value, text)
 
 
-def _record_text(record: Record) -> str:
-    return redacted(json.dumps(record.to_dict()))
+def columns_of(scorers: Iterable[ScorerInfo], records: Iterable[Record]) -> Columns:
+    """The columns of a run's records."""
+    if isinstance(records, SpillingRecords):
+        return records.columns
+    return Columns.of([info.signature for info in scorers], records)
 
 
 def _record_of(text: bytes) -> Record:

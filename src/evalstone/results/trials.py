@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
+from evalstone.results.columns import Entry
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.scores import group_labels, weight_column
@@ -160,7 +161,7 @@ def _reliability(
         raise ConfigError(invalid(f"{info.name}: the threshold", f"in [0, {info.scale:g}]", limit, f"{limit:g}"))
     trials_of: dict[str, Counts] = {}
     for sample, trials in records.items():
-        counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(r, missing)]
+        counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(Entry.of(r), missing)]
         passed = sum(isinstance(r.outcome, Score) and _passes(r.outcome, limit, info) for r in counted)
         without = sum(r.value is None and not _by_target(r.outcome) for r in counted)
         if counted:

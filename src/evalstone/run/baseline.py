@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
+from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pairing_with_baseline
 from evalstone.results.compare import check_change
 from evalstone.results.missing_scores import Missing, pair_counts
@@ -63,27 +64,27 @@ class Baseline:
         self._pairing = paired.pairing
         self.notes = paired.notes
         """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
-        self._records: dict[str, dict[str, Record]] = {signature: {} for signature in scorers}
-        for record in run.records:
-            if (ours := paired.signatures.get(record.scorer)) is not None:
-                if record.group is not None:
+        self._entries: dict[str, dict[str, Entry]] = {signature: {} for signature in scorers}
+        for entry in run.columns.entries():
+            if (ours := paired.signatures.get(entry.scorer)) is not None:
+                if entry.group is not None:
                     raise ConfigError(
-                        f"sample {record.sample!r} of the baseline is in group {record.group!r}: clustered samples "
+                        f"sample {entry.sample!r} of the baseline is in group {entry.group!r}: clustered samples "
                         "cannot be gated one by one; gate the finished run instead"
                     )
-                self._records[ours][record.key] = record
-        weights = ((record.key, record.weight) for of in self._records.values() for record in of.values())
+                self._entries[ours][entry.key] = entry
+        weights = ((entry.key, entry.weight) for of in self._entries.values() for entry in of.values())
         refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")
         self.unpaired = 0
         """The number of scores so far whose sample was not scored in the baseline. They are left out."""
 
     def pair(self, record: Record) -> tuple[float | None, float | None] | None:
         """The scores of a sample in the baseline and in the run; None if the sample doesn't count."""
-        before = self._records[record.scorer].get(self._pairing.in_first(record.key))
+        before = self._entries[record.scorer].get(self._pairing.in_first(record.key))
         if before is None:
             self.unpaired += 1
             return None
-        return (before.value, record.value) if pair_counts(record, before, self._missing) else None
+        return (before.value, record.value) if pair_counts(Entry.of(record), before, self._missing) else None
 
 
 class Difference:

@@ -61,6 +61,11 @@ class Notifier:
             self._waiting.append((self._on_loop[1], self.on_sample, result))
 
     @property
+    def is_used(self) -> bool:
+        """Whether a function is called with each record or sample."""
+        return self.on_record is not None or self.on_sample is not None
+
+    @property
     def full(self) -> bool:
         """Whether pending calls should be awaited before more are added."""
         return len(self._waiting) >= MOST_WAITING

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import math
 import secrets
 import time
 from collections import Counter
@@ -12,7 +13,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument
@@ -20,6 +21,7 @@ from evalstone._core.files import spare_files
 from evalstone._core.observe import observer
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
+from evalstone.datasets.stored import record_line
 from evalstone.errors import (
     AnswerPending,
     BudgetExceeded,
@@ -54,6 +56,10 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 Cell = tuple[int, Sample, Scorer]
+BLOCK = 256
+"""The maximum number of records that a worker stores together."""
+HOLD = 0.05
+"""The seconds for which a record that cost nothing waits for others to be stored with."""
 
 _ITEMS_AT_A_TIME = 10_000
 LAST_CALLS = 60.0
@@ -116,6 +122,9 @@ async def execute(
             await stack.enter_async_context(plan.target.opened())
             stack.push_async_callback(runner.close_answers)
         shuffled = budget is not None or stop.shuffled
+        immediate = plan.target is None and all(scorer.is_immediate for scorer in plan.scorers)
+        if immediate and not (shuffled or runner.notifier.is_used):
+            runner.hold = HOLD
         runner.warnings = stack.enter_context(counting_warnings())
         return await runner.run(workers=2 * concurrency, resume=use_cache and resume, shuffled=shuffled)
 
@@ -152,6 +161,15 @@ def _batches(
     return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 
 
+class _Scored(NamedTuple):
+    """A record before it is stored. line: its `record_line`; None if it isn't needed."""
+
+    place: int
+    sample: Sample
+    record: Record
+    line: str | None
+
+
 class _Runner:
     """The execution of a plan."""
 
@@ -162,7 +180,7 @@ class _Runner:
         self.answers: TargetSession | None = None
         self.notifier = Notifier()
         self.progress: Callable[[Record], None] | None = None
-        self.records = SpillingRecords(plan.size)
+        self.records = SpillingRecords([scorer.signature for scorer in plan.scorers], len(plan.dataset) * plan.trials)
         self.batches: BatchRunner | None = None
         self.budget: Budget | None = None
         self.admission: Admission | None = None
@@ -174,6 +192,7 @@ class _Runner:
         self.warnings: Mapping[str, int] = {}
         self._keeping: set[asyncio.Task[Any] | None] = set()
         """Workers that are storing a record. They aren't canceled when another worker fails."""
+        self.hold = 0.0
         self._ended = False
         self._cautions: Mapping[str, str] = {}
         self._has_reasoning, self._reasoned = False, 0
@@ -353,11 +372,12 @@ class _Runner:
             elif self.answers.samples.has(place):
                 yield self.answers.samples.at(place)
 
-    def _add(self, index: int, record: Record) -> None:
+    def _add(self, index: int, record: Record, line: str | None = None) -> None:
+        """Add a record to the results. line: its `record_line`, if it is known."""
         self.summaries[record.scorer].add(record)
         if self.judge_stats is not None:
             self.judge_stats.add(record)
-        self.records.put(index, record)
+        self.records.put(index, record, line)
         if self.progress is not None:
             self.progress(record)
         self.notifier.add_record(record)
@@ -401,37 +421,56 @@ class _Runner:
                     raise RunStopped(self.stop.reason)
 
     async def _work(self, cells: Iterator[Cell]) -> None:
-        worker = asyncio.current_task()
-        for index, sample, scorer in cells:
-            if self.ends():
-                return
-            try:
-                record = await self._affordable(index, sample, scorer)
-            except (AnswerPending, RunStopped):
-                continue
-            except BudgetExceeded as error:
-                self.session.stop = None  # finish the samples in progress as far as the budget allows
-                self.stop.request(str(error), ending_of(error))
-                return
-            if self.batches is not None:
-                record = self.batches.session.charge(record)
-            if (failed := self.failed.pop(index, None)) is not None:
-                # Keep the cost of the earlier attempt.
-                record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
-            self._keeping.add(worker)
-            if self.ledger is not None:
+        block: list[_Scored] = []
+        due = math.inf
+        try:
+            for index, sample, scorer in cells:
+                if self.ends():
+                    break
                 try:
-                    await self.ledger.keep_record(self.id, record)
-                except (LedgerError, asyncio.CancelledError):  # if this was canceled, the record is stored nevertheless
-                    self._add(index, record)  # it has been paid for
-                    raise
-            self._add(index, record)
-            self._finish(index // len(self.scorers), sample)
-            await self.notifier.done()
-            self._keeping.discard(worker)
-            self.session.check(record)
-            # Code scorers and the lexical judge never yield to other tasks.
-            await asyncio.sleep(0)
+                    record = await self._affordable(index, sample, scorer)
+                except (AnswerPending, RunStopped):
+                    continue
+                except BudgetExceeded as error:
+                    self.session.stop = None  # finish the samples in progress as far as the budget allows
+                    self.stop.request(str(error), ending_of(error))
+                    break
+                if self.batches is not None:
+                    record = self.batches.session.charge(record)
+                if (failed := self.failed.pop(index, None)) is not None:
+                    # Keep the cost of the earlier attempt.
+                    record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
+                now = time.monotonic()
+                due = due if block else now + self.hold
+                block.append(_Scored(index, sample, record, None if self.ledger is None else record_line(record)))
+                if len(block) == BLOCK or now >= due:
+                    await self._keep(block)
+        except Exception:
+            await self._keep(block)
+            raise
+        await self._keep(block)
+
+    async def _keep(self, block: list[_Scored]) -> None:
+        """Store records and add them to the results. The block is then empty."""
+        worker = asyncio.current_task()
+        self._keeping.add(worker)
+        scored, block[:] = tuple(block), ()
+        if self.ledger is not None and scored:
+            try:
+                await self.ledger.keep_records(self.id, [(each.record, each.line) for each in scored])
+            except (LedgerError, asyncio.CancelledError):  # if this was canceled, they are stored nevertheless
+                for each in scored:
+                    self._add(each.place, each.record, each.line)  # it has been paid for
+                raise
+        for each in scored:
+            self._add(each.place, each.record, each.line)
+            self._finish(each.place // len(self.scorers), each.sample)
+        await self.notifier.done()
+        self._keeping.discard(worker)
+        for each in scored:
+            self.session.check(each.record)
+        # Code scorers and the lexical judge never yield to other tasks.
+        await asyncio.sleep(0)
 
     def ends(self) -> bool:
         """Whether the run ends, so that no more samples are begun."""
@@ -513,7 +552,7 @@ class _Runner:
             judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
-            summary=summary if drawn is None else with_sequences(summary, self.records, drawn),
+            summary=summary if drawn is None else with_sequences(summary, self.records.columns.entries(), drawn),
             started=self.started,
             seconds=seconds,
             resumed=resumed,

@@ -89,7 +89,7 @@ class _Answered(Iterable[Sample]):
 
     def __init__(self, samples: LedgerSamples, run: Run) -> None:
         self._samples, self._target = samples, run.target
-        self._scored = {(record.sample, record.trial) for record in run.records}
+        self._scored = {(entry.sample, entry.trial) for entry in run.columns.entries()}
 
     def __iter__(self) -> Iterator[Sample]:
         # SQLAlchemy and targets, which a run without a target doesn't need.

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from evalstone.errors import ConfigError
+from evalstone.results.columns import Entry
 from evalstone.results.endings import DECIDED
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.run import Run
@@ -146,7 +147,7 @@ class RunGate:
         """The values of a sample by criterion, for those in which it counts."""
         for watched in self._watched[record.scorer]:
             if watched.difference is None:
-                if counts(record, self.missing):
+                if counts(Entry.of(record), self.missing):
                     yield watched.criterion.name, record.value
             elif self.baseline is not None and (pair := self.baseline.pair(record)) is not None:
                 yield watched.criterion.name, watched.difference.of(record, *pair)

@@ -185,6 +185,11 @@ class Scorer(ABC):
         """Whether scoring may ask a judge."""
         return bool(self.questions) or self.explain
 
+    @property
+    def is_immediate(self) -> bool:
+        """Whether `run` never waits: for a judge, another process, or the user's own code."""
+        return False
+
     def require_declared(self, question: Question[Any]) -> None:
         """Raise ConfigError for a kind of question that the scorer doesn't declare."""
         if not isinstance(question, (*self.questions, *[Explain] * self.explain)):

@@ -350,9 +350,11 @@ class Pilot:
         units = samples if groups is None else len(set(groups))
         if n < 2 or units < 2:
             return None
-        if ends is None:
-            ends = [(low, scale) if x is None else (x, x) for x in values]
-        lowest, highest = (column("ends", [pair[side] for pair in ends], low, scale) for side in (0, 1))
+        if ends is None and n == samples:
+            lowest = highest = known
+        else:
+            of_ends = [(low, scale) if x is None else (x, x) for x in values] if ends is None else ends
+            lowest, highest = (column("ends", [pair[side] for pair in of_ends], low, scale) for side in (0, 1))
         missing = int(np.count_nonzero(lowest != highest))
         mean = weighted_average(None, known.tolist())
         pairs = pass_fail and groups is None

@@ -92,8 +92,10 @@ class Sample:
 
     def __post_init__(self) -> None:
         for name in TEXTS:
-            check_text(name, getattr(self, name))
-        object.__setattr__(self, "context", passages(self.context))
+            if type(value := getattr(self, name)) is not str:
+                check_text(name, value)
+        if self.context is not None:
+            object.__setattr__(self, "context", passages(self.context))
         if self.turns != ():
             object.__setattr__(self, "turns", _turns(self.turns))
             if self.input is None and self.turns:
@@ -102,12 +104,14 @@ class Sample:
             object.__setattr__(self, "trajectory", Trajectory.read(self.trajectory))
         if self.expected_trajectory is not None:
             object.__setattr__(self, "expected_trajectory", TrajectoryExpectation.read(self.expected_trajectory))
-        for name, kind in (("messages", Sequence), ("metadata", Mapping)):
-            value = getattr(self, name)
+        for name, kind, usual in (("messages", Sequence, tuple), ("metadata", Mapping, dict)):
+            if type(value := getattr(self, name)) is usual:
+                continue
             if isinstance(value, str) or not isinstance(value, kind):
                 expected = "a list of Message values" if name == "messages" else "a mapping"
                 raise ConfigError(invalid(name, expected, value, f"{type(value).__name__}: {excerpt(value)}"))
-        object.__setattr__(self, "messages", tuple(self.messages))
+        if self.messages != ():
+            object.__setattr__(self, "messages", tuple(self.messages))
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
                 raise ConfigError(invalid("messages", "Message values", message, f"{type(message).__name__}"))

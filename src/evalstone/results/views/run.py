@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-from array import array
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -44,10 +42,11 @@ from evalstone.results.grounding_labels import check_grounding
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run_notes import MALFORMED, NOTED, TIMEOUTS, doubts_of, scores_note
 from evalstone.results.views.calibration import calibration_notes
+from evalstone.results.views.ranking import Ranking
 from evalstone.results.views.samples import goodness, sample_view, with_texts
 from evalstone.results.views.slices import slices_section
 from evalstone.results.views.trials import trials_section
-from evalstone.types import TOLERANCE, Record, Score, Skipped
+from evalstone.types import Failed
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
@@ -57,7 +56,6 @@ if TYPE_CHECKING:
     from evalstone.results.summary import ScorerSummary
 
 MOST_SAMPLES = 10_000
-BINS = 20
 FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30
@@ -86,46 +84,20 @@ def run_view(
         calibrations: The judge's calibrations by scorer signature, best first; None leaves them out.
         brief: Leave out samples, and the differences that a run of this size can detect.
     """
-    records = run.records if isinstance(run.records, tuple | list) else tuple(run.records)
-    by_sample = _by_sample(records)
-    scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
-
-    def mean_goodness(name: str) -> float | None:
-        values = [goodness(record, scorers[record.scorer]) for record in (records[at] for at in by_sample[name])]
-        scored = [value for value in values if value is not None]
-        return sum(scored) / len(scored) if scored else None
-
-    # Failed samples come first in the list of all samples; the worst samples are those with scores.
-    ranked = {name: mean_goodness(name) for name in by_sample}
-    imperfect = {name: value for name, value in ranked.items() if value is not None and value < 1}
-    # Only the worst trial of a sample is shown, so that one sample doesn't fill the list.
-    worst_trials: dict[str, str] = {}
-    for name, value in imperfect.items():
-        shown = worst_trials.setdefault(records[by_sample[name][0]].sample, name)
-        if value < imperfect[shown]:
-            worst_trials[records[by_sample[name][0]].sample] = name
-    lowest = heapq.nsmallest(worst, worst_trials.values(), key=lambda name: imperfect[name])
-    listed_names = heapq.nsmallest(MOST_SAMPLES, ranked, key=lambda name: -1.0 if (v := ranked[name]) is None else v)
-    chosen = frozenset(listed_names) if len(ranked) > MOST_SAMPLES else ranked.keys()
-
-    def views(names: Iterable[str]) -> Iterator[SampleView]:
-        shown = set(names)
-        for name, sample in with_texts(run.dataset, by_sample):
-            if name in shown:
-                own = [records[at] for at in by_sample[name]]
-                yield sample_view(name, sample, own, scorers, run.titles, ranked[name], keeps_reasoning=keeps)
-
-    examples = sorted(views(lowest), key=lambda view: lowest.index(view.id)) if lowest and not brief else []
+    ranking = Ranking.of(run)
+    lowest = [] if brief else ranking.worst(worst)
+    order = {name: place for place, name in enumerate(lowest)}
+    examples = sorted(_samples(run, ranking, lowest), key=lambda view: order[view.id])
     return View(
         name=run.dataset_name,
-        lead=f"{_done(run, len(by_sample))}{run.samples_and_judge}",
+        lead=f"{_done(run, len(ranking.means))}{run.samples_and_judge}",
         notice=run.judge_note,
         warnings=tuple(sentences_of(doubts_of(run), front_end)),
-        sections=(_scores(run, records, calibrations or {}),),
+        sections=(_scores(run, ranking.bins, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(
             *trials_section(run),
-            *_missing(run, records),
+            *_missing(run),
             *_corrected(corrected, front_end),
             *([slices_section(slices)] if slices else []),
         ),
@@ -133,9 +105,9 @@ def run_view(
         if brief
         else SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
-            samples=_Lazy(lambda: views(chosen)),
-            size=len(chosen),
-            total=len(ranked),
+            samples=_Lazy(lambda: _samples(run, ranking, ranking.listed(MOST_SAMPLES))),
+            size=min(len(ranking.means), MOST_SAMPLES),
+            total=len(ranking.means),
             noun="samples" if run.trials == 1 else "trials",
         ),
         facts=tuple(_facts(run)),
@@ -169,12 +141,15 @@ class _Lazy:
         return self._make()
 
 
-def _by_sample(records: Sequence[Record]) -> dict[str, array[int]]:
-    """The indexes of each sample's records."""
-    indexes: dict[str, array[int]] = {}
-    for index, record in enumerate(records):
-        indexes.setdefault(record.key, array("q")).append(index)
-    return indexes
+def _samples(run: Run, ranking: Ranking, keys: Collection[str]) -> Iterator[SampleView]:
+    """The samples with these keys, in the order of the data."""
+    scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
+    indexes = ranking.indexes(keys) if keys else {}
+    for name, sample in with_texts(run.dataset, indexes):
+        records = [run.records[index] for index in indexes[name]]
+        values = [value for record in records if (value := goodness(record, scorers[record.scorer])) is not None]
+        mean = sum(values) / len(values) if values else None
+        yield sample_view(name, sample, records, scorers, run.titles, mean, keeps_reasoning=keeps)
 
 
 # ---- What was run ----
@@ -219,11 +194,7 @@ def retries(warnings: Mapping[str, int]) -> str:
 # ---- Scores ----
 
 
-def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
-    counts = {info.signature: [0] * BINS for info in run.scorers}
-    for record in records:
-        if isinstance(record.outcome, Score):
-            counts[record.scorer][min(BINS - 1, int(BINS * (record.outcome.fraction + TOLERANCE)))] += 1
+def _scores(run: Run, bins: Mapping[str, Sequence[int]], calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
     columns = (
         words("scorer"),
         Column("weighted mean" if weighted(run) else "mean"),
@@ -234,7 +205,7 @@ def _scores(run: Run, records: Sequence[Record], calibrations: Mapping[str, Sequ
         Column("failed", informative=False),
         words("direction", under=True),
     )
-    rows = [_score_row(line, run.titles[line.info.signature], counts[line.info.signature]) for line in run.summary]
+    rows = [_score_row(line, run.titles[line.info.signature], bins[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
     legend = ("Bounds in the charts: where the mean would be, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
@@ -331,15 +302,13 @@ def _vote(counts: Mapping[str, Any]) -> str:
     return text
 
 
-def _missing(run: Run, records: Sequence[Record]) -> Iterator[Section]:
+def _missing(run: Run) -> Iterator[Section]:
     """The most frequent reasons for skipped and failed results with the first samples, and the number of others."""
     rows: list[Sequence[Cell | str]] = []
-    is_any = any(line.reasons for line in run.summary)
-    first = _first_missing(run, records if is_any else ())
+    reasons = {line.info.signature: _reasons(line) for line in run.summary}
+    first = _first_missing(run, reasons)
     for line in run.summary:
-        rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
-        others = [("", rest)] if rest > 0 and line.reasons else []
-        for reason, times in [*line.reasons, *others]:
+        for reason, times in reasons[line.info.signature].items():
             names = first[line.info.signature, reason]
             more = f" and {times - len(names):,} more" if times > len(names) else ""
             samples = Cell(listed(names) + more, quoted=True)
@@ -355,15 +324,28 @@ def _missing(run: Run, records: Sequence[Record]) -> Iterator[Section]:
         yield Section("Skipped and failed", tables=(table("Why results are missing", columns, rows),))
 
 
-def _first_missing(run: Run, records: Sequence[Record]) -> Mapping[tuple[str, str], Sequence[str]]:
-    """The first samples without a score by scorer and reason, "" for less frequent reasons. Long IDs are shortened."""
-    frequent = {(line.info.signature, reason) for line in run.summary for reason, _ in line.reasons}
+def _reasons(line: ScorerSummary) -> dict[str, int]:
+    """How often scores are missing by reason, "" for less frequent reasons."""
+    rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
+    return {**dict(line.reasons), **({"": rest} if rest > 0 and line.reasons else {})}
+
+
+def _first_missing(run: Run, reasons: Mapping[str, Mapping[str, int]]) -> Mapping[tuple[str, str], Sequence[str]]:
+    """The first samples without a score by scorer and reason. Long IDs are shortened.
+
+    reasons: by scorer, as of `_reasons`.
+    """
     first: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
-    for record in records:
-        if isinstance(record.outcome, Score):
+    left = sum(min(times, FIRST_MISSING) for of in reasons.values() for times in of.values())
+    for entry in run.columns.entries() if left else ():
+        if entry.value is not None:
             continue
-        reason = record.outcome.reason if isinstance(record.outcome, Skipped) else record.outcome.error
-        names = first[record.scorer, reason if (record.scorer, reason) in frequent else ""]
+        outcome = run.records[entry.place].outcome
+        reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
+        names = first[entry.scorer, reason if reason in reasons[entry.scorer] else ""]
         if len(names) < FIRST_MISSING:
-            names.append(safe(record.key, LONGEST_ID))
+            names.append(safe(entry.key, LONGEST_ID))
+            left -= 1
+            if not left:
+                break
     return first

@@ -55,6 +55,8 @@ def with_texts(
         if (name := key(sample)) in rest:
             del rest[name]
             yield name, sample
+            if not rest:  # the data may be a large file
+                return
     yield from ((name, None) for name in rest)
 
 

@@ -39,6 +39,10 @@ _ABSENT = ("NAType", "NaTType")  # by name, since pandas is optional
 class CodeScorer(Scorer, ABC):
     """A scorer in plain code: its `score` asks no judge."""
 
+    @property
+    def is_immediate(self) -> bool:
+        return not (self._runs_user_code or self.explain)
+
     def score_columns(self, **columns: Iterable[Any]) -> list[Score | Skipped]:
         """Score many samples at once, each field a column: `scorer.score_columns(input=[…], output=[…])`.
 

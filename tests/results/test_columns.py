@@ -1,0 +1,129 @@
+"""A run's scores in columns: the same as in its records, in their order."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from evalstone import Run
+from evalstone.datasets.stored import record_line
+from evalstone.results.columns import Columns, Entry
+from evalstone.results.spilling import SpillingRecords
+from evalstone.types import TARGET_FAILED, Failed, JudgeCall, Record, Score, Skipped
+from tests.runs import run_of
+
+SCORERS = ("a", "b")
+OUTCOMES = (
+    Score(0.25, evidence=[]),
+    Score(1.0, evidence=["p"]),
+    Skipped("undefined"),
+    Failed("lost"),
+    Failed(f"{TARGET_FAILED}down"),
+)
+
+
+def call(answer: object) -> JudgeCall:
+    return JudgeCall(question="q", judge="j", fingerprint="f", answer=answer)
+
+
+def record(case: int, scorer: str, *, trials: bool = False) -> Record:
+    """A record of one of all kinds."""
+    drawn = random.Random(f"{case} {scorer}")
+    return Record(
+        sample=f"s{case // 3 if trials else case}",
+        scorer=scorer,
+        outcome=drawn.choice(OUTCOMES),
+        steps=(call(None),) if drawn.random() < 0.5 else (),
+        group=None if case % 4 == 0 else f"g{case % 3}",
+        trial=case % 3 + 1 if trials else None,
+        weight=2.5 if case % 5 == 1 else None,
+    )
+
+
+def records_of(cases: int, *, trials: bool = False) -> list[Record]:
+    return [record(case, scorer, trials=trials) for case in range(cases) for scorer in SCORERS]
+
+
+@pytest.mark.parametrize("trials", [False, True])
+def test_entries_are_those_of_the_records(trials: bool) -> None:
+    records = records_of(30, trials=trials)
+    expected = [Entry.of(record, place) for place, record in enumerate(records)]
+    columns = Columns.of(SCORERS, records)
+    assert list(columns.entries()) == expected
+    assert [entry.key for entry in expected] == [record.key for record in records]
+    for scorer in SCORERS:
+        assert list(columns.entries(scorer)) == [entry for entry in expected if entry.scorer == scorer]
+    assert [list(group) for group in columns.by_case()] == [expected[at : at + 2] for at in range(0, 60, 2)]
+
+
+def test_records_in_any_order_have_their_places() -> None:
+    records = records_of(30)
+    random.Random(1).shuffle(records)
+    columns = Columns.of(SCORERS, records)
+    assert list(columns.entries()) == [Entry.of(record, place) for place, record in enumerate(records)]
+    cases = {entry.sample: [] for entry in columns.entries()}
+    for entry in columns.entries():
+        cases[entry.sample].append(entry)
+    assert list(columns.by_case()) == list(cases.values())
+
+
+@pytest.mark.parametrize("in_memory", [2, 100])
+def test_a_run_that_ended_early_has_the_entries_of_its_records(in_memory: int) -> None:
+    records = records_of(30)
+    kept = SpillingRecords(SCORERS, 30, in_memory=in_memory)
+    cells = [cell for cell in range(60) if cell % 7]
+    for cell in random.Random(2).sample(cells, len(cells)):
+        kept.put(cell, records[cell])
+    entries = list(kept.columns.entries())
+    assert list(kept) == [records[cell] for cell in cells]
+    assert entries == [Entry.of(record, place) for place, record in enumerate(kept)]
+    assert [kept[entry.place].sample for entry in entries] == [entry.sample for entry in entries]
+    assert [len(group) for group in kept.columns.by_case()] == [
+        sum(cell in cells for cell in (case, case + 1)) for case in range(0, 60, 2)
+    ]
+
+
+@pytest.mark.parametrize("in_memory", [2, 100])
+def test_appended_records_are_read_back_with_their_texts(in_memory: int) -> None:
+    records, kept = records_of(600), SpillingRecords(SCORERS, in_memory=in_memory)
+    for number, one in enumerate(records):
+        assert not kept.columns.has(one)
+        kept.append(one, None if number % 2 else record_line(one))
+        assert kept.columns.has(one)
+    kept.columns.seal()
+    assert list(kept) == records
+    assert kept[-1] == records[-1]
+    assert kept[5:9] == tuple(records[5:9])
+    assert list(kept.texts()) == list(map(record_line, records))
+
+
+@pytest.mark.parametrize(
+    ("outcome", "steps", "kind"),
+    [
+        (Score(0.5), (), "score"),
+        (Score(0.5), (call(None),), "score"),
+        (Skipped("no claims"), (), "undefined"),
+        (Skipped("no claims"), (call({"verdict": "yes"}),), "undefined"),
+        (Skipped("declined"), (call(None),), "unanswered"),
+        (Skipped("undecided"), (call({"verdict": "undecided"}),), "unanswered"),
+        (Failed("lost"), (call(None),), "failed"),
+        (Failed(f"{TARGET_FAILED}down"), (), "target_failed"),
+    ],
+)
+def test_the_kind_of_an_entry(outcome: Score | Skipped | Failed, steps: tuple[JudgeCall, ...], kind: str) -> None:
+    entry = Entry.of(replace(record(0, "a"), outcome=outcome, steps=steps))
+    assert (entry.kind, entry.undefined) == (kind, kind == "undefined")
+
+
+def test_the_columns_of_a_run_know_its_weights() -> None:
+    assert Columns.of(SCORERS, records_of(3)).has_weights
+    assert not Columns.of(SCORERS, [replace(one, weight=None) for one in records_of(3)]).has_weights
+
+
+def test_a_run_has_columns() -> None:
+    run: Run = run_of(["0.5", "0.25"])
+    assert [(entry.sample, entry.value) for entry in run.columns.entries()] == [
+        (one.sample, one.value) for one in run.records
+    ]

@@ -1,0 +1,35 @@
+"""Records without judge calls are read in a shorter way: with the same result, or the same error."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from evalstone.errors import EvalstoneError
+from evalstone.types import Record, Score
+
+USUAL = Record(sample="s", scorer="x", outcome=Score(0.5, 1.0, "half", ["a", 1]), seconds=0.25)
+ODD: list[Any] = [None, True, 0, 1, -1, 0.75, 2.0, float("nan"), float("inf"), "", "score", "failed", [], {}, [{}]]
+
+
+def read(data: Any) -> Any:
+    try:
+        return Record.from_dict(data)
+    except EvalstoneError as error:
+        return type(error), str(error)
+
+
+def test_a_usual_record_comes_back() -> None:
+    assert read(json.loads(json.dumps(USUAL.to_dict()))) == USUAL
+
+
+@pytest.mark.parametrize("name", USUAL.to_dict())
+def test_whatever_a_field_has_the_record_or_the_error_is_that_of_any_record(name: str) -> None:
+    line = USUAL.to_dict()
+    for value in ODD:
+        # An unknown field is ignored, and such a line is read in full.
+        assert repr(read({**line, name: value})) == repr(read({**line, name: value, "later": 1}))
+    del line[name]
+    assert repr(read(line)) == repr(read({**line, "later": 1}))
