@@ -123,6 +123,11 @@ class Columns:
         self._kinds.append(_kind(record))
 
     @property
+    def has_groups(self) -> bool:
+        """Whether any sample has a group."""
+        return len(self._groups) > 0
+
+    @property
     def has_weights(self) -> bool:
         """Whether any sample has a weight."""
         return len(self._weights) > 0

@@ -402,12 +402,15 @@ def _is_best(entry: Entry, info: ScorerInfo) -> bool:
     return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
 
 
-def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Entry]:
-    """A scorer's entries by sample, in the order of the run; in drawing order if its gate stopped the run."""
+def _entries(run: Run, info: ScorerInfo) -> Iterable[Entry]:
+    """A scorer's entries in the order of the run; in drawing order if its gate stopped the run."""
     entries = run.columns.entries(info.signature)
-    if run.drawn is not None:
-        entries = in_order(entries, run.drawn).get(info.signature, [])
-    return {entry.key: entry for entry in entries}
+    return entries if run.drawn is None else in_order(entries, run.drawn).get(info.signature, [])
+
+
+def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Entry]:
+    """A scorer's entries by sample, in the order of `_entries`."""
+    return {entry.key: entry for entry in _entries(run, info)}
 
 
 def _values(
@@ -420,16 +423,19 @@ def _values(
     Sequence[int] | None,
 ]:
     """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
-    entries = {key: entry for key, entry in _by_sample(run, info).items() if counts(entry, missing)}
-    values = [entry.value for entry in entries.values()]
-    groups = group_labels(entries, {key: one.group for key, one in entries.items() if one.group is not None})
-    weights = weight_column(entries, {key: one.weight for key, one in entries.items() if one.weight is not None})
+    entries = (entry for entry in _entries(run, info) if counts(entry, missing))
+    if not (run.columns.has_groups or run.columns.has_weights or labels is not None):
+        return [entry.value for entry in entries], None, None, None, None
+    by_sample = {entry.key: entry for entry in entries}
+    values = [entry.value for entry in by_sample.values()]
+    groups = group_labels(by_sample, {key: one.group for key, one in by_sample.items() if one.group is not None})
+    weights = weight_column(by_sample, {key: one.weight for key, one in by_sample.items() if one.weight is not None})
     if labels is None:
         return values, groups, weights, None, None
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
     strata = iter(score_strata([value for value in values if value is not None]))
-    human = [None if entry.value is None else labels.get(key) for key, entry in entries.items()]
+    human = [None if entry.value is None else labels.get(key) for key, entry in by_sample.items()]
     return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
 
 
@@ -459,7 +465,7 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
     elif run.stop_reason:
         yield note("run_stopped", "warning", reason=run.stop_reason)
     for name in criteria.tested:
-        yield from _missing_note(name, _by_sample(run, run[name].info).values(), run.trials, missing)
+        yield from _missing_note(name, _entries(run, run[name].info), run.trials, missing)
 
 
 def _missing_note(

@@ -161,13 +161,13 @@ def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
 
 def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
     """A scorer's values and groups, as arguments of `Pilot.of`. A missing score may have any value."""
-    values, groups, is_any = list[float | None](), list[Hashable](), False
-    for entry in run.columns.entries(info.signature):
-        if not entry.undefined:
-            values.append(entry.value)
-            groups.append(entry.place if entry.group is None else entry.group)
-            is_any = is_any or entry.group is not None
-    return {"values": values, "groups": groups if is_any else None, "ends": None}
+    counted = (entry for entry in run.columns.entries(info.signature) if not entry.undefined)
+    if not run.columns.has_groups:
+        return {"values": [entry.value for entry in counted], "groups": None, "ends": None}
+    entries = list(counted)
+    groups = [entry.place if entry.group is None else entry.group for entry in entries]
+    is_any = any(entry.group is not None for entry in entries)
+    return {"values": [entry.value for entry in entries], "groups": groups if is_any else None, "ends": None}
 
 
 def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tempfile
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from xml.etree import ElementTree
-from xml.etree.ElementTree import Element, SubElement
+from xml.sax.saxutils import escape
 
 from evalstone._core.display import p_value, safe, visible
 from evalstone.results.gate import Gate
@@ -17,6 +18,8 @@ from evalstone.types import Failed, Record, Score, Skipped
 
 LONGEST_MESSAGE = 500
 LONGEST_ATTRIBUTE = 32_000
+PIECE = 1 << 20
+"""The number of characters to read at once."""
 
 
 @dataclass(frozen=True)
@@ -32,43 +35,50 @@ class Case:
 
 
 def junit(name: str, suites: Mapping[str, Iterable[Case]]) -> Iterator[str]:
-    """Suites of cases as XML, in pieces."""
-    root = Element("testsuites", name=_attribute(name))
+    """Suites of cases as XML, in pieces. While the cases of a suite are counted, they are in a temporary file."""
+    yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{_attributes(name=name)}>\n'
     for title, cases in suites.items():
-        listed = list(cases)
-        counts = {result: sum(case.result == result for case in listed) for result in ("failure", "error", "skipped")}
-        suite = SubElement(
-            root,
-            "testsuite",
-            name=_attribute(title),
-            tests=str(len(listed)),
-            failures=str(counts["failure"]),
-            errors=str(counts["error"]),
-            skipped=str(counts["skipped"]),
-            time=f"{sum(case.seconds for case in listed):.3f}",
-        )
-        suite.extend(map(_element, listed))
-    ElementTree.indent(root, "")
-    yield '<?xml version="1.0" encoding="UTF-8"?>\n'
-    yield ElementTree.tostring(root, encoding="unicode") + "\n"
+        counts, seconds = Counter[str](), 0.0
+        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
+            for case in cases:
+                counts[case.result] += 1
+                seconds += case.seconds
+                file.write(_element(case))
+            yield "<testsuite" + _attributes(
+                name=title,
+                tests=str(counts.total()),
+                failures=str(counts["failure"]),
+                errors=str(counts["error"]),
+                skipped=str(counts["skipped"]),
+                time=f"{seconds:.3f}",
+            )
+            yield ">\n" if counts else " />\n"
+            file.seek(0)
+            while piece := file.read(PIECE):
+                yield piece
+            if counts:
+                yield "</testsuite>\n"
+    yield "</testsuites>\n"
 
 
-def _element(case: Case) -> Element:
-    element = Element(
-        "testcase", classname=_attribute(case.group), name=_attribute(case.name), time=f"{case.seconds:.3f}"
-    )
+def _element(case: Case) -> str:
+    start = "<testcase" + _attributes(classname=case.group, name=case.name, time=f"{case.seconds:.3f}")
+    inside = ""
     if case.properties:
-        properties = SubElement(element, "properties")
-        for name, value in case.properties.items():
-            SubElement(properties, "property", name=_attribute(name), value=_attribute(value))
+        values = (f"<property{_attributes(name=name, value=text)} />\n" for name, text in case.properties.items())
+        inside += f"<properties>\n{''.join(values)}</properties>\n"
     if case.result != "passed":
-        message = safe(case.message, LONGEST_MESSAGE)
-        SubElement(element, case.result, message=message).text = visible(case.message)
-    return element
+        message = f' message="{_quoted(safe(case.message, LONGEST_MESSAGE))}"'
+        inside += f"<{case.result}{message}>{escape(visible(case.message))}</{case.result}>\n"
+    return f"{start}>\n{inside}</testcase>\n" if inside else f"{start} />\n"
 
 
-def _attribute(text: str) -> str:
-    return safe(text, LONGEST_ATTRIBUTE)
+def _attributes(**values: str) -> str:
+    return "".join(f' {name}="{_quoted(safe(text, LONGEST_ATTRIBUTE))}"' for name, text in values.items())
+
+
+def _quoted(text: str) -> str:
+    return escape(text, {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
 def run_junit(run: Run) -> Iterator[str]:
@@ -76,10 +86,12 @@ def run_junit(run: Run) -> Iterator[str]:
 
     Whether scores are good enough is up to a gate.
     """
-    by_scorer: dict[str, list[Case]] = {run.titles[info.signature]: [] for info in run.scorers}
-    for record in run.records:
-        by_scorer[run.titles[record.scorer]].append(_record_case(record, run.titles[record.scorer]))
-    return junit(run.dataset_name, by_scorer)
+    titles = {info.signature: run.titles[info.signature] for info in run.scorers}
+    return junit(run.dataset_name, {title: _cases(run, signature, title) for signature, title in titles.items()})
+
+
+def _cases(run: Run, signature: str, title: str) -> Iterator[Case]:
+    return (_record_case(run.records[entry.place], title) for entry in run.columns.entries(signature))
 
 
 def _record_case(record: Record, title: str) -> Case:
