@@ -63,7 +63,7 @@ def test_records_in_any_order_have_their_places() -> None:
     random.Random(1).shuffle(records)
     columns = Columns.of(SCORERS, records)
     assert list(columns.entries()) == [Entry.of(record, place) for place, record in enumerate(records)]
-    cases = {entry.sample: [] for entry in columns.entries()}
+    cases: dict[str, list[Entry]] = {entry.sample: [] for entry in columns.entries()}
     for entry in columns.entries():
         cases[entry.sample].append(entry)
     assert list(columns.by_case()) == list(cases.values())

@@ -18,6 +18,10 @@ from tests.runs import Given
 SAMPLES = [Sample(id=str(number), input="q", output="a", reference="a") for number in range(600)]
 
 
+def nothing(_: object) -> None:
+    """Nothing, with each record or sample."""
+
+
 @pytest.fixture
 def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many records were stored together, each time."""
@@ -48,7 +52,7 @@ def test_a_record_waits_no_longer_than_its_time(
     assert sizes == [1] * 50
 
 
-@pytest.mark.parametrize("options", [{"on_record": lambda _: None}, {"on_sample": lambda _: None}, {"budget": 1.0}])
+@pytest.mark.parametrize("options", [{"on_record": nothing}, {"on_sample": nothing}, {"budget": 1.0}])
 def test_records_that_someone_waits_for_are_stored_one_by_one(
     options: dict[str, Any], sizes: list[int], tmp_path: Path
 ) -> None:
