@@ -263,7 +263,7 @@ class Ledger:
 
     def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
         """Write answers, and records with the id of their run, in one transaction. Existing rows are replaced."""
-        self.apply(Operations(list(answers), list(records)))
+        self.apply(Operations(list(answers), [(run, record, None) for run, record in records]))
 
     def apply(self, operations: Operations) -> Applied:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""

@@ -123,6 +123,11 @@ class Columns:
         self._kinds.append(_kind(record))
 
     @property
+    def has_trials(self) -> bool:
+        """Whether any sample has a trial."""
+        return any(self._trials)
+
+    @property
     def has_groups(self) -> bool:
         """Whether any sample has a group."""
         return len(self._groups) > 0

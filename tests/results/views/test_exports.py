@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -56,3 +57,25 @@ def test_saved_runs_and_cells_are_one_row_a_run_and_scorer(tmp_path: Path) -> No
         ("a", "5.0", "1", "1", "1"),
         ("b", "1.0", "1", "0", "0"),
     ]
+
+
+@pytest.mark.parametrize("order", ["that of the records", "another", "a part of it", "none"])
+def test_each_row_has_the_texts_of_its_sample_in_whatever_order_they_are(order: str) -> None:
+    run = run_of(["0.5", "0.25", "1"], [Given(), Given(scale=2)])
+    samples = list(run.dataset or ())
+    data = {"another": samples[::-1], "a part of it": samples[1:2], "none": None}.get(order, samples)
+    rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, dataset=data))))))
+    known = {sample.id: sample.output for sample in data or ()}
+    assert sorted((row["sample"], row["scorer"]) for row in rows) == sorted(
+        (record.sample, run.titles[record.scorer]) for record in run
+    )
+    assert {row["sample"]: row["answer"] for row in rows} == {s.id: known.get(s.id) or "" for s in samples}
+
+
+def test_trials_have_a_column() -> None:
+    def half(*, input: str) -> str:
+        return "0.5"
+
+    run = evaluate([{"input": "a"}, {"input": "b"}], [Given()], target=half, trials=2, ledger=None)
+    rows = list(csv.DictReader(io.StringIO("".join(run_csv(run)))))
+    assert [row["trial"] for row in rows] == ["1", "2", "1", "2"]

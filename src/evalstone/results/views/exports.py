@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone.report.csv import Value, csv_rows
+from evalstone.results.columns import Entry
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.results.views.samples import scored_answer, with_texts
 from evalstone.types import OUTCOME_NAMES, Failed, Record, RunMetadata, Sample, Score, without_fingerprints
@@ -26,19 +27,32 @@ RUN_HEADER = (
 
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset if it is available."""
-    records: dict[tuple[str, int | None], list[Record]] = {}
-    for record in run.records:
-        records.setdefault((record.sample, record.trial), []).append(record)
-    trials = any(trial is not None for _, trial in records)
+    trials, keeps = run.columns.has_trials, bool(run.keeps_reasoning)
     rows = (
         (
-            *_run_row(record, sample, run.titles[record.scorer], keeps_reasoning=bool(run.keeps_reasoning)),
-            *((record.trial,) if trials else ()),
+            *_run_row(run.records[entry.place], sample, run.titles[entry.scorer], keeps_reasoning=keeps),
+            *((entry.trial,) if trials else ()),
         )
-        for case, sample in with_texts(run.dataset, tuple(records), key=lambda sample: (sample.id, sample.trial))
-        for record in records.pop(case)
+        for entries, sample in _cases(run)
+        for entry in entries
     )
     return csv_rows((*RUN_HEADER, "trial") if trials else RUN_HEADER, rows)
+
+
+def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
+    """The entries of each sample and trial, with the sample if its texts are available."""
+    cases = run.columns.by_case()
+    entries = next(cases, None)
+    for sample in run.dataset or ():
+        if entries is None:
+            return
+        if (sample.id, sample.trial) == (entries[0].sample, entries[0].trial):
+            yield entries, sample
+            entries = next(cases, None)
+    # What is left is in another order than the data, or has no texts.
+    left = {(one[0].sample, one[0].trial): one for one in itertools.chain([entries] if entries else [], cases)}
+    for case, sample in with_texts(run.dataset, left, key=lambda sample: (sample.id, sample.trial)):
+        yield left[case], sample
 
 
 def record_csv(record: Record) -> Iterator[str]:
