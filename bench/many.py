@@ -1,68 +1,83 @@
-"""A run over very many samples with a code scorer: memory in use, and the rate of the first and of the last tenth.
+"""What the commands cost with very many samples: processor time, wall time and memory of each process.
 
-    python bench/many.py [--samples 1000000] [--ledger]
+    python bench/many.py [--samples 1000000] [--source PATH]
 
-Writes a JSON Lines file of its own, evaluates it, and prints peak resident memory, the rates and their ratio.
+Writes a JSON Lines file of its own (192 bytes a sample), scores it twice by a code scorer, with a ledger and a results
+folder, then reports, compares and gates what it saved. Printed are the seconds of the
+processor and of the clock, and the peak of resident memory. --source runs the code of another checkout (its src/).
 """
 
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import resource
+import os
+import random
+import subprocess
+import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
-from evalstone import Record, Score, Scorer, evaluate
-
-
-@dataclass(frozen=True, kw_only=True)
-class Overlap(Scorer):
-    """The share of the question's words that the answer has."""
-
-    name = "overlap"
-
-    def score(self, *, input: str, output: str) -> Score:
-        asked = set(input.split())
-        return Score(len(asked & set(output.split())) / len(asked))
+WORDS = ("river", "bridge", "city", "engine", "report", "council", "winter", "garden", "market", "signal", "paper")
+RUN = "run data.jsonl --scorer exact_match --quiet"
+COMMANDS = (
+    f"{RUN} --ledger ledger.db --out first",
+    f"{RUN} --ledger other.db --out second",
+    "report first",
+    "report first --html first.html",
+    "report first --csv first.csv",
+    "report first --junit first.xml",
+    "compare first second",
+    "gate first --min exact_match=0.5",
+)
 
 
 def write(path: Path, samples: int) -> None:
-    """Samples of about 250 characters."""
+    """Samples, seven tenths of which have the answer that is expected."""
+    drawn = random.Random(3)
     with path.open("w", encoding="utf-8") as file:
-        for n in range(samples):
-            question = f"what is known of number {n} and of its neighbours"
-            answer = f"of number {n} it is known that it follows {n - 1}; " + "and so on " * 12
-            file.write(json.dumps({"id": str(n), "question": question, "answer": answer}) + "\n")
+        for number in range(samples):
+            answer, other = (" ".join(drawn.choices(WORDS, k=3)) for _ in range(2))
+            row = {
+                "id": f"s{number}",
+                "input": f"what is known of number {number} and its {' '.join(drawn.choices(WORDS, k=8))}",
+                "output": answer,
+                "reference": answer if drawn.random() < 0.7 else other,
+            }
+            file.write(json.dumps(row) + "\n")
+
+
+def cost(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, float, float, float]:
+    """The exit code, seconds of the processor, seconds of the clock and megabytes of a command."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [sys.executable, "-m", "evalstone", *command.split()], cwd=folder, env=environment, stdout=subprocess.DEVNULL
+    )
+    _, status, used = os.wait4(process.pid, 0)
+    wall = time.perf_counter() - started
+    return os.waitstatus_to_exitcode(status), used.ru_utime + used.ru_stime, wall, used.ru_maxrss / 1024
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000_000)
-    parser.add_argument("--ledger", action="store_true", help="keep a ledger too")
+    parser.add_argument("--source", type=Path, help="another checkout")
     options = parser.parse_args()
-    marks: list[float] = []
-    tenth = options.samples // 10
-    counter = itertools.count(1)
-    marked = {1, tenth, options.samples - tenth, options.samples}
-
-    def tell(_: Record) -> None:
-        if next(counter) in marked:
-            marks.append(time.perf_counter())
-
-    with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data.jsonl"
-        write(data, options.samples)
-        began = time.perf_counter()
-        run = evaluate(data, [Overlap()], ledger=Path(folder) / "l.db" if options.ledger else None, on_record=tell)
-        whole = time.perf_counter() - began
-    first, last = tenth / (marks[1] - marks[0]), tenth / (marks[3] - marks[2])
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    print(f"{options.samples:,} samples in {whole:.0f} s, mean {run['overlap'].mean:.4f}, peak {peak:.0f} MB resident")
-    print(f"first tenth {first:,.0f}/s, last tenth {last:,.0f}/s, ratio {last / first:.2f}")
+    environment = dict(os.environ)
+    if options.source is not None:
+        environment["PYTHONPATH"] = str((options.source / "src").resolve())
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        write(folder / "data.jsonl", options.samples)
+        print(f"{options.samples:,} samples\n{'':62} {'CPU s':>7} {'wall s':>7} {'MB':>6}")
+        for command in COMMANDS:
+            code, cpu, wall, megabytes = cost(command, folder, environment)
+            failed = "" if code == 0 else f"  exit code {code}"
+            print(f"{command:62} {cpu:7.1f} {wall:7.1f} {megabytes:6.0f}{failed}", flush=True)
+        ledger = (folder / "ledger.db").stat().st_size / 1e6
+        print(f"data {(folder / 'data.jsonl').stat().st_size / 1e6:.0f} MB, ledger {ledger:.0f} MB")
 
 
 if __name__ == "__main__":
