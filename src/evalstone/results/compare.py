@@ -389,7 +389,7 @@ def _compare_scorer(
                 unpaired,
                 unpaired.p_value,
                 confidence,
-                without=_without(*columns["ends"]),
+                without=_without(columns["ends"]),
             )
         return
     used, known = settings.of(info), pair.known
@@ -411,15 +411,15 @@ def _compare_scorer(
             result.p_value,
             confidence,
             pair.unpaired,
-            _without(*columns["ends"]),
+            _without(columns["ends"]),
             changes=changes,
             adjusted_equivalence=None if result.equivalence is None else result.equivalence.p_value,
         )
 
 
-def _without(a: Sequence[Ends], b: Sequence[Ends]) -> tuple[int, int]:
-    """The number of open scores in each of two runs."""
-    in_a, in_b = (sum(low != high for low, high in ends) for ends in (a, b))
+def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, int]:
+    """The number of open scores in each of two runs. ends: the possible values; None if every score is there."""
+    in_a, in_b = (sum(low != high for low, high in own) for own in ends or ((), ()))
     return in_a, in_b
 
 

@@ -90,13 +90,15 @@ class PairedScores(OfScorer):
     @property
     def columns(self) -> dict[str, Any]:
         """The arguments of `compare_pairs`."""
+        ends = tuple(
+            [ends.get(name, (value, value)) for name, value in zip(self.samples, values, strict=True)]
+            for ends, values in ((self.ends_a, self.a), (self.ends_b, self.b))
+            if self.ends_a or self.ends_b
+        )
         return {
             "a": self.a,
             "b": self.b,
-            "ends": tuple(
-                [ends.get(name, (value, value)) for name, value in zip(self.samples, values, strict=True)]
-                for ends, values in ((self.ends_a, self.a), (self.ends_b, self.b))
-            ),
+            "ends": ends or None,
             "groups": self.groups,
             "weights": self.weights,
             "stopped": self.stopped,
@@ -112,7 +114,7 @@ class PairedScores(OfScorer):
 
         scale, of_ends = self.info.scale, self.columns["ends"]
         differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)
-        scores = itertools.chain(self.known.a, self.known.b, *of_ends[0], *of_ends[1])
+        scores = itertools.chain(self.known.a, self.known.b, *itertools.chain(*(of_ends or ())))
         return Pilot.of(
             differences,
             scale=reach,

@@ -241,6 +241,8 @@ def _lowest_and_highest(
     reach: float,
 ) -> tuple[Floats, Floats]:
     """The lowest and the highest possible difference of each pair."""
+    if ends is None and known.all():
+        return d, d
     own = ends or tuple([ends_of(x, scale) for x in values] for values in (a, b))
     (low_a, high_a), (low_b, high_b) = (np.array(pairs, dtype=np.float64).reshape(-1, 2).T for pairs in own)
     lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
