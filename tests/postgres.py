@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import sqlalchemy as sa
+import pytest
 
 PASSWORD = "open-sesame-4711"
 PLACES = ("/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt")
@@ -28,10 +28,9 @@ class Postgres:
 
     def run(self, statement: str) -> None:
         """Run a statement as the administrator."""
-        engine = sa.create_engine(self.url.replace("://", "+psycopg://"), poolclass=sa.pool.NullPool)
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql(statement)
-        engine.dispose()
+        psycopg = pytest.importorskip("psycopg")
+        with psycopg.connect(self.url, autocommit=True) as connection:
+            connection.execute(statement)
 
     def disconnect(self) -> None:
         """End the connections of all ledgers."""
@@ -50,15 +49,11 @@ class Postgres:
     def schema(self) -> Generator[str]:
         """The URL of an empty schema of its own, which is dropped in the end."""
         name = f"test_{secrets.token_hex(6)}"
-        engine = sa.create_engine(self.url.replace("://", "+psycopg://"), poolclass=sa.pool.NullPool)
-        with engine.begin() as connection:
-            connection.execute(sa.schema.CreateSchema(name))
+        self.run(f"CREATE SCHEMA {name}")
         try:
             yield f"{self.url}?options=-csearch_path%3D{name}"
         finally:
-            with engine.begin() as connection:
-                connection.execute(sa.schema.DropSchema(name, cascade=True))
-            engine.dispose()
+            self.run(f"DROP SCHEMA {name} CASCADE")
 
 
 def programs() -> Path | None:

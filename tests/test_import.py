@@ -12,7 +12,7 @@ import pytest
 import evalstone
 
 OPTIONAL = ("opentelemetry", "pydantic_ai", "pyarrow", "pandas", "polars", "numpy")
-HEAVY = ("aiohttp", "alembic", "psycopg", "sqlalchemy", "genai_prices", "rich", "click", "pydantic")
+HEAVY = ("aiohttp", "psycopg", "sqlite3", "genai_prices", "rich", "click", "pydantic")
 BUDGET = 0.3
 
 

@@ -207,7 +207,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a ledger that is gone at the end of a run is not noticed",
         "src/evalstone/ledger/store.py",
-        "        self.dialect.check_files(last=True)\n",
+        "        self.database.check_files(last=True)\n",
         "",
         ("tests/ledger/test_lost_file.py",),
     ),

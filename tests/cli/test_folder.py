@@ -22,7 +22,7 @@ aiodns brotli brotlicffi zstandard uvloop orjson ujson simplejson pyarrow polars
 greenlet winloop charset_normalizer cchardet chardet email_validator dotenv pydantic_settings logfire yaml tomli
 ipykernel IPython colorama shellingham pygments gssapi backports typing_extensions _pytest conftest
 sitecustomize usercustomize sphinx markupsafe attr numba cupy torch dask sparse jax array_api_compat
-opentelemetry numpy scipy rapidfuzz aiohttp jinja2 rich sqlalchemy click pydantic genai_prices evil
+opentelemetry numpy scipy rapidfuzz aiohttp jinja2 rich click pydantic genai_prices evil
 """
 DECOY = "with open({log!r}, 'a') as log: log.write(__name__ + '\\n')\n"
 SCORER = """
@@ -69,7 +69,7 @@ def folder(tmp_path: Path, before_us: set[str]) -> Path:
     package = tmp_path / "plugin-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[pydantic]\nevil = evil:plugin\n[sqlalchemy.dialects]\nx = evil:x\n")
+    (package / "entry_points.txt").write_text("[pydantic]\nevil = evil:plugin\n[rich.themes]\nx = evil:x\n")
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-planted\n")
     return tmp_path
 

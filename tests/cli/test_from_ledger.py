@@ -11,6 +11,7 @@ import pytest
 
 from evalstone import Run, evaluate, read_run, score, write_run
 from evalstone.datasets.stored import sample_row
+from evalstone.ledger.schema import records
 from evalstone.ledger.store import Ledger
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, samples_of
@@ -30,14 +31,12 @@ def runs(tmp_path: Path, evalstone: Evalstone) -> dict[str, Run]:
         samples = samples_of(answers, question="What is \u202e<b>this</b>?", metadata=metadata)
         made[name] = evaluate(samples, [Given(), Harm()], ledger=tmp_path / "l.db", name=name)
         write_run(made[name], tmp_path / "res" / name)
-        with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
+        with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as database:
             # Concurrent workers write records in any order.
-            rows = connection.exec_driver_sql("SELECT * FROM records WHERE run = ?", (made[name].id,)).mappings().all()
-            connection.exec_driver_sql("DELETE FROM records WHERE run = ?", (made[name].id,))
-            shuffled = [{**row, "position": None} for row in draw.sample(rows, len(rows))]
-            connection.exec_driver_sql(
-                "INSERT INTO records VALUES (:position, :run, :cell, :sample, :scorer, :body)", shuffled
-            )
+            query = f"SELECT {records.names} FROM records WHERE run = :run"
+            rows = [records.row(row) for row in database.execute(query, {"run": made[name].id})]
+            database.execute("DELETE FROM records WHERE run = :run", {"run": made[name].id})
+            database.insert_missing(records, draw.sample(rows, len(rows)))
     return made
 
 
@@ -90,7 +89,7 @@ def test_a_run_read_from_the_ledger_equals_the_one_from_its_folder(runs: dict[st
 
 def test_a_run_whose_samples_are_not_stored_has_no_texts(runs: dict[str, Run], tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("DELETE FROM items WHERE dataset = ? AND place = 3", (runs["first"].version,))
+        connection.execute("DELETE FROM items WHERE dataset = :dataset", {"dataset": runs["first"].version})
     assert read_run("first", ledger=tmp_path / "l.db").dataset is None
     assert read_run("second", ledger=tmp_path / "l.db").dataset is not None
 

@@ -23,7 +23,7 @@ def ledger(tmp_path: Path) -> Path:
 def test_info_tells_what_is_kept(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("ledger", "info", "--ledger", "l.db")
     assert done.returncode == 0, done.stderr
-    for told in ("l.db · version 1", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
+    for told in ("l.db · version 2", "answers: 3", "records: 4", "unfinished runs: 1", "openai/x", "r1", "data.jsonl"):
         assert told in done.stdout
 
 
@@ -31,7 +31,7 @@ def test_what_is_exported_is_imported_elsewhere(ledger: Path, tmp_path: Path, ev
     assert evalstone("ledger", "export", "all.jsonl", "--ledger", "l.db").returncode == 0
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 0, done.stderr
-    assert "datasets: 1, runs: 2, items: 3, samples: 3, answers: 3, records: 4" in done.stdout
+    assert "datasets: 1, runs: 2, blocks: 1, items: 1, answers: 3, records: 4" in done.stdout
     with Ledger(ledger) as old, Ledger(tmp_path / "new.db") as new:
         assert new.records("r1") == old.records("r1")
 
@@ -67,7 +67,7 @@ def test_a_line_that_is_no_json_is_named_with_file_and_line(
         file.write(line + "\n")
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 2
-    assert done.stderr.startswith("evalstone: all.jsonl, line 17: ")
+    assert done.stderr.startswith("evalstone: all.jsonl, line 13: ")
     assert told in done.stderr
     assert done.stderr.endswith("nothing was imported\n")
     with Ledger(tmp_path / "new.db") as new:

@@ -7,13 +7,13 @@ from pathlib import Path
 from urllib.parse import quote
 
 import pytest
-import sqlalchemy as sa
 
+from evalstone.ledger.schema import TABLES
 from evalstone.ledger.store import Ledger
 from tests.batch_serving import serving_batches
 from tests.cli.conftest import Evalstone
 from tests.ledger.conftest import postgres_url, server
-from tests.postgres import PASSWORD
+from tests.postgres import PASSWORD, Postgres
 from tests.serving import completion, obliging, serving
 
 __all__ = ["postgres_url", "server"]
@@ -33,8 +33,7 @@ def echo(request: dict[str, object], _: int) -> object:
 def stored(url: str) -> str:
     """Every row of a ledger."""
     with Ledger(url) as ledger, ledger.transaction() as connection:
-        tables = sa.inspect(connection).get_table_names()
-        rows = [row for table in tables for row in connection.execute(sa.text(f"SELECT * FROM {table}"))]
+        rows = [row for table in TABLES for row in connection.execute(f"SELECT * FROM {table.name}")]
     assert rows
     return "\n".join(str(tuple(row)) for row in rows)
 
@@ -76,19 +75,16 @@ def test_the_password_is_in_no_output_and_no_row(
 
 
 def test_a_password_of_special_characters_is_in_no_output_and_no_row(
-    evalstone: Evalstone, tmp_path: Path, postgres_url: str
+    evalstone: Evalstone, tmp_path: Path, postgres_url: str, server: Postgres
 ) -> None:
     literal = "'" + SPECIAL.replace("'", "''") + "'"
-    engine = sa.create_engine(postgres_url.replace("://", "+psycopg://"), poolclass=sa.pool.NullPool)
-    with engine.begin() as connection:
-        connection.exec_driver_sql(f"CREATE ROLE special SUPERUSER LOGIN PASSWORD {literal.replace('%', '%%')}")
+    server.run(f"CREATE ROLE special SUPERUSER LOGIN PASSWORD {literal}")
     try:
         url = postgres_url.replace(f"tester:{PASSWORD}", f"special:{quote(SPECIAL, safe='')}")
         text = everything(evalstone, tmp_path, url) + stored(url)
         assert [form for form in FORMS[1:] if form in text] == []
     finally:
-        with engine.begin() as connection:
-            connection.exec_driver_sql("REASSIGN OWNED BY special TO tester; DROP ROLE special")
+        server.run("REASSIGN OWNED BY special TO tester; DROP ROLE special")
 
 
 def test_the_command_that_collects_a_batch_is_shown_without_secrets(

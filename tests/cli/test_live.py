@@ -69,7 +69,7 @@ def test_whole_hours_count_from_a_time_on(ledger: Path, evalstone: Evalstone) ->
 
 def test_what_is_missing_is_said_and_exits_with_1(ledger: Path, evalstone: Evalstone) -> None:
     with Ledger(ledger) as opened, opened.transaction(writing=True) as connection:
-        connection.exec_driver_sql("DELETE FROM live_scores WHERE state = 'pending'")
+        connection.execute("DELETE FROM live_scores WHERE state = 'pending'")
     done = evalstone("live", "coverage", "shop", "--ledger", "l.db")
     assert done.returncode == 1
     assert "1 unaccounted: rows were deleted or imported without their counts" in done.stdout

@@ -18,7 +18,7 @@ from tests.cli.conftest import Evalstone
 
 ROW = {"id": "one", "output": "Paris is in France.", "context": ["Paris is in France."]}
 RUN = ["run", "data.jsonl", "-s", "faithfulness", "--out", "res"]
-UNUSED = {"numpy", "scipy", "sqlalchemy", "aiohttp", "rich", "jinja2", "evalstone.api", "evalstone.judges"}
+UNUSED = {"numpy", "scipy", "sqlite3", "aiohttp", "rich", "jinja2", "evalstone.api", "evalstone.judges"}
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.name == "nt", reason="redirections are those of POSIX")]
 
@@ -74,7 +74,7 @@ def test_the_exit_code_is_the_process_own(tmp_path: Path, arguments: list[str], 
 
 def test_no_file_of_the_folder_hides_a_library(tmp_path: Path) -> None:
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
-    (tmp_path / "sqlalchemy.py").write_text("raise SystemExit('the wrong sqlalchemy')")
+    (tmp_path / "rich.py").write_text("raise SystemExit('the wrong rich')")
     command = [Path(sys.executable).with_name("evalstone"), *RUN]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
@@ -113,7 +113,7 @@ def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> N
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
     assert done.stdout == "No runs found in none.db.\n"
-    assert imported & {"pydantic", "numpy", "sqlalchemy"} == set()
+    assert imported & {"pydantic", "numpy"} == set()
 
 
 def test_the_shell_completes_commands() -> None:

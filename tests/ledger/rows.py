@@ -36,6 +36,11 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
     return Record(sample=sample, scorer=scorer, outcome=Score(value, 1.0, "why", {"x": 1}), steps=(step,))
 
 
+def records(run: str, *those: Record, first: int = 0) -> list[tuple[str, int, Record]]:
+    """Records of a run as the ledger writes them, with their cells from `first` on."""
+    return [(run, cell, each) for cell, each in enumerate(those, first)]
+
+
 def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00:00:00+00:00") -> RunRow:
     """A run that has not ended."""
     metadata = Run(

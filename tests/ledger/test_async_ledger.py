@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 import time
 from collections.abc import Coroutine
 from contextlib import closing
@@ -14,6 +15,7 @@ import pytest
 
 from evalstone.errors import LedgerBusyError, LedgerError
 from evalstone.ledger import AsyncLedger, Claim, StoredAnswer
+from evalstone.ledger.base import Applied, Operations
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, record, run
 
@@ -34,7 +36,7 @@ def test_what_is_kept_is_durable_when_the_await_ends(url: str) -> None:
             await ledger.work(ledger.store.start_run, run())
             await asyncio.gather(
                 *(ledger.keep_answer(answer(n)) for n in range(50)),
-                *(ledger.keep_records("r1", [(record(str(n)), None)]) for n in range(50)),
+                *(ledger.keep_records("r1", [(n, record(str(n)), None)]) for n in range(50)),
             )
             with Ledger(url) as second:
                 assert len(second.answers(JUDGE, [answer(n).question for n in range(50)])) == 50
@@ -55,8 +57,8 @@ def test_records_are_read_a_part_at_a_time_and_all_of_them(url: str, monkeypatch
         async with AsyncLedger(url) as ledger:
             await ledger.work(ledger.store.start_run, run())
             for n in range(7):
-                await ledger.keep_records("r1", [(record(str(n)), None)])
-            assert [found async for found in ledger.records("r1")] == [record(str(n)) for n in range(7)]
+                await ledger.keep_records("r1", [(n, record(str(n)), None)])
+            assert [found async for found in ledger.records("r1")] == [(n, record(str(n))) for n in range(7)]
             assert [found async for found in ledger.records("another")] == []
 
     done_within(work())
@@ -147,7 +149,7 @@ def test_an_error_of_the_ledger_reaches_everyone_who_waits(tmp_path: Path) -> No
     async def work() -> tuple[Any, ...]:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             with Ledger(tmp_path / "l.db") as other, other.transaction(writing=True) as connection:
-                connection.exec_driver_sql("DROP TABLE answers")
+                connection.execute("DROP TABLE answers")
             ledger.check()
             told = await asyncio.gather(
                 ledger.keep_answer(ONE),
@@ -253,6 +255,30 @@ def test_a_slow_ledger_is_the_threads_to_wait_for_and_gives_the_same(
             assert found == [*(answer(n) for n in range(20)), None]
 
     done_within(work())
+
+
+def test_a_ledger_that_was_slow_for_a_moment_is_written_on_the_loop_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[bool] = []
+    apply = Ledger.apply
+
+    def slow_at_first(ledger: Ledger, operations: Operations) -> Applied:
+        threads.append(threading.current_thread() is threading.main_thread())
+        if len(threads) <= 8:
+            time.sleep(0.1)
+        return apply(ledger, operations)
+
+    monkeypatch.setattr(Ledger, "apply", slow_at_first)
+
+    async def work() -> None:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            for number in range(100):
+                await ledger.keep_answer(answer(number))
+
+    done_within(work())
+    assert not all(threads)
+    assert threads[-1]
 
 
 def test_an_error_on_the_spot_reaches_all_who_wait(tmp_path: Path) -> None:

@@ -7,22 +7,21 @@ import threading
 from pathlib import Path
 
 import pytest
-import sqlalchemy as sa
 
 from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger import Key
-from evalstone.ledger.base import Operations
+from evalstone.ledger.base import Operations, sample_blocks
 from evalstone.ledger.copy import export_rows
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
-from tests.ledger.rows import DATASET, JUDGE, answer, record, run, samples
+from tests.ledger.rows import DATASET, JUDGE, answer, record, records, run, samples
 from tests.postgres import PASSWORD
 
 
 def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run())
-        ledger.write([answer(1)], [("r1", record("a")), ("r1", record("b"))])
+        ledger.write([answer(1)], records("r1", record("a"), record("b")))
     with Ledger(url) as ledger:
         assert ledger.answers(JUDGE, [answer(1).question, "e" * 32]) == {answer(1).question: answer(1)}
         assert ledger.answers("another", [answer(1).question]) == {}
@@ -32,21 +31,30 @@ def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
 
 
 def test_all_three_outcomes_come_back(url: str) -> None:
-    records = [
+    outcomes = [
         Record(sample="a", scorer="s@1", outcome=Skipped("no claim")),
         Record(sample="b", scorer="s@1", outcome=Failed("broke", "raw reply")),
         record("c"),
     ]
     with Ledger(url) as ledger:
-        ledger.write(records=[("r1", r) for r in records])
-        assert ledger.records("r1") == records
+        ledger.write(records=records("r1", *outcomes))
+        assert ledger.records("r1") == outcomes
 
 
-def test_a_record_written_again_replaces_the_first_and_keeps_its_place(url: str) -> None:
+def test_a_record_written_again_replaces_the_first(url: str) -> None:
     with Ledger(url) as ledger:
-        ledger.write(records=[("r1", record("b", 0.1)), ("r1", record("a", 0.2))])
-        ledger.write(records=[("r1", record("b", 0.9))])
+        ledger.write(records=records("r1", record("b", 0.1), record("a", 0.2)))
+        ledger.write(records=records("r1", record("b", 0.9)))
         assert [(r.sample, r.value) for r in ledger.records("r1")] == [("b", 0.9), ("a", 0.2)]
+
+
+def test_records_are_in_the_order_of_their_cells_whenever_they_were_written(url: str) -> None:
+    with Ledger(url) as ledger:
+        for cell in (2, 0, 3, 1):
+            ledger.write(records=records("r1", record(str(cell)), first=cell))
+            ledger.write(records=records("r2", record("other"), first=cell))
+        assert [r.sample for r in ledger.records("r1")] == ["0", "1", "2", "3"]
+        assert [(cell, r.sample) for cell, r in ledger.records_after("r1", 0, 2)] == [(1, "1"), (2, "2")]
 
 
 def test_several_answers_to_one_question_are_told_apart_by_their_number(url: str) -> None:
@@ -109,27 +117,26 @@ def test_many_answers_are_found_in_one_call(url: str) -> None:
 def test_any_text_can_be_kept(url: str, text: str) -> None:
     kept = record(text, scorer=text)
     with Ledger(url) as ledger:
-        ledger.write([answer(1, reply=text)], [("r1", kept)])
-        ledger.write(records=[("r1", kept)])
+        ledger.write([answer(1, reply=text)], records("r1", kept))
+        ledger.write(records=records("r1", kept))
         assert ledger.records("r1") == [kept]
         found = ledger.answers(JUDGE, [answer(1).question])[answer(1).question].reply
         assert found == text or found == text.encode("unicode-escape").decode().replace("\\x", "\\u00")
 
 
-def test_an_id_longer_than_an_index_takes_is_a_key_like_any_other(url: str) -> None:
+def test_an_id_longer_than_an_index_takes_is_kept_like_any_other(url: str) -> None:
     ids = ["".join(chr(97 + (n * k) % 26) for n in range(20_000)) for k in (3, 5)]
     with Ledger(url) as ledger:
-        for name in (*ids, *ids):
-            ledger.write(records=[("r1", record(name))])
+        ledger.write(records=records("r1", *map(record, ids)))
         assert [r.sample for r in ledger.records("r1")] == ids
 
 
 def test_what_is_written_in_one_go_is_written_all_or_not_at_all(url: str) -> None:
     with Ledger(url) as ledger:
         with ledger.transaction(writing=True) as connection:
-            connection.execute(sa.text("DROP TABLE records"))
+            connection.execute("DROP TABLE records")
         with pytest.raises(LedgerError, match="records"):
-            ledger.write([answer(1)], [("r1", record("a"))])
+            ledger.write([answer(1)], records("r1", record("a")))
         assert ledger.answers(JUDGE, [answer(1).question]) == {}
 
 
@@ -197,7 +204,7 @@ def test_the_leases_of_a_process_that_was_killed_are_free_at_once(url: str) -> N
 def opening_and_writing(url: str, number: int) -> int:
     with Ledger(url) as ledger:
         for n in range(20):
-            ledger.write([answer(100 * number + n)], [(f"r{number}", record(str(n)))])
+            ledger.write([answer(100 * number + n)], [(f"r{number}", n, record(str(n)))])
         taken = ledger.apply(Operations(claims={answer(10_000 + n).key for n in range(50)})).leased
         for n in range(50):
             taken |= ledger.apply(Operations([answer(50 + n)], claims={answer(20_000 + n).key})).leased
@@ -213,12 +220,12 @@ def test_processes_that_open_a_new_ledger_at_once_all_write_and_share_the_leases
     assert sum(taken) == 100
     with Ledger(url) as ledger:
         assert [len(ledger.records(f"r{number}")) for number in range(4)] == [20] * 4
-        assert ledger.dialect.check(ledger.connection) == []
+        assert ledger.database.check() == []
 
 
 def test_a_database_of_something_else_is_left_alone(url: str) -> None:
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
-        connection.execute(sa.text("DROP TABLE ledger_version"))
+        connection.execute("DROP TABLE ledger_version")
     with pytest.raises(ConfigError, match="not an evalstone"):
         Ledger(url)
 
@@ -226,9 +233,9 @@ def test_a_database_of_something_else_is_left_alone(url: str) -> None:
 def test_no_password_is_shown_or_written(postgres_url: str, tmp_path: Path) -> None:
     with Ledger(postgres_url) as ledger:
         ledger.start_run(run())
-        assert PASSWORD not in ledger.location + repr(ledger) + str(ledger.dialect.engine.url)
+        assert PASSWORD not in ledger.location + repr(ledger) + repr(ledger.database)
         with pytest.raises(LedgerError) as raised, ledger.transaction() as connection:
-            connection.execute(sa.text("SELECT nothing FROM nowhere"))
+            connection.execute("SELECT nothing FROM nowhere")
         assert PASSWORD not in str(raised.value)
     wrong = postgres_url.replace(PASSWORD, "guess-work-0815")
     with pytest.raises(ConfigError, match="authentication") as refused:
@@ -252,22 +259,22 @@ def test_a_server_that_is_not_there_is_said_to_be_out_of_reach() -> None:
         ("UPDATE records SET body = 'x'", "a record of run r1 .* is damaged .*Expecting value"),
         ("UPDATE records SET body = '[]'", "a record of run r1 .* is damaged"),
         ("UPDATE answers SET alternatives = '['", f"the answer to {answer(1).question} .* is damaged"),
-        ("UPDATE samples SET body = '{\"id\": 7}'", f"a sample of dataset {DATASET} .* is damaged"),
+        ("UPDATE blocks SET body = 'x'", f"a sample of dataset {DATASET} .* is damaged"),
     ],
 )
 def test_a_row_that_holds_something_else_is_said_to_be_damaged(url: str, harm: str, told: str) -> None:
     with Ledger(url) as ledger:
         ledger.start_run(run())
-        ledger.write([answer(1)], [("r1", record("a"))])
-        ledger.write_samples(DATASET, 0, samples())
+        ledger.write([answer(1)], records("r1", record("a")))
+        ledger.write_blocks(DATASET, list(sample_blocks(samples())))
         with ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql(harm)
+            connection.execute(harm)
 
         def read() -> None:
             ledger.run("r1")
             ledger.records("r1")
             ledger.answers(JUDGE, [answer(1).question])
-            ledger.samples_after(DATASET, -1, 10)
+            ledger.samples_after(DATASET)
 
         with pytest.raises(LedgerError, match=f"{told}.*evalstone ledger verify"):
             read()

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from evalstone._core.redaction import register
 from evalstone.errors import DataError
@@ -18,7 +17,6 @@ from evalstone.ledger.base import HOUR, sample_hash
 from evalstone.ledger.copy import export_rows, import_rows, recover
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info, prune, verify
-from evalstone.ledger.schema import leases
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped
 from tests.ledger.rows import placed, samples
@@ -135,8 +133,8 @@ def test_a_worker_whose_lease_has_expired_leases_its_name_again(url: str) -> Non
     with Ledger(url) as first, Ledger(url) as second:
         live.write_frame(first, [], [row(0)], [])
         with first.transaction(writing=True) as connection:
-            connection.execute(sa.update(leases).values(expires=0))
-            first.drop_expired(connection)
+            connection.execute("UPDATE leases SET expires = 0")
+            first.drop_expired()
         live.write_frame(first, [], [row(1)], [])
         assert live.claim_pending(second, "shop", 10, ["s", "s@1"]) == []
 
@@ -148,7 +146,7 @@ def test_what_a_day_has_cost_is_the_sum_of_its_outcomes(url: str) -> None:
         live.finish(ledger, [unknown.ended(done, known_cost=False), free.ended(None)])
         assert live.spent(ledger, "shop", NOW - 60) == 0.0
         with ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql("UPDATE live_scores SET cost = 0.25, finished = 1 WHERE id = 'a/0'")
+            connection.execute("UPDATE live_scores SET cost = 0.25, finished = 1 WHERE id = 'a/0'")
         assert (live.spent(ledger, "shop", 0), live.spent(ledger, "shop", 2)) == (0.25, 0.0)
         assert live.spent(ledger, "other", 0) == 0.0  # a stream has a budget of its own
         assert paid.cost is None
@@ -194,7 +192,7 @@ def test_a_worker_is_gone_once_its_lease_has_expired(url: str) -> None:
         live.write_frame(first, [], [row(0)], [])
         assert live.claim_pending(second, "shop", 10, ["s@1"]) == []
         with first.transaction(writing=True) as connection:
-            connection.execute(sa.update(leases).values(expires=0))
+            connection.execute("UPDATE leases SET expires = 0")
         assert len(live.claim_pending(second, "shop", 10, ["s@1"])) == 1
 
 
@@ -277,7 +275,7 @@ def test_a_value_that_is_not_that_of_the_record_is_damage(tmp_path: Path) -> Non
         (mine,) = live.write_frame(ledger, [], [row(0)], [])
         live.finish(ledger, [mine.ended(record(Score(0.5)))])
         with ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql("UPDATE live_scores SET value = 0.6")
+            connection.execute("UPDATE live_scores SET value = 0.6")
     assert [problem.partition(":")[0] for problem in verify(tmp_path / "l.db").invalid_rows] == ["live_score a/0"]
 
 

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy.exc import DatabaseError
 
 from evalstone import LedgerError, evaluate
-from evalstone.ledger import AsyncLedger, schema
-from evalstone.ledger.schema import CHECK_INTERVAL
+from evalstone.ledger import AsyncLedger, sqlite
+from evalstone.ledger.sqlite import CHECK_INTERVAL
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import answer, record, run
 from tests.serving import Server, obliging, serving
@@ -151,7 +150,7 @@ def test_a_run_that_loses_its_ledger_after_the_last_record_is_not_complete(tmp_p
 def test_a_ledger_that_is_replaced_just_before_the_end_of_a_run_is_noticed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(schema, "CHECK_INTERVAL", 60.0)
+    monkeypatch.setattr(sqlite, "CHECK_INTERVAL", 60.0)
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run("r"))
         replace(tmp_path / "l.db")
@@ -184,7 +183,7 @@ def test_a_run_whose_records_are_damaged_before_its_end_is_not_complete(
 ) -> None:
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run())
-        ledger.write(records=[("r1", record(str(number))) for number in range(100)])
+        ledger.write(records=[("r1", number, record(str(number))) for number in range(100)])
         harm(tmp_path / "l.db")
         with pytest.raises(LedgerError, match=r"ledger recover|overwritten|I/O"):
             ledger.finish_run("r1", "2026-01-01T00:01:00", {})
@@ -194,7 +193,7 @@ def test_damage_that_is_met_during_a_run_is_said(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db") as ledger:
         ledger.start_run(run())
         with pytest.raises(LedgerError, match="was overwritten"), ledger.transaction():
-            raise DatabaseError("", {}, _sqlite_error(sqlite3.SQLITE_NOTADB))
+            raise _sqlite_error(sqlite3.SQLITE_NOTADB)
 
 
 def _sqlite_error(code: int) -> sqlite3.DatabaseError:

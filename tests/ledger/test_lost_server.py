@@ -131,7 +131,7 @@ def lose(ledger: Ledger, server: Postgres) -> LedgerConnectionError:
 
 
 def test_what_was_committed_as_the_connection_was_lost_can_be_done_again(postgres_url: str, server: Postgres) -> None:
-    claims = Operations([answer(1)], [("r1", record("a"))], claims={answer(2).key, answer(3).key})
+    claims = Operations([answer(1)], [("r1", 0, record("a"), None)], claims={answer(2).key, answer(3).key})
     with Ledger(postgres_url) as first, Ledger(postgres_url) as second:
         first.start_run(run())
         assert first.apply(claims).leased == claims.claims

@@ -16,7 +16,7 @@ from evalstone.ledger.live import LiveScore
 from evalstone.ledger.scores import BUDGET_SPENT, ListedScore, list_scores, newest_record, unknown_names, watched_scores
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
-from tests.ledger.rows import record, run
+from tests.ledger.rows import record, records, run
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
 A, B, OTHER = "s(expected=1)@1", "s@2", "other@1"
@@ -41,10 +41,12 @@ def add_live(
 
 def add_run(ledger: Ledger, id: str, hours: float, scorers: list[str], number: int = 3, **metadata: Any) -> None:
     row = run(id, started=at(hours).isoformat(), plan=id)
-    row = RunRow(row.id, row.plan, row.started, None, {**row.metadata, **metadata})
+    (one,) = row.metadata["scorers"]
+    signed = {"scorers": [{**one, "signature": signature} for signature in scorers]}
+    row = RunRow(row.id, row.plan, row.started, None, {**row.metadata, **signed, **metadata})
     ledger.start_run(row)
     each = itertools.product(range(number), scorers)
-    ledger.write(records=[(id, record(f"{id}-{n}", scorer=scorer, question=n)) for n, scorer in each])
+    ledger.write(records=records(id, *(record(f"{id}-{n}", scorer=scorer, question=n) for n, scorer in each)))
     ledger.release_leases()
 
 
@@ -213,7 +215,7 @@ def test_a_run_whose_time_has_no_zone_began_in_utc(url: str) -> None:
     with Ledger(url) as ledger:
         row = run("r1", started="2026-01-01T02:00:00", plan="r1")
         ledger.start_run(RunRow(row.id, row.plan, row.started, None, row.metadata))
-        ledger.write(records=[("r1", record("q", scorer=B))])
+        ledger.write(records=records("r1", record("q")))
         ledger.release_leases()
     (found,) = list_scores(url, since=at(2), until=at(2.5))
     assert found.time == at(2)

@@ -9,37 +9,35 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
-import time
+import zlib
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-import sqlalchemy as sa
 
 from evalstone import ScriptedJudge, evaluate, read_run
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.base import Operations
+from evalstone.ledger.base import Operations, sample_blocks
 from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover
 from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
-from evalstone.ledger.schema import answers as answers_table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
-from tests.ledger.rows import DATASET, JUDGE, answer, placed, record, run, samples
+from tests.ledger.rows import DATASET, JUDGE, answer, placed, record, records, run, samples
 
-NO_LIVE = {"live_score": 0, "live_count": 0}
+NO_LIVE = {"sample": 0, "live_score": 0, "live_count": 0}
 
 
 def filled(url: str | Path, *, size: int = 3) -> None:
     """A ledger with a run that has ended, one that has not, and answers of which only the first is used."""
     with Ledger(url) as ledger:
         ledger.start_run(run("r1"))
-        ledger.write_samples(DATASET, 0, samples())
-        ledger.write([answer(n) for n in range(size)], [("r1", record(str(n))) for n in range(size)])
+        ledger.write_blocks(DATASET, list(sample_blocks(samples())))
+        ledger.write([answer(n) for n in range(size)], [("r1", n, record(str(n))) for n in range(size)])
         ledger.finish_run("r1", "2026-01-01T00:01:00+00:00", dict(run().metadata))
         ledger.start_run(run("r2", started=datetime.now(UTC).isoformat(timespec="seconds")))
-        ledger.write(records=[("r2", record("only"))])
+        ledger.write(records=records("r2", record("only")))
         ledger.release_leases()
 
 
@@ -48,7 +46,16 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.write([dataclasses.replace(answer(9), judge="another", cost=0.25)])
         found = info(ledger)
-    assert found.counts == {"dataset": 1, "run": 2, "item": 3, "sample": 3, "answer": 4, "record": 4, **NO_LIVE}
+    assert found.counts == {
+        "dataset": 1,
+        "run": 2,
+        "block": 1,
+        "item": 1,
+        "sample": 0,
+        "answer": 4,
+        "record": 4,
+        **NO_LIVE,
+    }
     assert (found.unfinished, found.in_progress) == (1, 0)
     assert [(j.name, j.answers, j.unpriced, j.tokens, j.cost) for j in found.answered_by] == [
         ("another", 1, 0, 3, 0.25),
@@ -80,7 +87,7 @@ def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_pat
         assert import_rows(ledger, placed(export_rows(other))) == nothing
         assert other.runs() == ledger.runs()
         assert other.records("r1") == ledger.records("r1")
-        assert [sample for _, sample in other.samples_after(DATASET, -1, 10)] == samples()
+        assert other.samples_after(DATASET) == (0, samples())
         assert list(export_rows(other)) == list(export_rows(ledger))
         assert list(export_rows(other, "answer")) == [row for row in export_rows(ledger) if row["type"] == "answer"]
 
@@ -108,11 +115,11 @@ def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp
     [
         3,
         {},
-        {"format": 2, "type": "answer"},
-        {"format": 1, "type": "lease"},
-        {"format": 1, "type": "answer", "question": "q"},
-        {"format": 1, "type": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "metadata": {}},
-        {"format": 1, "type": "record", "run": "r", "sample": "s", "scorer": "s", "body": {"format": 7}},
+        {"format": 1, "type": "answer"},
+        {"format": 2, "type": "lease"},
+        {"format": 2, "type": "answer", "question": "q"},
+        {"format": 2, "type": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "metadata": {}},
+        {"format": 2, "type": "record", "run": "r", "cell": 0, "scorer": "s", "body": {"format": 7}},
     ],
 )
 def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_path: Path, line: Any) -> None:
@@ -157,7 +164,7 @@ def test_a_row_with_a_wrong_value_is_refused_by_field(
 
 def aged(ledger: Ledger) -> None:
     with ledger.transaction(writing=True) as connection:
-        connection.execute(sa.update(answers_table).values(written=time.time() - 7200))
+        connection.execute("UPDATE answers SET written = written - 7200")
 
 
 def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
@@ -169,8 +176,8 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
         assert info(ledger).counts == {
             "dataset": 1,
             "run": 2,
-            "item": 3,
-            "sample": 3,
+            "block": 1,
+            "item": 1,
             "answer": 3,
             "record": 4,
             **NO_LIVE,
@@ -190,7 +197,7 @@ def test_a_run_under_way_and_fresh_answers_are_never_pruned(url: str) -> None:
         working.apply(Operations(answers=[answer(1)]))
         everything: dict[str, Any] = {"older_than": timedelta(0), "unfinished": True, "unused_answers": True}
         assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0, 0)
-        working.write_samples(DATASET, 0, samples())
+        working.write_blocks(DATASET, list(sample_blocks(samples())))
         assert prune(ledger, **everything, delete=True) == PruneCounts(0, 0, 0, 0)
         assert ledger.samples(DATASET) == 3
 
@@ -199,7 +206,7 @@ def test_a_sound_ledger_is_said_to_be_sound(url: str) -> None:
     filled(url)
     found = verify(url)
     assert found.sound
-    assert found.rows == 1 + 2 + 3 + 3 + 3 + 4
+    assert found.rows == 1 + 2 + 1 + 1 + 3 + 4
 
 
 def test_the_ledger_of_a_run_is_sound_moves_and_is_recovered_whole(tmp_path: Path) -> None:
@@ -220,16 +227,16 @@ def test_the_ledger_of_a_run_is_sound_moves_and_is_recovered_whole(tmp_path: Pat
 def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
-        connection.execute(sa.text("UPDATE records SET body = '{' WHERE sample = '1'"))
-        connection.execute(sa.text("UPDATE records SET sample = 'else' WHERE sample = '2'"))
-        connection.execute(sa.text("UPDATE samples SET body = replace(body, 'place 2', 'place 3')"))
+        connection.execute("UPDATE records SET body = '{' WHERE cell = 1")
+        connection.execute("UPDATE records SET scorer = 'else' WHERE cell = 2")
+        connection.execute("UPDATE blocks SET body = :body", {"body": zlib.compress(b"[]")})
     found = verify(url)
     assert not found.sound
     kinds = [told.split(":")[0].split()[0] for told in found.invalid_rows]
-    assert kinds == ["sample", "record", "record"]
+    assert kinds == ["block", "record", "record"]
     assert found.invalid_rows[0].endswith("its content")
     with Ledger(url) as ledger, pytest.raises(DataError, match=r"sample .* not int"):
-        import_rows(ledger, [("line 1", {"format": 1, "type": "sample", "hash": "x", "body": 4})])
+        import_rows(ledger, [("line 1", {"format": 2, "type": "block", "body": [4]})])
 
 
 def damage(path: Path, *pages: int, size: int = 4096) -> None:

@@ -129,8 +129,8 @@ def test_sums_that_are_missed_in_opposite_directions_are_both_unaccounted(tmp_pa
 def test_rows_without_counts_and_counts_without_rows_are_unaccounted(tmp_path: Path) -> None:
     file = write(tmp_path / "l.db", [counts(), counts(owner="p2")], states(scored=4, dropped=1))
     with Ledger(str(file)) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("DELETE FROM live_counts WHERE owner = 'p1'")
-        connection.exec_driver_sql("DELETE FROM live_scores WHERE owner = 'p2'")
+        connection.execute("DELETE FROM live_counts WHERE owner = 'p1'")
+        connection.execute("DELETE FROM live_scores WHERE owner = 'p2'")
     (one,) = coverage(ledger=file).scorers
     assert (one.seen, one.scored, one.unaccounted) == (20, 4, 7 + 7)
 

@@ -151,7 +151,7 @@ def test_what_was_paid_before_midnight_is_not_of_this_day(start: Start, tmp_path
     assert [again(), again()] == [(0, 1), (1, 1)]
     midnight = time.time() // DAY * DAY
     with Ledger(str(tmp_path / "l.db")) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql(f"UPDATE live_scores SET finished = {midnight - 1}")
+        connection.execute(f"UPDATE live_scores SET finished = {midnight - 1}")
     assert again() == (1, 2)
 
 

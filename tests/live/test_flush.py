@@ -115,7 +115,7 @@ async def test_the_end_waits_for_samples_that_a_dead_worker_had_begun(worker: Wo
     async with worker.of("1-a", own.slow) as left:
         await left.accept(Frame(1, (), [item(1), item(2)]))
     with Ledger(worker.ledger) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("UPDATE live_scores SET takeovers = 1")
+        connection.execute("UPDATE live_scores SET takeovers = 1")
     async with worker.of("1-b", own.slow) as scored:
         await scored.finish(30)
         assert worker.states() == ["scored", "scored"]

@@ -159,7 +159,7 @@ def test_later_changes_of_what_was_submitted_do_not_reach_it(start: Start) -> No
     metadata["tags"].append("b")
     (row,) = found(live)
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
-        (body,) = connection.exec_driver_sql("SELECT body FROM samples").scalars()
+        (body,) = connection.scalars("SELECT body FROM samples")
     assert not any(text in body for text in ("changed", "more", '"b"'))
     assert all(text in body for text in ('["a"]', "In Italy."))
     assert row.state == "scored"
@@ -326,7 +326,7 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     assert (without.trace, without.span) == (None, None)
     assert (numbers(live).declined, numbers(unsampled).scored) == (1, 1)
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
-        bodies = list(connection.exec_driver_sql("SELECT body FROM samples ORDER BY body").scalars())
+        bodies = connection.scalars("SELECT body FROM samples ORDER BY body")
     assert sum("trace_id" in body for body in bodies) == 3
     invalid = start(name="d")
     invalid.submit({"answers": "x", "metadata": {"trace": known}}, entity="own")
@@ -337,7 +337,7 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     (row,) = found(other)
     assert row.trace == "order 7"
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
-        bodies = list(connection.exec_driver_sql("SELECT body FROM samples").scalars())
+        bodies = connection.scalars("SELECT body FROM samples")
     assert not any("order 7" in body for body in bodies)  # only IDs of OpenTelemetry are exported as such
 
 
@@ -414,7 +414,7 @@ def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Pa
     live.close(0.2)
     for takeovers in (4, 5):
         with Ledger(live.ledger) as ledger, ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql(f"UPDATE live_scores SET takeovers = {takeovers - 1}")
+            connection.execute(f"UPDATE live_scores SET takeovers = {takeovers - 1}")
         live.start()
         if takeovers == 4:
             assert not live.flush(0.3)
@@ -459,10 +459,10 @@ def test_rows_whose_counts_are_missing_are_unaccounted(start: Start) -> None:
         live.submit(**SAMPLE)
     assert numbers(live).scored == 3
     with Ledger(live.ledger) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("DELETE FROM live_scores WHERE id LIKE '%/1/0'")
+        connection.execute("DELETE FROM live_scores WHERE id LIKE '%/1/0'")
     assert live.coverage().total.unaccounted == 1
     with Ledger(live.ledger) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("UPDATE live_counts SET declined = 5, seen = 4")
+        connection.execute("UPDATE live_counts SET declined = 5, seen = 4")
     assert live.coverage().total.unaccounted == 1 + 5 + 1
 
 
@@ -517,7 +517,7 @@ def test_what_no_other_process_can_have_is_refused() -> None:
 
 
 def test_the_application_imports_no_database_until_it_asks_for_coverage() -> None:
-    code = "import sys; from evalstone import Live; Live('exact_match'); print('sqlalchemy' in sys.modules)"
+    code = "import sys; from evalstone import Live; Live('exact_match'); print('evalstone.ledger.store' in sys.modules)"
     assert python(code).strip() == "False"
 
 

@@ -41,7 +41,7 @@ def limit(url: str, table: str, column: str) -> None:
         statements = [f"ALTER TABLE {table} ADD CONSTRAINT short CHECK (length({column}) <= {LONG})"]
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         for statement in statements:
-            connection.exec_driver_sql(statement)
+            connection.execute(statement)
 
 
 def wordy(output: str) -> Score:

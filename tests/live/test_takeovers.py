@@ -150,7 +150,7 @@ def test_what_was_begun_when_its_worker_ended_is_scored_one_at_a_time(
         live.submit(**answered(number))
     assert not live.close(0.2)
     with Ledger(live.ledger) as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("UPDATE live_scores SET takeovers = 1 WHERE id NOT LIKE '%/6/0'")
+        connection.execute("UPDATE live_scores SET takeovers = 1 WHERE id NOT LIKE '%/6/0'")
     live.start()
     deadline = time.monotonic() + 10
     with Ledger(live.ledger) as ledger:

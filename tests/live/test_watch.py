@@ -29,7 +29,7 @@ def samples(live: Live) -> list[Sample]:
     """What was scored, in the order of the output."""
     assert live.flush(20)
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
-        bodies = connection.exec_driver_sql("SELECT body FROM samples").scalars().all()
+        bodies = connection.scalars("SELECT body FROM samples")
     return sorted((sample_of(json.loads(body)) for body in bodies), key=lambda sample: str(sample.output))
 
 

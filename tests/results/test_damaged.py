@@ -126,10 +126,10 @@ def test_a_text_that_is_no_row_is_refused(tmp_path: Path, name: str, text: str) 
 @pytest.mark.parametrize(
     "body", ["{", "[" * 100_000, "7", '"x"', "true", '{"format": 1}', '{"format": 7}', b"\xff\xfe"]
 )
-@pytest.mark.parametrize(("table", "column"), [("runs", "metadata"), ("records", "body"), ("samples", "body")])
+@pytest.mark.parametrize(("table", "column"), [("runs", "metadata"), ("records", "body"), ("blocks", "body")])
 def test_a_damaged_row_of_a_ledger_is_named(tmp_path: Path, table: str, column: str, body: str | bytes) -> None:
     made(tmp_path / "ledger.db")
     with Ledger(tmp_path / "ledger.db") as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql(f"UPDATE {table} SET {column} = ?", (body,))
+        connection.execute(f"UPDATE {table} SET {column} = :body", {"body": body})
     with pytest.raises((LedgerError, ConfigError), match=r"ledger|written by|cannot be read|sample"):
         list(read_run("last", ledger=tmp_path / "ledger.db").dataset or ())

@@ -11,7 +11,7 @@ from evalstone.results.files import write_run
 from tests.runs import run_of
 
 ENGINE = ("run", "judges", "questions", "ledger", "scorers", "compat", "judge_quality", "api", "cli")
-LIBRARIES = ("sqlalchemy", "aiohttp", "pydantic", "click")
+LIBRARIES = ("sqlite3", "aiohttp", "pydantic", "click")
 SHOWING = ("rich", "jinja2")
 NUMERIC = ("numpy", "scipy")
 

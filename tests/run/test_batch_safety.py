@@ -48,7 +48,7 @@ def lost_batch(folder: Path, model: str = OPENAI) -> str:
         (row,) = batches.batches_of(ledger, ModelJudge(model).identity, only_open=True)
         with ledger.transaction(writing=True) as connection:
             an_hour_ago = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
-            connection.exec_driver_sql(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")
+            connection.execute(f"UPDATE batches SET remote = NULL, created = '{an_hour_ago}'")
     return row.id
 
 
@@ -58,7 +58,7 @@ def test_a_batch_that_was_not_found_is_not_submitted_again_before_the_provider_c
     server.holding = True
     run()
     with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-        connection.exec_driver_sql("UPDATE batches SET remote = NULL")
+        connection.execute("UPDATE batches SET remote = NULL")
     made, server.batches = server.batches, []
     assert "(not known yet" in run().stop_reason
     assert not server.batches
@@ -169,7 +169,7 @@ def test_an_open_batch_leaves_no_key_in_the_ledger_and_no_text_beside_the_sample
     with Ledger(tmp_path / "l.db") as ledger:
         assert info(ledger).open_batches == 1
         with ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql("DELETE FROM samples")
+            connection.execute("DELETE FROM samples")
         ledger.compact()
     assert b"Answer number" not in b"".join(file.read_bytes() for file in tmp_path.iterdir())
     assert any(headers.get("Authorization") == f"Bearer {KEY}" for headers in server.headers)
@@ -226,7 +226,7 @@ def test_a_run_interrupted_at_random_between_its_calls_pays_for_each_question_on
         server.holding = rng.random() < 0.7
         if rng.random() < 0.5:
             with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-                connection.exec_driver_sql("UPDATE batches SET remote = NULL WHERE collected IS NULL")
+                connection.execute("UPDATE batches SET remote = NULL WHERE collected IS NULL")
         if rng.random() < 0.6:
             server.finish()
     assert done.complete

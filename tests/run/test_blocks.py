@@ -27,7 +27,7 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many records were stored together, each time."""
     kept, stored = AsyncLedger.keep_records, list[int]()
 
-    async def keep_records(ledger: AsyncLedger, run: str, records: list[tuple[Record, str | None]]) -> None:
+    async def keep_records(ledger: AsyncLedger, run: str, records: list[tuple[int, Record, str | None]]) -> None:
         stored.append(len(records))
         await kept(ledger, run, records)
 

@@ -215,10 +215,24 @@ def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_a
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url, retries=0)
         run = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
         with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql("UPDATE runs SET finished = NULL")
+            connection.execute("UPDATE runs SET finished = NULL")
         again = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
     assert (again.id, again.resumed) == (run.id, 1)
     assert (again["faithfulness"].scored, again["faithfulness"].failed) == (1, 11)
+
+
+@pytest.mark.parametrize(
+    "change", ["cell = cell + 1000", "scorer = 'other@1', body = replace(body, 'length', 'other')"]
+)
+def test_a_record_that_was_changed_by_hand_is_made_again(tmp_path: Path, change: str) -> None:
+    samples = [Sample(id=str(n), output="a" * n) for n in range(1, 4)]
+    first = evaluate(samples, Length(), ledger=tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET finished = NULL")
+        database.execute(f"UPDATE records SET {change} WHERE cell = 1")
+    again = evaluate(samples, Length(), ledger=tmp_path / "l.db")
+    assert (again.id, again.resumed) == (first.id, 2)
+    assert [record.value for record in again.records] == [record.value for record in first.records]
 
 
 @pytest.mark.slow
@@ -421,8 +435,8 @@ def test_a_record_that_cannot_be_stored_is_in_the_results_until_then(
 ) -> None:
     refused = list[str]()
 
-    async def full(self: AsyncLedger, run: str, records: list[tuple[Record, str]]) -> None:
-        refused.extend(record.sample for record, _ in records)
+    async def full(self: AsyncLedger, run: str, records: list[tuple[int, Record, str]]) -> None:
+        refused.extend(record.sample for _, record, _ in records)
         raise LedgerError("no room")
 
     monkeypatch.setattr(AsyncLedger, "keep_records", full)

@@ -124,5 +124,5 @@ def test_a_stop_ends_the_loops_of_a_resumed_run(tmp_path: Path) -> None:
     stop = StopSignal()
     stop.request("interrupted")
     with pytest.raises(RunStopped, match="interrupted"):
-        evaluate(SAMPLES, one, stop=stop, **settings)
+        evaluate(SAMPLES, one, stop=stop, on_sample=lambda _: None, **settings)
     assert len(asked) == calls

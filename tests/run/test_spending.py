@@ -269,7 +269,7 @@ def test_a_record_that_is_stored_while_its_run_is_canceled_counts_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def canceled() -> Run:
-        async def keep_records(ledger: AsyncLedger, run: str, records: list[tuple[Record, str]]) -> None:
+        async def keep_records(ledger: AsyncLedger, run: str, records: list[tuple[int, Record, str]]) -> None:
             await kept(ledger, run, records)
             running.cancel()
             await asyncio.sleep(60)

@@ -152,10 +152,10 @@ def test_a_run_whose_samples_or_answers_are_gone_is_refused(ledger: str, live: R
     with Ledger(ledger) as opened:
         rows = list(export_rows(opened))
     with Ledger(moved) as other:
-        import_rows(other, placed(row for row in rows if row["type"] not in ("sample", "item")))
+        import_rows(other, placed(row for row in rows if row["type"] not in ("block", "item")))
     with pytest.raises(ConfigError, match=f"{live.id} .*: its samples"):
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=3, ledger=moved)
-    failures = [row for row in rows if row["type"] == "record" and row["sample"] == "q1"]
+    failures = [row for row in rows if row["type"] == "record" and row["body"]["sample"] == "q1"]
     with Ledger(bare) as other:
         import_rows(other, placed(row for row in rows if row["type"] != "answer" and row not in failures))
     with pytest.raises(ConfigError, match=f"{live.id} .* no longer"):

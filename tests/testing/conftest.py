@@ -13,7 +13,7 @@ from evalstone.testing import marked, summary
 @pytest.fixture(autouse=True, scope="package")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> None:
     """All that sessions inside this process import: at its end, a session drops what it was the first to import, and
-    numpy and SQLAlchemy can't be imported twice."""
+    numpy can't be imported twice."""
     assert marked
     assert summary
     ledger: Path = tmp_path_factory.mktemp("engine") / "ledger.db"

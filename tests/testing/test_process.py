@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
 
-ENGINE = ("numpy", "pydantic", "sqlalchemy", "evalstone.api", "evalstone.run", "evalstone.scorers", "evalstone.judges")
+ENGINE = ("numpy", "pydantic", "sqlite3", "evalstone.api", "evalstone.run", "evalstone.scorers", "evalstone.judges")
 
 
 @pytest.mark.parametrize("ini", ["", "evalstone_trials = many"])

@@ -15,7 +15,7 @@ from tools.attack.harness import Result, evalstone, judged, serving, write_sampl
 MEGABYTES = 500.0
 DECOYS = """
     aiodns uvloop brotli brotlicffi zstandard orjson ujson simplejson pandas polars pyarrow numpy scipy rich
-    click jinja2 yaml tomli pydantic sqlalchemy psycopg psycopg2 greenlet cchardet chardet
+    click jinja2 yaml tomli pydantic psycopg psycopg2 greenlet cchardet chardet
     charset_normalizer idna certifi sitecustomize usercustomize conftest json asyncio typing dataclasses logging
     signal platform secrets statistics random colorama pygments shellingham genai_prices pydantic_ai anthropic
     openai httpx google opentelemetry dotenv setuptools pkg_resources _pytest coverage readline curses IPython

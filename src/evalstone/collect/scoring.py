@@ -165,7 +165,7 @@ class TraceScoring:
 @contextlib.asynccontextmanager
 async def scoring_into(live: Live, spool: Spool, quiet: float) -> AsyncGenerator[TraceScoring]:
     """Traces that are scored live, each sample once: those that the stream has in its ledger are not scored again."""
-    from evalstone.ledger.live import samples_of_traces  # noqa: PLC0415 - SQLAlchemy
+    from evalstone.ledger.live import samples_of_traces  # noqa: PLC0415 - only traces need it
 
     async def submit(sample: Sample, trace: str) -> None:
         await live.asubmit(sample, source="trace", trace_id=trace)

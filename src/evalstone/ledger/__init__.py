@@ -1,6 +1,6 @@
 """The durable store of judge answers and records. The synchronous ledger is `evalstone.ledger.store.Ledger`.
 
-Importing this package imports no SQLAlchemy: that happens when a ledger is opened.
+Importing this package imports no database driver: that happens when a ledger is opened.
 """
 
 from evalstone.ledger.async_ledger import AsyncLedger

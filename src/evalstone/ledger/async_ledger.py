@@ -15,10 +15,10 @@ from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from evalstone._core.sync import Worker
+from evalstone._core.sync import Worker, cancel_all
 from evalstone.errors import LedgerBusyError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base
-from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks
+from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks, sample_blocks
 from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:
@@ -31,8 +31,10 @@ MIN_PAUSE, MAX_PAUSE = 0.02, 0.5
 """Seconds between polls of a question that another process is asking."""
 DROP_INTERVAL = 1.0
 """Seconds between attempts to drop expired leases while waiting."""
+MEET_INTERVAL = 0.1
+"""Seconds between looks for others on the ledger while this one is alone."""
 RECORDS_PER_READ = 2000
-SAMPLES_PER_WRITE = 1000
+BLOCKS_PER_WRITE = 8
 SLOW = 0.005
 """If a transaction takes longer than this on average (in seconds), all of them run on the worker thread."""
 LARGE = 1_000_000
@@ -73,8 +75,13 @@ class AsyncLedger:
         """Set when the first error is stored in `_error`."""
         self._given_up = threading.Event()
         """Set to stop waiting for a lost server."""
+        self._joining: asyncio.Future[None] | None = None
+        """The first claim waits for it, and all that come meanwhile."""
+        self._joined = False
+        self._closed = threading.Event()
         self._last_drop = 0.0
         self._lock = threading.Lock()
+        """Held while the ledger is in use."""
         self._average = 0.0
 
     async def __aenter__(self) -> AsyncLedger:
@@ -88,6 +95,24 @@ class AsyncLedger:
         self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
         return self
 
+    async def _join(self) -> None:
+        """Learn whether others are on the ledger, and wait until all of them know of this one."""
+        if self.store.database.single_writer:
+            await self.work(self.store.join)
+            # A thread, because the loop may be blocked while others wait.
+            threading.Thread(target=self._meet, name="evalstone-ledger-meet", daemon=True).start()
+            while await self.work(self.store.is_awaited):  # noqa: ASYNC110 - it is another process that is waited for
+                await asyncio.sleep(MIN_PAUSE)
+        self._joined = True
+
+    def _meet(self) -> None:
+        """Look for others until there are some."""
+        alone = True
+        while alone and not self._closed.wait(MEET_INTERVAL):
+            # A ledger that is locked is tried again. Of any other problem, whoever reads or writes next is told.
+            with self._lock, contextlib.suppress(LedgerError):
+                alone = not self._closed.is_set() and self.store.meet()
+
     async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
         if isinstance(error, LedgerError):
             self._error = error
@@ -95,15 +120,22 @@ class AsyncLedger:
             self._given_up.set()
         self._renewal.cancel()
         try:
+            if self._joining is not None:
+                await cancel_all([self._joining])
             await self._idle.wait()
             # Leases that can't be released now expire.
             with contextlib.suppress(LedgerError):
                 await self.work(self.store.release_leases)
         finally:
-            closing = self._worker.submit(self.store.close)
+            closing = self._worker.submit(self._close)
             self._worker.close()
             # If the caller is cancelled here, the thread still closes the ledger.
             await asyncio.shield(asyncio.wrap_future(closing))
+
+    def _close(self) -> None:
+        with self._lock:
+            self._closed.set()
+            self.store.close()
 
     def check(self) -> None:
         """Raise the error of an earlier failed write, so no question is asked whose answer could not be stored."""
@@ -137,6 +169,13 @@ class AsyncLedger:
         caller gives up or is gone. A claim must end in `keep_answer` or `release`.
         """
         key, pause = Key(question, judge, repeat_index), MIN_PAUSE
+        if not self._joined:
+            if (stored := await self.answer(*key)) is not None:
+                return stored
+            # Only who asks a question joins: that is a write, which others notice.
+            if self._joining is None:
+                self._joining = asyncio.ensure_future(self._join())
+            await asyncio.shield(self._joining)
         while True:
             future = self._schedule(key, claims=True)
             try:
@@ -155,16 +194,20 @@ class AsyncLedger:
 
     def release(self, question: str, judge: str, repeat_index: int = 0) -> None:
         """Give up a claim without an answer. Does nothing for a question that is not claimed, or is answered."""
-        key = Key(question, judge, repeat_index)
-        if key in self._leased:
+        if self._give_up(Key(question, judge, repeat_index)):
+            self._schedule().cancel()  # no one awaits it
+
+    def _give_up(self, key: Key) -> bool:
+        held = key in self._leased
+        if held:
             self._leased.discard(key)
             self._operations.released.append(key)
-            self._schedule().cancel()  # no one awaits it
+        return held
 
     async def keep_answer(self, answer: StoredAnswer) -> None:
         """Store an answer, which ends a claim to its question. Returns when it is durable."""
         self._operations.answers.append(answer)
-        self.release(*answer.key)
+        self._give_up(answer.key)
         await self._schedule()
 
     def pay(self, run: str, cost: float | None, reserved: float = 0.0) -> None:
@@ -182,9 +225,13 @@ class AsyncLedger:
         if self._operations.payment is not None:
             await self._schedule()
 
-    async def keep_records(self, run: str, records: Iterable[tuple[Record, str | None]]) -> None:
-        """Store records with their lines (`record_line`; None if unknown). Returns when they are durable."""
-        self._operations.records.extend((run, record, line) for record, line in records)
+    async def keep_records(self, run: str, records: Iterable[tuple[int, Record, str | None]]) -> None:
+        """Store records. Returns when they are durable.
+
+        records: Each with its cell, which is the number of its sample, trial and scorer in the run, and its line
+            (`record_line`; None if unknown).
+        """
+        self._operations.records.extend((run, *each) for each in records)
         await self._schedule()
 
     async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:
@@ -194,15 +241,16 @@ class AsyncLedger:
         """
         if await self.work(self.store.samples, dataset) == len(samples):
             return
-        for number, part in enumerate(chunks(samples, SAMPLES_PER_WRITE)):
-            await self.work(self.store.write_samples, dataset, number * SAMPLES_PER_WRITE, part)
+        parts = chunks(sample_blocks(samples), BLOCKS_PER_WRITE)
+        while part := await asyncio.wrap_future(self._worker.submit(next, parts, ())):
+            await self.work(self.store.write_blocks, dataset, part)
 
-    async def records(self, run: str) -> AsyncIterator[Record]:
-        """The records of a run, in the order in which they were first written. Reads a few thousand at a time."""
-        position: int | None = None
-        while some := await self.work(self.store.records_after, run, position, RECORDS_PER_READ):
-            for position, record in some:  # noqa: B007 - the last position is where the next part begins
-                yield record
+    async def records(self, run: str) -> AsyncIterator[tuple[int, Record]]:
+        """The records of a run in order, each with its cell. Reads a few thousand at a time."""
+        cell = -1
+        while some := await self.work(self.store.records_after, run, cell, RECORDS_PER_READ):
+            for cell, record in some:
+                yield cell, record
 
     def _wait_for(self, since: float, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         """Run a function on the worker thread. It may wait for other processes for up to `base.WAIT` seconds.
@@ -214,7 +262,7 @@ class AsyncLedger:
             store = self.store
             while True:
                 remaining = 0.0 if self._error else since + base.WAIT - time.monotonic()
-                store.dialect.set_busy_timeout(store.connection, remaining)
+                store.database.wait_for(remaining)
                 try:
                     return work(*args, **kwargs)
                 except LedgerConnectionError as error:
@@ -222,7 +270,7 @@ class AsyncLedger:
                         raise self._error from None
                     store.reconnect(error, set(self._leased), self._given_up)
                 finally:
-                    store.dialect.set_busy_timeout(store.connection, 0)
+                    store.database.wait_for(0)
 
     def _renew(self) -> None:
         """Renew the leases, and check that the ledger's files are still in place."""
@@ -258,7 +306,7 @@ class AsyncLedger:
                 (operations.claims if claims and key not in self._leased else operations.lookups).add(key)
         applied: Future[Applied] = Future()
         size = sum(len(answer.reply) for answer in operations.answers)
-        inline = self.store.dialect.single_writer and self._average <= SLOW and size <= LARGE
+        inline = self.store.database.single_writer and self._average <= SLOW and size <= LARGE
         if inline and self._lock.acquire(blocking=False):
             started = time.perf_counter()
             try:
@@ -268,11 +316,12 @@ class AsyncLedger:
             except BaseException as error:  # noqa: BLE001 - raised where the result is awaited
                 applied.set_exception(error)
             finally:
-                self._average += (time.perf_counter() - started - self._average) / 10
+                self._average += (min(time.perf_counter() - started, 4 * SLOW) - self._average) / 10
                 self._lock.release()
         if applied.done():
             self._resolve(waiting, applied)
             return
+        self._average *= 0.95  # what was slow for a moment, such as during a checkpoint, is tried again
         loop = asyncio.get_running_loop()
         applied = self._worker.submit(self._wait_for, since, self.store.apply, operations)
         applied.add_done_callback(
@@ -308,8 +357,8 @@ class AsyncLedger:
 
 
 def _open(url: str | Path) -> Ledger:
-    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - only a run with a ledger needs it
 
     ledger = Ledger(url)
-    ledger.dialect.set_busy_timeout(ledger.connection, 0)
+    ledger.database.wait_for(0)
     return ledger

@@ -1,4 +1,4 @@
-"""Shared parts of the ledger: locations, stored values, and their rows. It doesn't import SQLAlchemy."""
+"""Shared parts of the ledger: locations, stored values, and their rows."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,7 +19,7 @@ from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import record_line, sample_row
-from evalstone.errors import ConfigError, EvalstoneError
+from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
@@ -36,6 +37,10 @@ EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
 _FREE_TEXT = frozenset({"reply", "error", "ended"})
+_FEWEST_IN_BLOCK, _MORE_IN_BLOCK = 64, 256
+"""The least number of samples in a block, and how many more it has on average."""
+_BLOCK_SIZE = 2**18
+"""Characters after which a block ends anyway."""
 
 
 def shown(url: str | Path) -> str:
@@ -277,8 +282,11 @@ class Operations:
     """Reads and writes for one transaction."""
 
     answers: list[StoredAnswer] = field(default_factory=list[StoredAnswer])
-    records: list[tuple[str, Record, str | None]] = field(default_factory=list[tuple[str, Record, str | None]])
-    """Records, each with the id of its run."""
+    records: list[tuple[str, int, Record, str | None]] = field(
+        default_factory=list[tuple[str, int, Record, str | None]]
+    )
+    """Records, each with the id of its run, its cell, which is the number of the sample, trial and scorer in the run,
+    and its `record_line`, if it is known."""
     payment: Payment | None = None
     released: list[Key] = field(default_factory=list[Key])
     """Leases to release."""
@@ -325,12 +333,6 @@ def storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def cell_hash(sample: str, scorer: str, trial: int | None = None) -> str:
-    """The hash of a sample's id, a scorer's signature and a trial, used in the key of a record."""
-    cell = f"{sample}\x00{scorer}" if trial is None else f"{sample}\x00{scorer}\x00{trial}"
-    return hashlib.blake2b(cell.encode(), digest_size=16).hexdigest()
-
-
 def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[str, Any]:
     """A value as a row of its table: tokens in separate columns, nested values as JSON."""
     row = dict(vars(value))
@@ -345,9 +347,9 @@ def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[st
     return row
 
 
-def from_row(kind: type[R], row: Any) -> R:
+def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
     """The value in a row of its table."""
-    values: dict[str, Any] = dict(row._mapping)
+    values = dict(row)
     if "requests" in values:
         values["usage"] = Usage(*(values.pop(name) for name in USAGE_COLUMNS))
     if "refused_settings" in values:
@@ -357,12 +359,10 @@ def from_row(kind: type[R], row: Any) -> R:
     return kind(**{name: values[name] for name in kind.__dataclass_fields__})
 
 
-def record_row(run: str, record: Record, line: str | None = None) -> dict[str, Any]:
+def record_row(run: str, cell: int, record: Record, line: str | None = None) -> dict[str, Any]:
     """A record as a row of `records`. line: its `record_line`, if it is known."""
-    sample, scorer = storable(record.sample), storable(record.scorer)
     body = record_line(record) if line is None else line
-    cell = cell_hash(sample, scorer, record.trial)
-    return {"run": run, "cell": cell, "sample": sample, "scorer": scorer, "body": body}
+    return {"run": run, "cell": cell, "scorer": storable(record.scorer), "body": body}
 
 
 def sample_hash(sample: Sample) -> str:
@@ -370,16 +370,55 @@ def sample_hash(sample: Sample) -> str:
     return hashlib.blake2b(f"{json.dumps(sample.id)} {sample.content_hash}".encode(), digest_size=16).hexdigest()
 
 
-def sample_rows(dataset: str, first: int, samples: Iterable[Sample]) -> tuple[list[dict[str, Any]], ...]:
-    """Samples as rows of `samples`, in key order, and of `items`, with positions from `first` on."""
-    bodies: dict[str, str] = {}
-    items: list[dict[str, Any]] = []
-    for place, sample in enumerate(samples, first):
-        key = sample_hash(sample)
-        bodies[key] = json.dumps(sample_row(sample))
-        items.append({"dataset": dataset, "place": place, "id": storable(sample.id), "sample": key})
-    # All processes lock rows in the same order, so there are no deadlocks.
-    return [{"hash": key, "body": bodies[key]} for key in sorted(bodies)], items
+@dataclass(frozen=True)
+class SampleBlock:
+    """Consecutive samples of a dataset, which are stored as one row."""
+
+    place: int
+    """The number of its first sample in the dataset."""
+    lines: Sequence[str]
+    """The samples as JSON."""
+
+    @cached_property
+    def text(self) -> bytes:
+        """A JSON list of the samples."""
+        return f"[{', '.join(self.lines)}]".encode()
+
+    @cached_property
+    def hash(self) -> str:
+        """The hash of its samples, which is the key of its row."""
+        return hashlib.blake2b(self.text, digest_size=16).hexdigest()
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its row in `blocks`."""
+        return {"hash": self.hash, "samples": len(self.lines), "body": zlib.compress(self.text, level=1)}
+
+
+def sample_blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
+    """The samples of a dataset in blocks.
+
+    A block ends where a sample's own text says so, by a checksum. So a dataset with a few more, fewer or other samples
+    has the same blocks elsewhere, and these are stored once.
+    """
+    lines, place, size = list[str](), 0, 0
+    for sample in samples:
+        lines.append(line := json.dumps(sample_row(sample)))
+        size += len(line)
+        ends = len(lines) >= _FEWEST_IN_BLOCK and zlib.crc32(line.encode()) % _MORE_IN_BLOCK == 0
+        if ends or size >= _BLOCK_SIZE:
+            yield SampleBlock(place, lines)
+            lines, place, size = [], place + len(lines), 0
+    if lines:
+        yield SampleBlock(place, lines)
+
+
+def block_rows(body: bytes) -> list[Any]:
+    """The samples in a row of `blocks` as parsed JSON."""
+    try:
+        return json.loads(zlib.decompress(body))
+    except zlib.error as error:
+        raise DataError(f"a block of samples can't be read: {error}") from None
 
 
 def dataset_row(run: RunRow) -> dict[str, Any] | None:

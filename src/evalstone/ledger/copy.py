@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - statements are put together from our own names
 """Copying rows: export and import as lines of JSON, export to Parquet, and recovery from a damaged SQLite file.
 
 A line is an object: `format`, `type` (a kind of row, such as answer or record) and the columns of the row; `body` and
@@ -22,13 +23,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-import sqlalchemy as sa
-
 from evalstone._core.display import count
 from evalstone._core.files import lock
 from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
-from evalstone.datasets.stored import sample_of
+from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid
 from evalstone.ledger import live, schema
@@ -36,8 +35,9 @@ from evalstone.ledger.base import (
     INVALID_ROW,
     Key,
     RunRow,
+    SampleBlock,
     StoredAnswer,
-    cell_hash,
+    block_rows,
     chunks,
     dataset_row,
     file_of,
@@ -46,13 +46,16 @@ from evalstone.ledger.base import (
     storable,
     to_row,
 )
+from evalstone.ledger.database import Database
+from evalstone.ledger.schema import Table
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record, RunMetadata, check_time
 
-FORMAT = 1
-KINDS: Mapping[str, sa.Table] = {
+FORMAT = 2
+KINDS: Mapping[str, Table] = {
     "dataset": schema.datasets,
     "run": schema.runs,
+    "block": schema.blocks,
     "item": schema.items,
     "sample": schema.samples,
     "answer": schema.answers,
@@ -68,13 +71,19 @@ _ROWS_PER_WRITE = 500
 
 def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
     """The rows of some kinds, or of all kinds, from one snapshot."""
-    with ledger.transaction() as connection:
+    with ledger.transaction(snapshot=True) as database:
         for kind in kinds or KINDS:
             table = KINDS[kind]
-            for row in stream(connection, sa.select(*(table.c[name] for name in schema.COLUMNS[table])), table):
+            for row in stream(database, table):
                 with ledger.reading(f"a row of {table.name}"):
-                    columns = {name: json.loads(v) if v and name in _OBJECTS else v for name, v in row.items()}
+                    columns = {name: _parsed(value) if name in _OBJECTS else value for name, value in row.items()}
                 yield {"format": FORMAT, "type": kind, **columns}
+
+
+def _parsed(value: str | bytes | None) -> Any:
+    if isinstance(value, bytes):
+        return block_rows(value)
+    return json.loads(value) if value else value
 
 
 def export_records(ledger: Ledger, run: str) -> Iterator[dict[str, Any]]:
@@ -86,11 +95,10 @@ def export_records(ledger: Ledger, run: str) -> Iterator[dict[str, Any]]:
     row = ledger.run(run)
     if row is None:
         raise ConfigError(f"there is no run {run} in the ledger {ledger.location}")
-    table = schema.records
-    with ledger.transaction() as connection:
-        for stored in stream(connection, sa.select(table.c.body).where(table.c.run == row.id), table):
+    with ledger.transaction() as database:
+        for (stored,) in database.stream("SELECT body FROM records WHERE run = :run ORDER BY cell", {"run": row.id}):
             with ledger.reading(f"a record of run {run}"):
-                body = json.loads(stored["body"])
+                body = json.loads(stored)
             yield body
 
 
@@ -134,16 +142,14 @@ def _rows_by_kind(lines: Iterable[tuple[str, Any]]) -> dict[str, list[dict[str, 
 
 def insert(ledger: Ledger, rows: Mapping[str, list[dict[str, Any]]]) -> dict[str, int]:
     """Insert rows whose keys are new, in one transaction, and return how many were inserted by kind."""
-    with ledger.transaction(writing=True) as connection:
-        return {kind: ledger.insert_missing(connection, KINDS[kind], some) for kind, some in rows.items() if some}
+    with ledger.transaction(writing=True) as database:
+        return {kind: database.insert_missing(KINDS[kind], some) for kind, some in rows.items() if some}
 
 
-def stream(connection: sa.Connection, query: Any, table: sa.Table) -> Iterator[dict[str, Any]]:
-    """Rows in the order of writing, or of the key for tables without `position`, in constant memory."""
-    names = ["position"] if "position" in table.c else schema.KEYS[table]
-    ordered = query.order_by(*(table.c[name] for name in names))
-    for row in connection.execute(ordered, execution_options={"yield_per": _ROWS_PER_WRITE}).mappings():
-        yield dict(cast("Mapping[str, Any]", row))
+def stream(database: Database, table: Table) -> Iterator[dict[str, Any]]:
+    """The rows of a table in the order of writing, or of the key, in constant memory."""
+    for values in database.stream(f"SELECT {table.names} FROM {table.name} ORDER BY {table.order}"):
+        yield table.row(values)
 
 
 def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
@@ -160,14 +166,14 @@ def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     yield line["type"], {name: value for name, value in line.items() if name not in ("format", "type")}
 
 
-def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
+def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
     """A row from outside as the table takes it; derived columns are computed.
 
     Raises:
         One of INVALID_ROW: A value is missing, has the wrong type, or can't be read as what the row should contain.
     """
     values = dict(row)
-    for name in _OBJECTS:
+    for name in _OBJECTS if table is not schema.blocks else ():
         if (value := values.get(name)) is not None:
             values[name] = json.dumps(json.loads(value) if isinstance(value, str) else value)
     if table is schema.answers:
@@ -175,10 +181,12 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
         defaults = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), "run": ""}
         values = {**defaults, **values}
     elif table is schema.records:
-        trial = Record.from_dict(json.loads(values["body"])).trial
-        values["cell"] = cell_hash(values["sample"], values["scorer"], trial)
+        values["scorer"] = storable(Record.from_dict(json.loads(values["body"])).scorer)
     elif table is schema.live_scores:
         values |= live.derived(values)
+    elif table is schema.blocks:
+        rows = block_rows(values["body"]) if isinstance(values["body"], bytes) else values["body"]
+        values |= SampleBlock(0, [json.dumps(sample_row(sample_of(row))) for row in rows]).row
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:
@@ -189,25 +197,24 @@ def validated(table: sa.Table, row: Mapping[str, Any]) -> dict[str, Any]:
                 check_time(values[name], name)
         dataset = dataset_row(RunRow("", "", "", None, metadata))
         values = {"dataset": dataset and dataset["version"], **values}
-    return {name: _checked(table.c[name], values[name]) for name in schema.COLUMNS[table]}
+    return {name: _checked(name, *kind, values[name]) for name, kind in table.types.items()}
 
 
-def _checked(column: sa.Column[Any], value: Any) -> Any:
-    expected: Any = column.type.python_type
-    if value is None and column.nullable:
-        return None
+def _checked(name: str, expected: Any, nullable: bool, value: Any) -> Any:
+    if (value is None and nullable) or expected is bytes:
+        return value
     if expected is str:
         if type(value) is not str:
-            raise DataError(invalid(column.name, "text", value, f"{value!r:.60}"))
+            raise DataError(invalid(name, "text", value, f"{value!r:.60}"))
         return storable(value)
     if type(value) not in (int, expected) or not 0 <= cast("float", value) <= _MOST[expected]:
-        raise DataError(invalid(column.name, f"{_WORDS[expected]}", value, f"{reprlib.repr(value)}"))
+        raise DataError(invalid(name, f"{_WORDS[expected]}", value, f"{reprlib.repr(value)}"))
     return expected(value)
 
 
 _NESTED = ("evidence", "steps", "error")
 PARQUET_COLUMNS: Mapping[str, Mapping[str, type]] = {
-    "answers": {name: schema.answers.c[name].type.python_type for name in schema.COLUMNS[schema.answers]},
+    "answers": {name: kind for name, (kind, _) in schema.answers.types.items()},
     "records": {
         **dict.fromkeys(("sample", "scorer", "outcome"), str),
         **dict.fromkeys(("value", "scale"), float),
@@ -346,7 +353,7 @@ def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovere
 
 def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Iterator[dict[str, Any]]:
     """The readable rows by row number, read in smaller steps around damage."""
-    query = f"SELECT rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"  # noqa: S608 - our own table names
+    query = f"SELECT rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
     last, step, failures = 0, ROWS_PER_READ, 0
     while True:
         try:

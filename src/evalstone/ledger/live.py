@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - statements are put together from our own names
 """Live scoring in the ledger: accepted samples with their outcomes, and counts of all traffic.
 
 A row of `live_scores` is written before its scorer is called, in the same transaction as the counts. So these sums hold
@@ -18,14 +19,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-import sqlalchemy as sa
-
 from evalstone._core.front_ends import Message
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, invalid
-from evalstone.ledger.base import HOUR, sample_hash, storable
-from evalstone.ledger.schema import COLUMNS, leases, live_counts, live_scores, samples
+from evalstone.ledger.base import HOUR, Key, sample_hash, storable
+from evalstone.ledger.schema import live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
@@ -33,6 +32,24 @@ State = Literal["pending", "scored", "skipped", "failed", "dropped"]
 STATES: Mapping[type[Outcome], State] = {Score: "scored", Skipped: "skipped", Failed: "failed"}
 _LEASE = "live"
 """The judge in the lease of a worker; the question is its owner."""
+_ROWS = f"SELECT {live_scores.names} FROM live_scores"
+_FINISH = """
+    UPDATE live_scores SET state = :state, value = :value, scale = :scale, finished = :finished, cost = :cost,
+        kept_reasoning = :kept_reasoning, body = :body
+    WHERE id = :id AND worker = :worker AND state = 'pending'
+"""
+_FREE = f"""
+    SELECT id FROM live_scores
+    WHERE stream = :stream AND state = 'pending' AND scorer IN texts(:scorers)
+        AND worker NOT IN (SELECT question FROM leases WHERE judge = '{_LEASE}')
+    ORDER BY submitted LIMIT :limit FOR UPDATE SKIP LOCKED
+"""
+"""Pending rows whose worker is gone, without those that another worker is taking at this moment."""
+_TAKEN = f"""
+    SELECT {", ".join(f"live_scores.{name}" for name in live_scores.columns)}, samples.body
+    FROM live_scores LEFT JOIN samples ON live_scores.sample = samples.hash
+    WHERE id IN texts(:ids) ORDER BY submitted
+"""
 _TEXTS = ("stream", "scorer", "owner", "entity", "trace", "span", "response")
 
 
@@ -129,20 +146,16 @@ def write_frame(
     """
     bodies = {sample_hash(sample): json.dumps(sample_row(sample)) for sample in submitted}
     written = [dataclasses.replace(row, worker=ledger.owner) for row in rows]
-    with ledger.transaction(writing=True) as connection:
-        _hold(ledger, connection)
+    with ledger.transaction(writing=True) as database:
+        ledger.hold(Key(ledger.owner, _LEASE))
         # All processes lock rows in the same order, so there are no deadlocks.
-        ledger.insert_missing(connection, samples, [{"hash": key, "body": bodies[key]} for key in sorted(bodies)])
-        new = ledger.insert_missing(connection, live_scores, list(map(_to_row, written)))
-        ledger.insert_missing(connection, live_counts, sorted(map(_to_row, counts), key=_count_key))
+        database.insert_missing(samples, [{"hash": key, "body": bodies[key]} for key in sorted(bodies)])
+        new = database.insert_missing(live_scores, list(map(_to_row, written)))
+        database.insert_missing(live_counts, sorted(map(_to_row, counts), key=_count_key))
         if new == len(written):
             return written
-        ours = sa.select(live_scores.c.id).where(
-            live_scores.c.id.in_([row.id for row in rows]),
-            live_scores.c.worker == ledger.owner,
-            live_scores.c.state == "pending",
-        )
-        mine = set(connection.scalars(ours))
+        ours = "SELECT id FROM live_scores WHERE id IN texts(:ids) AND worker = :worker AND state = 'pending'"
+        mine = set(database.scalars(ours, {"ids": _listed(row.id for row in rows), "worker": ledger.owner}))
     return [row for row in written if row.id in mine]
 
 
@@ -153,36 +166,33 @@ def claim_pending(
 
     `begin` counts the takeover, because only a row that is being scored can crash a worker.
     """
-    table, alive = live_scores.c, sa.select(leases.c.question).where(leases.c.judge == _LEASE)
-    waiting = sa.select(table.id).where(table.stream == storable(stream), table.state == "pending")
-    waiting = waiting.where(table.scorer.in_(list(map(storable, scorers))))
-    with ledger.transaction(writing=True) as connection:
-        ledger.drop_expired(connection)
-        _hold(ledger, connection)
-        free = waiting.where(table.worker.not_in(alive)).order_by(table.submitted).limit(limit)
-        # PostgreSQL: skip rows that another worker is taking, instead of waiting for them.
-        ids = connection.scalars(free.with_for_update(skip_locked=True)).all()
+    of = {"stream": storable(stream), "scorers": _listed(map(storable, scorers)), "limit": limit}
+    with ledger.transaction(writing=True) as database:
+        ledger.drop_expired()
+        ledger.hold(Key(ledger.owner, _LEASE))
+        ids = database.scalars(_FREE, of)
         if not ids:
             return []
-        connection.execute(sa.update(live_scores).where(table.id.in_(ids)).values(worker=ledger.owner))
-        joined = live_scores.outerjoin(samples, table.sample == samples.c.hash)
-        query = sa.select(live_scores, samples.c.body.label("stored")).select_from(joined)
-        rows = connection.execute(query.where(table.id.in_(ids)).order_by(table.submitted)).mappings().all()
+        taken = {"ids": _listed(ids), "worker": ledger.owner}
+        database.execute("UPDATE live_scores SET worker = :worker WHERE id IN texts(:ids)", taken)
+        rows = database.execute(_TAKEN, taken).fetchall()
     claimed: list[tuple[LiveScore, Sample | None]] = []
-    for row in rows:
-        with ledger.reading(f"the sample of live score {row['id']}"):
-            stored = row["stored"]
-            claimed.append((_from_row(row), None if stored is None else sample_of(json.loads(stored))))
+    for *values, stored in rows:
+        row = _from_row(values)
+        with ledger.reading(f"the sample of live score {row.id}"):
+            claimed.append((row, None if stored is None else sample_of(json.loads(stored))))
     return claimed
 
 
 def pending_elsewhere(ledger: Ledger, stream: str, owner: str) -> bool:
     """Whether workers other than this ledger's owner have pending rows of an owner."""
-    table = live_scores.c
-    query = sa.select(table.id).where(table.stream == storable(stream), table.state == "pending")
-    query = query.where(table.owner == storable(owner), table.worker != ledger.owner).limit(1)
-    with ledger.transaction() as connection:
-        return connection.scalar(query) is not None
+    query = """
+        SELECT id FROM live_scores
+        WHERE stream = :stream AND state = 'pending' AND owner = :owner AND worker <> :worker LIMIT 1
+    """
+    of = {"stream": storable(stream), "owner": storable(owner), "worker": ledger.owner}
+    with ledger.transaction() as database:
+        return database.scalar(query, of) is not None
 
 
 def begin(ledger: Ledger, row: LiveScore) -> LiveScore:
@@ -197,39 +207,41 @@ def give_back(ledger: Ledger, ids: Collection[str]) -> None:
 
 
 def _count_takeovers(ledger: Ledger, ids: Collection[str], number: int) -> None:
-    table = live_scores.c
-    ours = (table.id.in_(ids), table.worker == ledger.owner, table.state == "pending")
-    with ledger.transaction(writing=True) as connection:
-        connection.execute(sa.update(live_scores).where(*ours).values(takeovers=table.takeovers + number))
+    ours = "id IN texts(:ids) AND worker = :worker AND state = 'pending'"
+    with ledger.transaction(writing=True) as database:
+        database.execute(
+            f"UPDATE live_scores SET takeovers = takeovers + :number WHERE {ours}",
+            {"ids": _listed(ids), "worker": ledger.owner, "number": number},
+        )
 
 
 def finish(ledger: Ledger, rows: Iterable[LiveScore]) -> None:
     """Write outcomes. Rows that another worker has taken over stay as they are."""
     values = [{**_to_row(row), "worker": ledger.owner} for row in sorted(rows, key=lambda row: row.id)]
     if values:
-        with ledger.transaction(writing=True) as connection:
-            connection.exec_driver_sql(ledger.dialect.sql.finish_score, values)
+        with ledger.transaction(writing=True) as database:
+            database.execute_many(_FINISH, values)
 
 
 def samples_of_traces(ledger: Ledger, stream: str, traces: Iterable[str]) -> dict[str, set[str]]:
     """By trace, the hashes of the samples in a stream; only traces with any samples."""
-    table = live_scores.c
-    query = sa.select(table.trace, table.sample).where(table.trace.in_(list(map(storable, traces))))
-    query = query.where(table.stream == storable(stream), table.source == "trace", table.sample.is_not(None)).distinct()
+    query = """
+        SELECT DISTINCT trace, sample FROM live_scores
+        WHERE trace IN texts(:traces) AND stream = :stream AND source = 'trace' AND sample IS NOT NULL
+    """
     ids: dict[str, set[str]] = {}
-    with ledger.transaction() as connection:
-        for trace, sample in connection.execute(query):
+    with ledger.transaction() as database:
+        of = {"traces": _listed(map(storable, traces)), "stream": storable(stream)}
+        for trace, sample in database.execute(query, of):
             ids.setdefault(trace, set()).add(sample)
     return ids
 
 
 def spent(ledger: Ledger, stream: str, since: float) -> float:
     """The known cost in US dollars of a stream's outcomes since a time."""
-    table = live_scores.c
-    query = sa.select(sa.func.coalesce(sa.func.sum(table.cost), 0.0))
-    ours = (table.stream == storable(stream), table.finished >= since, table.cost > 0)
-    with ledger.transaction() as connection:
-        return float(connection.scalar(query.where(*ours)) or 0.0)
+    query = "SELECT sum(cost) FROM live_scores WHERE stream = :stream AND finished >= :since AND cost > 0"
+    with ledger.transaction() as database:
+        return float(database.scalar(query, {"stream": storable(stream), "since": since}) or 0.0)
 
 
 def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[list[LiveCounts], dict[Any, int]]:
@@ -238,35 +250,34 @@ def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[lis
     since: Seconds since 1970, rounded down to the hour.
     """
     hour = 0 if since is None else int(since // HOUR)
-    table = live_scores.c
-    name = storable(stream)
-    counted = sa.select(live_counts).where(live_counts.c.stream == name, live_counts.c.hour >= hour)
-    key = table.scorer, table.owner, table.hour, table.state
-    states = sa.select(*key, sa.func.count()).where(table.stream == name, table.submitted >= hour * HOUR)
-    with ledger.transaction() as connection:
-        if not ledger.dialect.single_writer:
-            connection.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
-        seen = [LiveCounts(**dict(row)) for row in connection.execute(counted).mappings()]
-        rows = {tuple(of): int(number) for *of, number in connection.execute(states.group_by(*key))}
+    of = {"stream": storable(stream), "hour": hour, "since": hour * HOUR}
+    counted = f"SELECT {live_counts.names} FROM live_counts WHERE stream = :stream AND hour >= :hour"
+    states = """
+        SELECT scorer, owner, hour, state, count(*) FROM live_scores
+        WHERE stream = :stream AND submitted >= :since GROUP BY scorer, owner, hour, state
+    """
+    with ledger.transaction(snapshot=True) as database:
+        seen = [LiveCounts(**live_counts.row(row)) for row in database.execute(counted, of)]
+        rows = {tuple(key): int(number) for *key, number in database.execute(states, of)}
     return seen, rows
 
 
 def kept_reasoning(ledger: Ledger, stream: str, scorer: str, since: float | None = None) -> frozenset[bool]:
     """Whether the scores of a stream by one scorer, from a time on, are of outputs with the reasoning in front of them;
     both if some are and some aren't, and neither if no output begins with reasoning."""
-    table = live_scores.c
-    query = sa.select(table.kept_reasoning).distinct().where(table.kept_reasoning.is_not(None))
-    query = query.where(table.stream == storable(stream), table.scorer == storable(scorer))
-    if since is not None:
-        query = query.where(table.submitted >= since)
-    with ledger.transaction() as connection:
-        return frozenset(map(bool, connection.scalars(query)))
+    query = """
+        SELECT DISTINCT kept_reasoning FROM live_scores
+        WHERE kept_reasoning IS NOT NULL AND stream = :stream AND scorer = :scorer AND submitted >= :since
+    """
+    of = {"stream": storable(stream), "scorer": storable(scorer), "since": since or 0.0}
+    with ledger.transaction() as database:
+        return frozenset(map(bool, database.scalars(query, of)))
 
 
 def streams(ledger: Ledger) -> list[str]:
     """The names of all streams."""
-    with ledger.transaction() as connection:
-        return sorted(connection.scalars(sa.select(live_counts.c.stream).distinct()))
+    with ledger.transaction() as database:
+        return sorted(database.scalars("SELECT DISTINCT stream FROM live_counts"))
 
 
 def only_stream(ledger: Ledger, hint: Message = "") -> str:
@@ -305,22 +316,22 @@ def scores(
         limit: The maximum number of rows.
         before: The `submitted` and `id` of the last row of the previous page.
     """
-    table = live_scores.c
-    query = sa.select(live_scores).order_by(table.submitted.desc(), table.id.desc()).limit(limit)
-    filters = {"stream": stream, "scorer": scorer, "source": source, "entity": entity}
-    for name, value in filters.items():
-        if value is not None:
-            query = query.where(table[name] == storable(value))
+    texts = {"stream": stream, "scorer": scorer, "source": source, "entity": entity}
+    of: dict[str, Any] = {name: storable(value) for name, value in texts.items() if value is not None}
+    where = [f"{name} = :{name}" for name in of]
     if since is not None:
-        query = query.where(table.submitted >= since)
+        where.append("submitted >= :since")
     if until is not None:
-        query = query.where(table.submitted < until)
+        where.append("submitted < :until")
     if before is not None:
-        at, id = before
-        query = query.where(sa.or_(table.submitted < at, sa.and_(table.submitted == at, table.id < id)))
-        query = query.where(table.submitted <= at)  # a condition that an index can use
-    with ledger.transaction() as connection:
-        return list(map(_from_row, connection.execute(query).mappings()))
+        of["at"], of["id"] = before
+        where.append("(submitted < :at OR (submitted = :at AND id < :id))")
+        where.append("submitted <= :at")  # a condition that an index can use
+    of |= {"since": since, "until": until, "limit": limit}
+    query = f"{_ROWS}{' WHERE ' if where else ''}{' AND '.join(where)} ORDER BY submitted DESC, id DESC"
+    with ledger.transaction() as database:
+        rows = database.execute(query if limit is None else f"{query} LIMIT :limit", of)
+        return list(map(_from_row, rows))
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -341,10 +352,8 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     return {"hour": int(row.submitted // HOUR), "value": outcome.value, "scale": outcome.scale}
 
 
-def _hold(ledger: Ledger, connection: sa.Connection) -> None:
-    """Lease the worker's own name, unless it already has that lease."""
-    values = {"keys": json.dumps([[ledger.owner, _LEASE, 0]]), "owner": ledger.owner, "seconds": ledger.lease_seconds}
-    connection.exec_driver_sql(ledger.dialect.sql.acquire, values)
+def _listed(texts: Iterable[str]) -> str:
+    return json.dumps(list(texts))
 
 
 def _to_row(row: LiveScore | LiveCounts) -> dict[str, Any]:
@@ -357,8 +366,10 @@ def _to_row(row: LiveScore | LiveCounts) -> dict[str, Any]:
     return values
 
 
-def _from_row(row: Mapping[Any, Any]) -> LiveScore:
-    return LiveScore(**{name: row[name] for name in COLUMNS[live_scores] if name != "hour"})
+def _from_row(values: Iterable[Any]) -> LiveScore:
+    row = live_scores.row(values)
+    del row["hour"]
+    return LiveScore(**row)
 
 
 def _count_key(row: Mapping[str, Any]) -> tuple[Any, ...]:

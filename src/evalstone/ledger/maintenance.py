@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - statements are put together from our own names
 """Ledger maintenance: summarize what a ledger contains, delete old rows, check it for damage."""
 
 from __future__ import annotations
@@ -5,34 +6,18 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import sqlalchemy as sa
-import sqlalchemy.exc
-
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
 from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
-from evalstone.ledger.schema import (
-    KEYS,
-    SCHEMA_VERSION,
-    answers,
-    batch_questions,
-    batches,
-    datasets,
-    items,
-    leases,
-    live_counts,
-    live_scores,
-    records,
-    runs,
-    samples,
-)
+from evalstone.ledger.database import Database
+from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers
 from evalstone.ledger.store import Ledger
 from evalstone.questions.simulated_user import CheckUser, SayNext
 from evalstone.report.shown import Shown
@@ -47,8 +32,14 @@ MIN_AGE = 3600
 """The age in seconds at which an answer can count as unused; the record of a newer one may not be written yet."""
 
 _FINGERPRINT = re.compile(r'"fingerprint":\s*"([0-9a-f]{32})"')
-_IN_PROGRESS = sa.select(leases.c.question).where(leases.c.judge == "")
+_IN_PROGRESS = "SELECT question FROM leases WHERE judge = ''"
 """The runs that a process is working on."""
+_USED = "SELECT dataset FROM runs WHERE dataset IS NOT NULL"
+"""The dataset versions that a run has."""
+_NO_BLOCK = "hash NOT IN (SELECT block FROM items)"
+_NO_SCORE = "hash NOT IN (SELECT sample FROM live_scores WHERE sample IS NOT NULL)"
+_UNUSED_BY_AGE = f"SELECT {', '.join(answers.key)}, kind FROM answers WHERE written < :before"
+_DELETE_ANSWER = f"DELETE FROM answers WHERE {' AND '.join(f'{name} = :{name}' for name in answers.key)}"
 
 
 @dataclass(frozen=True)
@@ -65,12 +56,15 @@ class Totals:
 
 @dataclass(frozen=True)
 class LedgerInfo(Shown):
-    """What a ledger contains. `size` is in bytes; `counts` are rows by kind."""
+    """What a ledger contains. `size` is in bytes."""
 
     location: str
     schema_version: str
     size: int
     counts: dict[str, int]
+    """Rows by kind."""
+    samples: int
+    """The samples of datasets and of live scores."""
     unfinished: int
     in_progress: int
     open_batches: int
@@ -95,21 +89,22 @@ class LedgerInfo(Shown):
 def info(ledger: Ledger) -> LedgerInfo:
     """Summarize a ledger."""
     latest = tuple(ledger.runs(LATEST))
-    count, priced = sa.func.count(), sa.func.count(answers.c.cost)
-    tokens = sa.func.sum(answers.c.input_tokens + answers.c.output_tokens)
-    cost = sa.func.coalesce(sa.func.sum(answers.c.cost), 0.0)
-    totals = sa.select(answers.c.judge, answers.c.kind, count, count - priced, tokens, cost)
-    with ledger.transaction() as connection:
-        rows = connection.execute(totals.group_by(answers.c.judge, answers.c.kind))
+    totals = """
+        SELECT judge, kind, count(*), count(*) - count(cost), sum(input_tokens + output_tokens),
+            coalesce(sum(cost), 0.0)
+        FROM answers GROUP BY judge, kind
+    """
+    with ledger.transaction(snapshot=True) as database:
         return LedgerInfo(
             location=ledger.location,
             schema_version=SCHEMA_VERSION,
-            answered_by=_totals(rows),
-            counts={kind: _count(connection, sa.select(table)) for kind, table in KINDS.items()},
-            unfinished=_count(connection, sa.select(runs).where(runs.c.finished.is_(None))),
-            in_progress=_count(connection, _IN_PROGRESS),
-            open_batches=_count(connection, sa.select(batches).where(batches.c.collected.is_(None))),
-            size=ledger.dialect.size(connection),
+            answered_by=_totals(database.execute(totals)),
+            counts={kind: _count(database, table.name) for kind, table in KINDS.items()},
+            samples=int(database.scalar("SELECT coalesce(sum(samples), 0) FROM blocks")) + _count(database, "samples"),
+            unfinished=_count(database, "runs WHERE finished IS NULL"),
+            in_progress=_count(database, "leases WHERE judge = ''"),
+            open_batches=_count(database, "batches WHERE collected IS NULL"),
+            size=ledger.database.size(),
             latest=latest,
         )
 
@@ -130,8 +125,8 @@ def _totals(rows: Iterable[Any]) -> tuple[Totals, ...]:
     return tuple(totals[key] for key in sorted(totals))
 
 
-def _count(connection: sa.Connection, query: sa.Select[Any]) -> int:
-    return connection.scalar(query.with_only_columns(sa.func.count(), maintain_column_froms=True)) or 0
+def _count(database: Database, of: str, values: Mapping[str, Any] | None = None) -> int:
+    return database.scalar(f"SELECT count(*) FROM {of}", values)
 
 
 @dataclass(frozen=True)
@@ -166,62 +161,61 @@ def prune(
         unused_answers: Delete answers that no remaining record uses.
         delete: If false, only count the rows.
     """
-    criteria: list[sa.ColumnElement[bool]] = [sa.false()]
+    criteria: list[str] = []
     if older_than is not None:
-        criteria.append(runs.c.started < (datetime.now(UTC) - older_than).isoformat(timespec="seconds"))
+        criteria.append("started < :before")
     if unfinished:
-        criteria.append(runs.c.finished.is_(None))
-    matching = sa.select(runs.c.id).where(sa.or_(*criteria), runs.c.id.not_in(_IN_PROGRESS))
-    with ledger.transaction(writing=True) as connection:
-        if ledger.dialect.lock_runs:
-            connection.exec_driver_sql(ledger.dialect.lock_runs)
-        ledger.drop_expired(connection)
-        ids = connection.scalars(matching).all()
+        criteria.append("finished IS NULL")
+    before = None if older_than is None else (datetime.now(UTC) - older_than).isoformat(timespec="seconds")
+    matching = f"SELECT id FROM runs WHERE ({' OR '.join(criteria) or 'false'}) AND id NOT IN ({_IN_PROGRESS})"
+    with ledger.transaction(writing=True) as database:
+        if database.lock_runs:
+            database.execute(database.lock_runs)
+        ledger.drop_expired()
+        ids = database.scalars(matching, {"before": before})
         record_count = open_count = 0
         for chunk in chunks(ids, 200):
-            record_count += connection.execute(sa.delete(records).where(records.c.run.in_(chunk))).rowcount
-            theirs = batches.c.run.in_(chunk)
-            open_count += _count(connection, sa.select(batches).where(theirs, batches.c.collected.is_(None)))
-            questions = batch_questions.c.batch.in_(sa.select(batches.c.id).where(theirs))
-            connection.execute(sa.delete(batch_questions).where(questions))
-            connection.execute(sa.delete(batches).where(theirs))
-            connection.execute(sa.delete(runs).where(runs.c.id.in_(chunk)))
+            runs = {"runs": json.dumps(chunk)}
+            record_count += database.execute("DELETE FROM records WHERE run IN texts(:runs)", runs).rowcount
+            open_count += _count(database, "batches WHERE run IN texts(:runs) AND collected IS NULL", runs)
+            theirs = "SELECT id FROM batches WHERE run IN texts(:runs)"
+            database.execute(f"DELETE FROM batch_questions WHERE batch IN ({theirs})", runs)
+            database.execute("DELETE FROM batches WHERE run IN texts(:runs)", runs)
+            database.execute("DELETE FROM runs WHERE id IN texts(:runs)", runs)
         live_count = 0
         if older_than is not None:
-            hour = int((time.time() - older_than.total_seconds()) // HOUR)
-            connection.execute(sa.delete(live_counts).where(live_counts.c.hour < hour))
-            live_count = connection.execute(sa.delete(live_scores).where(live_scores.c.hour < hour)).rowcount
-        sample_count = _delete_unused_samples(connection)
-        unused = list(_unused_answers(connection)) if unused_answers else []
+            hour = {"hour": int((time.time() - older_than.total_seconds()) // HOUR)}
+            database.execute("DELETE FROM live_counts WHERE hour < :hour", hour)
+            live_count = database.execute("DELETE FROM live_scores WHERE hour < :hour", hour).rowcount
+        sample_count = _delete_unused_samples(database)
+        unused = list(_unused_answers(database)) if unused_answers else []
         if unused:
-            connection.exec_driver_sql(ledger.dialect.sql.delete_answer, unused)
+            database.execute_many(_DELETE_ANSWER, unused)
         if not delete:
-            connection.rollback()
+            database.rollback()
     return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count)
 
 
-def _delete_unused_samples(connection: sa.Connection) -> int:
+def _delete_unused_samples(database: Database) -> int:
     """Delete datasets without a run, and samples without a dataset or live score. Returns the number of samples."""
-    used = sa.select(runs.c.dataset).where(runs.c.dataset.is_not(None))
-    connection.execute(sa.delete(datasets).where(datasets.c.version.not_in(used)))
-    connection.execute(sa.delete(items).where(items.c.dataset.not_in(used)))
-    scored = sa.select(live_scores.c.sample).where(live_scores.c.sample.is_not(None))
-    unused = sa.select(samples.c.hash).except_(sa.select(items.c.sample), scored)
-    return connection.execute(sa.delete(samples).where(samples.c.hash.in_(unused))).rowcount
+    database.execute(f"DELETE FROM datasets WHERE version NOT IN ({_USED})")
+    database.execute(f"DELETE FROM items WHERE dataset NOT IN ({_USED})")
+    count = database.scalar(f"SELECT coalesce(sum(samples), 0) FROM blocks WHERE {_NO_BLOCK}")
+    database.execute(f"DELETE FROM blocks WHERE {_NO_BLOCK}")
+    return int(count) + database.execute(f"DELETE FROM samples WHERE {_NO_SCORE}").rowcount
 
 
-def _unused_answers(connection: sa.Connection) -> Iterator[dict[str, Any]]:
+def _unused_answers(database: Database) -> Iterator[dict[str, Any]]:
     used: set[str] = set()
-    for table in (records, live_scores):
-        for row in stream(connection, sa.select(table.c.body).where(table.c.body.is_not(None)), table):
-            used.update(_FINGERPRINT.findall(row["body"]))
-    targets = {_target(metadata).get("scope", "") for metadata in connection.scalars(sa.select(runs.c.metadata))}
+    for table in ("records", "live_scores"):
+        for (body,) in database.stream(f"SELECT body FROM {table} WHERE body IS NOT NULL"):
+            used.update(_FINGERPRINT.findall(body))
+    targets = {_target(metadata).get("scope", "") for metadata in database.scalars("SELECT metadata FROM runs")}
     # Messages of a simulated user in an unfinished run are in no record, so without their answers they'd be paid again.
-    unfinished = connection.scalars(sa.select(runs.c.metadata).where(runs.c.finished.is_(None)))
+    unfinished = database.scalars("SELECT metadata FROM runs WHERE finished IS NULL")
     of_users = {SayNext.kind, CheckUser.kind} if any(_target(metadata).get("user") for metadata in unfinished) else ()
-    columns = *(answers.c[name] for name in KEYS[answers]), answers.c.kind
-    for row in stream(connection, sa.select(*columns).where(answers.c.written < time.time() - MIN_AGE), answers):
-        kind = row.pop("kind")
+    for *key, kind in database.stream(_UNUSED_BY_AGE, {"before": time.time() - MIN_AGE}):
+        row = dict(zip(answers.key, key, strict=True))
         if kind not in of_users and (row["judge"] not in targets if kind == TARGET else row["question"] not in used):
             yield row
 
@@ -258,29 +252,30 @@ def verify(url: str | Path) -> Verification:
     """
     damage, invalid, version, count = list[str](), list[str](), "unknown", 0
     with Ledger(url, prepare=False) as ledger:
+        database = ledger.database
         try:
-            with ledger.connection.begin():
-                damage += ledger.dialect.check(ledger.connection)
-            with ledger.connection.begin():
-                version = ledger.version(ledger.connection, exact=False)
+            with database.committed():
+                damage += database.check()
+            with database.committed(snapshot=True):
+                version = ledger.version(exact=False)
                 for kind, table in KINDS.items() if version == SCHEMA_VERSION and not damage else ():
-                    for row in stream(ledger.connection, sa.select(table), table):
+                    for row in stream(database, table):
                         count += 1
                         if (problem := _problem(table, row)) and len(invalid) < MAX_REPORTED:
-                            key = " ".join(str(row[name]) for name in KEYS[table])
+                            key = " ".join(str(row[name]) for name in table.key)
                             invalid.append(f"{kind} {key}: {problem}")
-        except sqlalchemy.exc.DBAPIError as error:
-            if not ledger.dialect.is_damage(error):
-                raise ledger.dialect.explain(error, written=False) from None
-            damage.append(str(error.orig))
+        except database.error as error:
+            if not database.is_damage(error):
+                raise database.explain(error, written=False) from None
+            damage.append(str(error))
     return Verification(version, tuple(damage), tuple(invalid), count)
 
 
-def _problem(table: sa.Table, row: dict[str, Any]) -> str:
+def _problem(table: Table, row: dict[str, Any]) -> str:
     """What is wrong with a row; "" if it is valid."""
     try:
         values = validated(table, row)
     except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
-    derived = ("cell", "hash", "hour", "value", "scale")
+    derived = ("hash", "samples", "scorer", "hour", "value", "scale")
     return "" if all(values.get(name) == row.get(name) for name in derived) else "its key does not match its content"

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, cast
-
-import sqlalchemy as sa
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_argument
 from evalstone._core.front_ends import PYTHON, FrontEnd
@@ -23,7 +21,6 @@ from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
-from evalstone.ledger.schema import live_scores, records, runs, samples
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
 from evalstone.types import Failed, Record, Score, scorer_name
@@ -149,10 +146,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
     problems: list[str] = []
     with Ledger(existing(ledger)) as opened:
         if scorer is not None:
-            with opened.transaction() as connection:
-                ids = connection.scalars(sa.select(runs.c.id)).all()
-            parts = (_distinct(opened, records.c.scorer, records.c.run == run) for run in ids)
-            signatures = {*_distinct(opened, live_scores.c.scorer), *itertools.chain.from_iterable(parts)}
+            signatures = {*_live_scorers(opened), *_scorers_of_runs(opened)}
             if not any(is_named(signature, scorer) for signature in signatures):
                 problems.append(str(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures})))
         if stream is not None and stream not in (known := live.streams(opened)):
@@ -204,7 +198,7 @@ class _Search:
         """Live scores, one part per signature with the scorer's name."""
         if self.scorer is None:
             return [self._live(None)]
-        return [self._live(one) for one in _distinct(self.ledger, live_scores.c.scorer) if is_named(one, self.scorer)]
+        return [self._live(one) for one in _live_scorers(self.ledger) if is_named(one, self.scorer)]
 
     def _live(self, signature: str | None) -> _Part:
         at = self.before
@@ -230,50 +224,58 @@ class _Search:
 
     def runs(self) -> list[_Part]:
         """The scores of evaluations as one part: the latest run first, by scorer within a run."""
-        query = sa.select(runs.c.id, runs.c.started, runs.c.metadata)
-        with self.ledger.transaction() as connection:
-            rows = connection.execute(query).all()
-        listing: list[tuple[float, str, str, str]] = []
-        for row in rows:
-            with self.ledger.reading(f"run {row.id}"):
-                metadata = cast("Mapping[str, Any]", json.loads(row.metadata))
-                started = _time(row.started)
+        with self.ledger.transaction() as database:
+            rows = database.execute("SELECT id, started, metadata FROM runs").fetchall()
+        listing: list[_ListedRun] = []
+        for id, start, text in rows:
+            with self.ledger.reading(f"run {id}"):
+                metadata = cast("Mapping[str, Any]", json.loads(text))
+                started = _time(start)
                 target = cast("Mapping[str, Any] | None", metadata.get("target"))
                 entity, name = str(target["identity"] if target else ""), str(metadata.get("name") or "")
+                scorers = _scorers_of(metadata)
             outside = (self.since and started < self.since) or (self.until and started >= self.until)
             if outside or metadata.get("kind", "evaluation") != "evaluation":
                 continue
-            if self.entity in (None, entity) and self.run in (None, row.id, name):
-                listing.append((started.timestamp(), row.id, name, entity))
-        return [self._runs(sorted(listing, key=lambda run: (-run[0], run[1])))]
+            if self.entity in (None, entity) and self.run in (None, id, name):
+                listing.append(_ListedRun(started.timestamp(), id, name, entity, scorers))
+        return [self._runs(sorted(listing, key=lambda run: (-run.time, run.id)))]
 
-    def _runs(self, listing: list[tuple[float, str, str, str]]) -> _Part:
-        table, left, at = records.c, self.limit, self.before
-        for time, run, name, entity in listing:
+    def _runs(self, listing: list[_ListedRun]) -> _Part:
+        left, at = self.limit, self.before
+        query = "SELECT cell, body FROM records WHERE run = :run AND scorer = :scorer"
+        for time, run, name, entity, scorers in listing:
             after = at.place if at is not None and time == at.time and len(at.place) == 3 else ("", "", 0)
             if (at is not None and time > at.time) or run < after[0]:
                 continue
-            for scorer in _distinct(self.ledger, table.scorer, table.run == run):
+            for scorer in scorers:
                 if (run == after[0] and scorer < after[1]) or (
                     self.scorer is not None and not is_named(scorer, self.scorer)
                 ):
                     continue
-                # The records of a scorer are in this order in an index.
-                query = sa.select(table.position, table.body).where(table.run == run, table.scorer == scorer)
-                if (run, scorer) == after[:2]:
-                    query = query.where(table.position < after[2])
-                with self.ledger.transaction() as connection:
-                    rows = connection.execute(query.order_by(table.position.desc()).limit(left)).all()
-                for row in rows:
+                # The records of a run are in this order in an index.
+                some = " AND cell < :cell" if (run, scorer) == after[:2] else ""
+                of = {"run": run, "scorer": scorer, "cell": after[2], "limit": left}
+                with self.ledger.transaction() as database:
+                    rows = database.execute(f"{query}{some} ORDER BY cell DESC LIMIT :limit", of).fetchall()
+                for cell, body in rows:
                     with self.ledger.reading(f"a record of run {run}"):
-                        record = Record.from_dict(json.loads(row.body))
-                    cursor = _Cursor(time, (run, scorer, row.position))
-                    of = _Origin(source="run", run=run, run_name=name, entity=entity, scorer=scorer)
-                    listed = _listed(record, cursor, of)
-                    yield (-time, 1, run, scorer, -row.position), listed
+                        record = Record.from_dict(json.loads(body))
+                    cursor = _Cursor(time, (run, scorer, cell))
+                    of_run = _Origin(source="run", run=run, run_name=name, entity=entity, scorer=scorer)
+                    yield (-time, 1, run, scorer, -cell), _listed(record, cursor, of_run)
                 left -= len(rows)
                 if left <= 0:
                     return
+
+
+class _ListedRun(NamedTuple):
+    time: float
+    id: str
+    name: str
+    entity: str
+    scorers: list[str]
+    """Their signatures, in the order of the list."""
 
 
 class _Backwards(str):
@@ -343,15 +345,28 @@ def _time(started: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _distinct(ledger: Ledger, column: sa.Column[Any], *where: sa.ColumnElement[bool]) -> Iterator[str]:
-    """The distinct values of a column, by skipping through an index instead of reading all rows."""
+def _live_scorers(ledger: Ledger) -> Iterator[str]:
+    """The signatures of the scorers of live scores, by skipping through an index instead of reading all rows."""
     last = ""
     while True:
-        with ledger.transaction() as connection:
-            value = connection.scalar(sa.select(sa.func.min(column)).where(column > last, *where))
-        if value is None:
+        with ledger.transaction() as database:
+            found = database.scalar("SELECT min(scorer) FROM live_scores WHERE scorer > :last", {"last": last})
+        if found is None:
             return
-        yield (last := str(value))
+        yield (last := str(found))
+
+
+def _scorers_of_runs(ledger: Ledger) -> Iterator[str]:
+    with ledger.transaction() as database:
+        rows = database.execute("SELECT id, metadata FROM runs").fetchall()
+    for id, metadata in rows:
+        with ledger.reading(f"run {id}"):
+            yield from _scorers_of(json.loads(metadata))
+
+
+def _scorers_of(metadata: Mapping[str, Any]) -> list[str]:
+    """The signatures of a run's scorers, as its records have them."""
+    return sorted(storable(scorer["signature"]) for scorer in metadata["scorers"])
 
 
 @dataclass(frozen=True)
@@ -374,37 +389,37 @@ def watched_scores(
 
     Exhaust the iterator before any other use of the ledger.
     """
-    table = live_scores.c
-    body = samples.c.body
     # Only samples with a group need to be parsed.
-    grouped = sa.case((body.like('%"group": %'), body))
-    of = table.id, table.submitted, table.finished, table.value, table.scale, table.trace
-    query = sa.select(*of, grouped.label("body")).select_from(
-        live_scores.outerjoin(samples, table.sample == samples.c.hash)
-    )
-    query = query.where(table.stream == storable(stream), table.scorer == scorer)
+    query = """
+        SELECT id, submitted, finished, value, scale, trace,
+            CASE WHEN samples.body LIKE '%"group": %' THEN samples.body END
+        FROM live_scores LEFT JOIN samples ON live_scores.sample = samples.hash
+        WHERE stream = :stream AND scorer = :scorer
+    """
     if since is not None:
-        query = query.where(table.submitted >= since)
+        query += " AND submitted >= :since"
     if until is not None:
-        query = query.where(table.submitted < until)
-    with ledger.transaction() as connection:
-        for row in connection.execute(query.order_by(table.submitted, table.id)):
-            share = None if row.value is None else row.value / row.scale
+        query += " AND submitted < :until"
+    of = {"stream": storable(stream), "scorer": scorer, "since": since, "until": until}
+    with ledger.transaction() as database:
+        rows = database.execute(f"{query} ORDER BY submitted, id", of)
+        for id, submitted, finished, value, scale, trace, sample in rows:
             group = None
-            if row.body is not None:
-                with ledger.reading(f"the sample of live score {row.id}"):
-                    group = sample_of(json.loads(row.body)).group
-            yield WatchedScore(row.id, row.submitted, row.finished, share, row.trace, group)
+            if sample is not None:
+                with ledger.reading(f"the sample of live score {id}"):
+                    group = sample_of(json.loads(sample)).group
+            share = None if value is None else value / scale
+            yield WatchedScore(id, submitted, finished, share, trace, group)
 
 
 def newest_record(ledger: Ledger, stream: str, scorer: str) -> Record | None:
     """The record of the latest score of a stream by one scorer; None if there is none."""
-    table = live_scores.c
-    query = sa.select(table.body).where(
-        table.stream == storable(stream), table.scorer == scorer, table.state == "scored"
-    )
-    with ledger.transaction() as connection:
-        body = connection.scalar(query.order_by(table.submitted.desc()).limit(1))
+    query = """
+        SELECT body FROM live_scores WHERE stream = :stream AND scorer = :scorer AND state = 'scored'
+        ORDER BY submitted DESC LIMIT 1
+    """
+    with ledger.transaction() as database:
+        body = database.scalar(query, {"stream": storable(stream), "scorer": scorer})
     if body is None:
         return None
     with ledger.reading(f"a live score of {stream}"):

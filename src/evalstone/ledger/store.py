@@ -1,3 +1,4 @@
+# ruff: noqa: S608 - statements are put together from our own names
 """The synchronous ledger: answers, records, runs, samples and leases, on SQLite and PostgreSQL alike.
 
 No secrets are written: a judge's identity contains no key, and its headers only as a hash. No row contains the
@@ -7,6 +8,9 @@ A lease records which process is asking a question or working on a run, so that 
 It is a row that expires unless its owner renews it. If the owner is gone, the lease expires; on the same machine, it is
 dropped at once, because the process is known to be dead. The lease of a run has the run's id as its question, and no
 judge.
+
+Whoever asks questions has a lease of its own name. While it is the only one on a file, its leases of questions are in
+its memory. Another one waits, before its first question, until those are rows: `join` and `meet`.
 """
 
 from __future__ import annotations
@@ -19,15 +23,12 @@ import secrets
 import threading
 import time
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, cast
-
-import sqlalchemy as sa
-import sqlalchemy.exc
 
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
@@ -41,15 +42,18 @@ from evalstone.ledger.base import (
     Operations,
     Payment,
     RunRow,
+    SampleBlock,
     StoredAnswer,
+    block_rows,
     dataset_row,
     file_of,
     from_row,
     record_row,
-    sample_rows,
-    storable,
     to_row,
 )
+from evalstone.ledger.database import Database
+from evalstone.ledger.postgresql import PostgreSQL
+from evalstone.ledger.sqlite import SQLite
 from evalstone.types import Record, RunMetadata, Sample
 
 LEASE_SECONDS = 30.0
@@ -59,10 +63,24 @@ RECONNECT = 60.0
 """Seconds to wait for a server that has closed the connection, or has no free one."""
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
 """Seconds between attempts to connect."""
-SAMPLES_PER_READ = 1000
 
-_STORED = schema.items.join(schema.samples, schema.items.c.sample == schema.samples.c.hash)
-_RUNS = sa.select(schema.runs).order_by(schema.runs.c.position.desc())
+_KEY = ", ".join(schema.answers.key)
+_PAY = """
+    UPDATE runs SET cost = cost + :cost, unpriced = unpriced + :unpriced, reserved = reserved + :reserved, payment = :id
+    WHERE id = :run AND (payment IS NULL OR payment <> :id)
+"""
+_LOOK_UP = f"SELECT {schema.answers.names} FROM keys(:keys) AS wanted JOIN answers USING ({_KEY})"
+_ACQUIRE = f"""
+    INSERT INTO leases ({_KEY}, owner, expires) SELECT {_KEY}, :owner, epoch() + :seconds FROM keys(:keys) AS wanted
+    WHERE true ON CONFLICT DO NOTHING
+"""
+_RELEASE = f"DELETE FROM leases WHERE owner = :owner AND ({_KEY}) IN keys(:keys)"
+_ALONE, _SHARING = "alone", "sharing"
+"""The judge in the lease that whoever asks questions has of its own name: whether its other leases are in its memory,
+or rows."""
+_RENEW = "UPDATE leases SET expires = epoch() + :seconds WHERE owner = :owner"
+_RUNS = f"SELECT {schema.runs.names} FROM runs"
+_SAMPLES = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
 _abandoned: set[str] = set()
 """Closed owners of this process that could not release their leases, for example on a full disk."""
 
@@ -82,15 +100,19 @@ class Ledger:
 
     def __init__(self, url: str | Path, *, prepare: bool = True) -> None:
         path = file_of(url)
-        self.dialect = schema.PostgreSQL(str(base.resolved(url))) if path is None else schema.SQLite(path)
-        self.location = self.dialect.location
+        self.database: Database = PostgreSQL(str(base.resolved(url))) if path is None else SQLite(path)
+        self.location = self.database.location
         """The ledger's file, or its URL without a password."""
         self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
         """The owner of this ledger's leases."""
         self.lease_seconds = LEASE_SECONDS
         self._run: Key | None = None
         """The lease of the run that this ledger works on."""
-        self._written = self._repeats = False
+        self._repeats = self._alone = False
+        self._leased = set[Key]()
+        """The leases in memory."""
+        self._seen = 0
+        """SQLite's number of the state in which there was nobody else."""
         deadline = time.monotonic() + RECONNECT
         while not self._open(deadline, prepare=prepare):
             time.sleep(FIRST_PAUSE)
@@ -98,7 +120,7 @@ class Ledger:
     def _open(self, deadline: float, *, prepare: bool) -> bool:
         """Connect and prepare. Returns False if the connection was lost immediately and there is time to try again."""
         try:
-            self.connection = self._connect(deadline)
+            self._connect(deadline)
             try:
                 if prepare:
                     self._prepare(time.monotonic() + base.WAIT)
@@ -110,18 +132,18 @@ class Ledger:
             except BaseException:
                 self.close()
                 raise
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error, written=False) from None
+        except self.database.error as error:
+            raise self.database.explain(error, written=False) from None
         return True
 
-    def _connect(self, deadline: float) -> sa.Connection:
-        """A connection. It waits for a server that has no free connection or is starting."""
+    def _connect(self, deadline: float) -> None:
+        """Connect. Waits for a server that has no free connection or is starting."""
         pause = FIRST_PAUSE
         while True:
             try:
-                return self.dialect.engine.connect()
-            except sqlalchemy.exc.DBAPIError as error:
-                if not self.dialect.may_pass(error) or time.monotonic() + pause > deadline:
+                return self.database.connect()
+            except self.database.error as error:
+                if not self.database.may_pass(error) or time.monotonic() + pause > deadline:
                     raise
             time.sleep(pause)
             pause = min(2 * pause, MAX_PAUSE)
@@ -149,17 +171,15 @@ class Ledger:
                 raise LedgerError(f"{text}. {FINISHED_CALLS}") from None
             pause = min(2 * pause, MAX_PAUSE)
             try:
-                self.connection = self.dialect.engine.connect()
-                with self.transaction(writing=True) as connection:
-                    connection.exec_driver_sql(
-                        self.dialect.sql.renew, {"owner": self.owner, "seconds": self.lease_seconds}
-                    )
+                self.database.connect()
+                with self.transaction(writing=True):
+                    self._renew()
                     needed = {*leased, self._run} - {None}
-                    held = self._acquire(connection, cast("set[Key]", needed)) if needed else set[Key]()
-            except (LedgerConnectionError, sqlalchemy.exc.DBAPIError) as error:
+                    held = self._acquire(cast("set[Key]", needed)) if needed else set[Key]()
+            except (LedgerConnectionError, self.database.error) as error:
                 if isinstance(error, LedgerConnectionError):
                     continue
-                explained = self.dialect.explain(error, written=False)
+                explained = self.database.explain(error, written=False)
                 if isinstance(explained, LedgerConnectionError):
                     continue
                 raise explained from None
@@ -172,27 +192,28 @@ class Ledger:
 
     def _prepare(self, deadline: float) -> None:
         """Create the tables in an empty database, and configure it. It waits until the deadline at most."""
-        with self.transaction() as connection:
-            exists = self.version(connection)
-        self.dialect.configure(connection, deadline)
+        database = self.database
+        with self.transaction():
+            exists = self.version()
+        database.configure(deadline)
         if not exists:
-            self.dialect.set_busy_timeout(connection, deadline - time.monotonic())
+            database.wait_for(deadline - time.monotonic())
             with self.transaction(writing=True):
-                if self.dialect.lock_schema:
-                    connection.exec_driver_sql(self.dialect.lock_schema)
-                if not self.version(connection):  # unless another process has created them meanwhile
-                    schema.metadata.create_all(connection, checkfirst=False)
-                    connection.execute(sa.insert(schema.ledger_version).values(version_num=schema.SCHEMA_VERSION))
-        self.dialect.set_busy_timeout(connection, base.WAIT)
-        self.dialect.remember_files()
+                if database.lock_schema:
+                    database.execute(database.lock_schema)
+                if not self.version():  # unless another process has created them meanwhile
+                    database.create()
+                    database.execute(schema.ledger_version.insert, {"version_num": schema.SCHEMA_VERSION})
+        database.wait_for(base.WAIT)
+        database.remember_files()
 
-    def version(self, connection: sa.Connection, *, exact: bool = True) -> str:
-        """The schema version; "" for an empty database.
+    def version(self, *, exact: bool = True) -> str:
+        """Within a transaction: the schema version; "" for an empty database.
 
         Raises:
             ConfigError: The database isn't a ledger; if `exact`, also for another version.
         """
-        columns = set(map(tuple, connection.exec_driver_sql(self.dialect.columns)))
+        columns = self.database.columns()
         if not columns:
             return ""
         if ("ledger_version", "version_num") not in columns:
@@ -201,10 +222,11 @@ class Ledger:
                 f"{self.location} is not an evalstone ledger: it is a database with the tables {tables}. "
                 "Name another ledger with --ledger"
             )
-        version = str(connection.scalar(sa.select(schema.ledger_version.c.version_num)) or "unknown")
+        version = str(self.database.scalar("SELECT version_num FROM ledger_version") or "unknown")
         differs = ""
         if version == schema.SCHEMA_VERSION and columns != schema.ALL_COLUMNS:
-            ours = {(table, column) for table, column in columns if table in schema.metadata.tables}
+            names = {table.name for table in schema.TABLES}
+            ours = {(table, column) for table, column in columns if table in names}
             if differs := _listed({f"{table}.{column}" for table, column in ours ^ schema.ALL_COLUMNS}):
                 differs = f", but it differs in {differs}"
         if differs or (exact and version != schema.SCHEMA_VERSION):
@@ -216,8 +238,7 @@ class Ledger:
 
     def close(self) -> None:
         """Close the ledger. It can't be used afterwards."""
-        self.connection.close()
-        self.dialect.engine.dispose()
+        self.database.close()
 
     def __enter__(self) -> Ledger:
         return self
@@ -225,31 +246,9 @@ class Ledger:
     def __exit__(self, *raised: object) -> None:
         self.close()
 
-    @contextmanager
-    def transaction(self, *, writing: bool = False) -> Generator[sa.Connection]:
-        """A transaction. Database errors become LedgerError, or ConfigError if it is the wrong database.
-
-        A writing transaction waits for other writers before it reads, so its reads remain valid.
-        """
-        self.dialect.check_files()
-        if self.connection.closed:  # by `reconnect`, which gave up
-            raise LedgerConnectionError(f"the connection to the ledger {self.location} was lost")
-        try:
-            with self.connection.begin():
-                if self.dialect.single_writer:
-                    self.connection.exec_driver_sql("BEGIN IMMEDIATE" if writing else "BEGIN")
-                yield self.connection
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error, written=self._written) from None
-        self._written = self._written or writing
-
-    def insert_missing(self, connection: sa.Connection, table: sa.Table, rows: Sequence[Mapping[str, Any]]) -> int:
-        """Within a transaction: insert the rows whose keys are new, and return how many were."""
-        if not rows:
-            return 0
-        options = {"preserve_rowcount": True}
-        statement = self.dialect.sql.insert[table]
-        return connection.exec_driver_sql(statement, list(rows), execution_options=options).rowcount
+    def transaction(self, *, writing: bool = False, snapshot: bool = False) -> AbstractContextManager[Database]:
+        """A transaction: `Database.transaction`."""
+        return self.database.transaction(writing=writing, snapshot=snapshot)
 
     def answers(self, judge: str, questions: Sequence[str], *, repeat_index: int = 0) -> dict[str, StoredAnswer]:
         """A judge's stored answers, by fingerprint of the question."""
@@ -258,90 +257,144 @@ class Ledger:
 
     def answers_to(self, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
         """The stored answers of these keys."""
-        with self.transaction() as connection:
-            return self._look_up(connection, keys)
+        with self.transaction():
+            return self._look_up(keys)
 
-    def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, Record]] = ()) -> None:
-        """Write answers, and records with the id of their run, in one transaction. Existing rows are replaced."""
-        self.apply(Operations(list(answers), [(run, record, None) for run, record in records]))
+    def write(self, answers: Iterable[StoredAnswer] = (), records: Iterable[tuple[str, int, Record]] = ()) -> None:
+        """Write answers, and records with their run and cell, in one transaction. Existing rows are replaced."""
+        self.apply(Operations(list(answers), [(*each, None) for each in records]))
 
     def apply(self, operations: Operations) -> Applied:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""
         applied = Applied()
-        sql, claims = self.dialect.sql, operations.claims
-        changes = operations.answers or operations.records or operations.released or operations.payment
+        claims, database = operations.claims, self.database
+        released = () if self._alone else operations.released
+        changes = operations.answers or operations.records or released or operations.payment
         writing = bool(changes or operations.renew or operations.drop_expired)
-        with self.transaction(writing=writing) as connection:
+        with self.transaction(writing=writing):
             if operations.payment is not None:
                 # First, because `prune` locks the runs before anything else.
-                self.pay(connection, operations.payment)
+                self.pay(operations.payment)
             if operations.renew:
-                connection.exec_driver_sql(sql.renew, {"owner": self.owner, "seconds": self.lease_seconds})
+                self._renew()
             if operations.drop_expired:
-                self.drop_expired(connection)
+                self.drop_expired()
             if operations.answers:
                 # All processes lock rows in the same order, so there are no deadlocks.
                 rows = list(map(to_row, sorted(operations.answers, key=attrgetter("key"))))
-                connection.exec_driver_sql(sql.upsert_answer, rows)
+                database.execute_many(schema.answers.upsert, rows)
             if operations.records:
-                connection.exec_driver_sql(sql.upsert_record, list(starmap(record_row, operations.records)))
-            self._release(connection, operations.released)
-            applied.answers = self._look_up(connection, operations.lookups | claims)
+                database.execute_many(schema.records.upsert, list(starmap(record_row, operations.records)))
+            self._release(released)
+            applied.answers = self._look_up(operations.lookups | claims)
             missing = claims - applied.answers.keys()
-            if missing and writing and self.dialect.single_writer:
-                applied.leased = self._acquire(connection, missing)
+            if missing and writing and database.single_writer and not self._alone:
+                applied.leased = self._acquire(missing)
                 return applied
-        if missing:
-            with self.transaction(writing=True) as connection:
-                applied.leased = self._acquire(connection, missing)
+        if self._alone:
+            self._leased.difference_update(operations.released)
+            applied.leased = missing - self._leased
+            self._leased |= applied.leased
+        elif missing:
+            with self.transaction(writing=True):
+                applied.leased = self._acquire(missing)
                 # Another process may have answered between the lookup and the lease.
-                applied.answers.update(late := self._look_up(connection, applied.leased))
-                self._release(connection, late)
+                applied.answers.update(late := self._look_up(applied.leased))
+                self._release(late)
                 applied.leased -= late.keys()
         return applied
 
-    def pay(self, connection: sa.Connection, payment: Payment) -> None:
+    def pay(self, payment: Payment) -> None:
         """Within a transaction: add a payment to the cost of its run, unless it is the last one that was added."""
-        connection.exec_driver_sql(self.dialect.sql.pay, vars(payment))
+        self.database.execute(_PAY, vars(payment))
 
-    def _look_up(self, connection: sa.Connection, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
+    def _look_up(self, keys: Collection[Key]) -> dict[Key, StoredAnswer]:
         stored: dict[Key, StoredAnswer] = {}
         if keys:
-            for row in connection.exec_driver_sql(self.dialect.sql.look_up, {"keys": json.dumps(list(keys))}):
-                with self.reading(f"the answer to {row.question}"):
+            for values in self.database.execute(_LOOK_UP, {"keys": json.dumps(list(keys))}):
+                row = schema.answers.row(values)
+                with self.reading(f"the answer to {row['question']}"):
                     answer = from_row(StoredAnswer, row)
                 stored[answer.key] = answer
         return stored
 
-    def _acquire(self, connection: sa.Connection, keys: Collection[Key]) -> set[Key]:
+    def _acquire(self, keys: Collection[Key]) -> set[Key]:
         """Acquire the leases that no owner holds, and return their keys. This owner must not hold any of `keys`."""
         # All processes lock rows in the same order, so there are no deadlocks.
         values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
-        options = {"preserve_rowcount": True}
-        count = connection.exec_driver_sql(self.dialect.sql.acquire, values, execution_options=options).rowcount
+        count = self.database.execute(_ACQUIRE, values).rowcount
         if count == len(keys) or (count == 0 and not self._repeats):
             return set(keys) if count else set()
-        leases = schema.leases.c
-        query = sa.select(leases.question, leases.judge, leases.repeat_index).where(leases.owner == self.owner)
-        return {Key(*row) for row in connection.execute(query)} & set(keys)
+        ours = self.database.execute(f"SELECT {_KEY} FROM leases WHERE owner = :owner", {"owner": self.owner})
+        return {Key(*row) for row in ours} & set(keys)
 
-    def _release(self, connection: sa.Connection, keys: Collection[Key]) -> None:
+    def join(self) -> None:
+        """Prepare to ask questions: lease this ledger's own name. Others on the same file learn of it in `meet`; until
+        none of them `is_awaited`, no question may be asked."""
+        with self.transaction(writing=True) as database:
+            self.drop_expired()
+            self._alone = database.single_writer and not self._others(_ALONE, _SHARING)
+            self._seen = self._state() if self._alone else 0
+            self.hold(Key(self.owner, _ALONE if self._alone else _SHARING))
+
+    def is_awaited(self) -> bool:
+        """Whether another one has its leases in memory, because it doesn't know yet that it isn't alone."""
+        if self._alone:
+            return False
+        with self.transaction(writing=True):
+            self.drop_expired()
+            return self._others(_ALONE)
+
+    def meet(self) -> bool:
+        """If another one has joined, write the leases in memory as rows. Returns whether this ledger is alone."""
+        if not self._alone or self._state() == self._seen:
+            return self._alone
+        with self.transaction(writing=True):
+            seen, joined = self._state(), self._others(_ALONE, _SHARING)
+            if joined:
+                self._release([Key(self.owner, _ALONE)])
+                self._acquire({Key(self.owner, _SHARING), *self._leased})
+            else:
+                self.hold(Key(self.owner, _ALONE))  # it is gone if another process took this one for dead
+        self._seen, self._alone = seen, not joined
+        return self._alone
+
+    def _others(self, *judges: str) -> bool:
+        """Whether another one has a lease of its own name with one of these judges."""
+        query = "SELECT count(*) FROM leases WHERE owner <> :owner AND judge IN texts(:judges)"
+        return self.database.scalar(query, {"owner": self.owner, "judges": json.dumps(judges)}) > 0
+
+    def _state(self) -> int:
+        """A number that changes with every commit of another connection to the file."""
+        try:
+            return self.database.scalar("PRAGMA data_version")
+        except self.database.error as error:
+            raise self.database.explain(error, written=True) from None
+
+    def hold(self, name: Key) -> None:
+        """Within a transaction: acquire a lease, unless this ledger has it."""
+        values = {"keys": json.dumps([name]), "owner": self.owner, "seconds": self.lease_seconds}
+        self.database.execute(_ACQUIRE, values)
+
+    def _renew(self) -> None:
+        self.database.execute(_RENEW, {"owner": self.owner, "seconds": self.lease_seconds})
+
+    def _release(self, keys: Collection[Key]) -> None:
         if keys:
-            values = {"keys": json.dumps(list(keys)), "owner": self.owner}
-            connection.exec_driver_sql(self.dialect.sql.release, values)
+            self.database.execute(_RELEASE, {"keys": json.dumps(list(keys)), "owner": self.owner})
 
-    def drop_expired(self, connection: sa.Connection) -> None:
+    def drop_expired(self) -> None:
         """Within a transaction: delete expired leases, and those of dead processes."""
-        owner = schema.leases.c.owner
-        if dead := [each for each in connection.scalars(sa.select(owner).distinct()) if _is_dead(each)]:
-            connection.execute(sa.delete(schema.leases).where(owner.in_(dead)))
-        connection.exec_driver_sql(self.dialect.sql.drop_expired)
+        owners = self.database.scalars("SELECT DISTINCT owner FROM leases")
+        for dead in filter(_is_dead, owners):
+            self.database.execute("DELETE FROM leases WHERE owner = :owner", {"owner": dead})
+        self.database.execute("DELETE FROM leases WHERE expires < epoch()")
 
     def release_leases(self) -> None:
         """Release all of this ledger's leases."""
         try:
-            with self.transaction(writing=True) as connection:
-                connection.execute(sa.delete(schema.leases).where(schema.leases.c.owner == self.owner))
+            with self.transaction(writing=True):
+                self.database.execute("DELETE FROM leases WHERE owner = :owner", {"owner": self.owner})
         except LedgerError:
             # Other ledgers of this process know that this one is closed. Other processes wait for the leases to expire.
             _abandoned.add(self.owner)
@@ -350,46 +403,46 @@ class Ledger:
     def start_run(self, row: RunRow) -> None:
         """Add a run and its dataset version, and lease the run. Call it before the run's first record."""
         dataset = dataset_row(row)
-        with self.transaction(writing=True) as connection:
+        with self.transaction(writing=True) as database:
             columns = {**to_row(row), "dataset": dataset and dataset["version"], "payment": None}
-            self.insert_missing(connection, schema.runs, [columns])
+            database.execute(schema.runs.insert, columns)
             if dataset:
-                connection.exec_driver_sql(self.dialect.sql.insert[schema.datasets], dataset)
-            self._acquire(connection, [Key(row.id, "")])
+                database.execute(schema.datasets.insert, dataset)
+            self._acquire([Key(row.id, "")])
         self._run = Key(row.id, "")
 
     def finish_run(self, run: str, finished: str | None, metadata: Mapping[str, Any]) -> None:
         """Store the results of a run that has ended. finished: The time of completion; None if it ended early."""
-        query = sa.update(schema.runs).where(schema.runs.c.id == run)
-        with self.transaction(writing=True) as connection:
-            connection.execute(query.values(finished=finished, metadata=redacted(json.dumps(metadata))))
-            self._release(connection, [Key(run, "")])
+        values = {"run": run, "finished": finished, "metadata": redacted(json.dumps(metadata))}
+        with self.transaction(writing=True) as database:
+            database.execute("UPDATE runs SET finished = :finished, metadata = :metadata WHERE id = :run", values)
+            self._release([Key(run, "")])
         self._run = None
         # A run whose results were deleted isn't complete.
-        self.dialect.check_files(last=True)
+        self.database.check_files(last=True)
         try:
-            self.dialect.read_back(run)
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error, written=True) from None
+            self.database.read_back(run)
+        except self.database.error as error:
+            raise self.database.explain(error, written=True) from None
 
     def resume(self, plan: str) -> RunRow | None:
         """The last unfinished run of this plan, leased; None if there is none, or another process works on it."""
-        query = _RUNS.where(schema.runs.c.plan == plan, schema.runs.c.finished.is_(None)).limit(1)
-        with self.transaction(writing=True) as connection:
-            row = connection.execute(query).first()
-            if row is None:
+        query = f"{_RUNS} WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
+        with self.transaction(writing=True) as database:
+            found = database.execute(query, {"plan": plan}).fetchone()
+            if found is None:
                 return None
-            self.drop_expired(connection)
-            acquired = self._acquire(connection, [Key(row.id, "")])
+            row = schema.runs.row(found)
+            self.drop_expired()
+            acquired = self._acquire([Key(row["id"], "")])
         self._run = next(iter(acquired), None)
         return self._run_of(row) if acquired else None
 
     def unfinished(self, plan: str) -> str | None:
         """The id of the run that `resume` would return; None if another process is working on it."""
-        runs = schema.runs.c
-        query = sa.select(runs.id).where(runs.plan == plan, runs.finished.is_(None)).order_by(runs.position.desc())
-        with self.transaction() as connection:
-            return connection.scalar(query.limit(1))
+        query = "SELECT id FROM runs WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
+        with self.transaction() as database:
+            return database.scalar(query, {"plan": plan})
 
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the most recently started run."""
@@ -397,13 +450,16 @@ class Ledger:
 
     def runs(self, limit: int | None = None, run: str | None = None) -> list[RunRow]:
         """All runs, most recent first: at most `limit`, and only the one with this id if it is set."""
-        query = _RUNS if run is None else _RUNS.where(schema.runs.c.id == run)
-        with self.transaction() as connection:
-            rows = connection.execute(query.limit(limit)).all()
-        return [self._run_of(row) for row in rows]
+        only = "" if run is None else " WHERE id = :run"
+        most = "" if limit is None else " LIMIT :limit"
+        with self.transaction() as database:
+            rows = database.execute(
+                f"{_RUNS}{only} ORDER BY position DESC{most}", {"run": run, "limit": limit}
+            ).fetchall()
+        return [self._run_of(schema.runs.row(row)) for row in rows]
 
-    def _run_of(self, row: sa.Row[Any]) -> RunRow:
-        with self.reading(f"run {row.id}"):
+    def _run_of(self, row: Mapping[str, Any]) -> RunRow:
+        with self.reading(f"run {row['id']}"):
             run = from_row(RunRow, row)
             read_data(RunMetadata, run.metadata)
             return run
@@ -418,68 +474,54 @@ class Ledger:
             raise LedgerError(f"{message}. To check the ledger, run `evalstone ledger verify`") from None
 
     def records(self, run: str) -> list[Record]:
-        """The records of a run, in the order in which they were first written."""
-        return [record for _, record in self.records_after(run, None)]
+        """The records of a run, by sample as in the dataset, trial and scorer."""
+        return [record for _, record in self.records_after(run)]
 
-    def records_after(self, run: str, position: int | None, limit: int | None = None) -> list[tuple[int, Record]]:
-        """Records of a run first written after a position (None: from the start), each with its own position."""
-        table = schema.records
-        query = sa.select(table.c.position, table.c.body).where(table.c.run == run).order_by(table.c.position)
-        if position is not None:
-            query = query.where(table.c.position > position)
-        with self.transaction() as connection:
-            rows = connection.execute(query.limit(limit)).all()
+    def records_after(self, run: str, cell: int = -1, limit: int | None = None) -> list[tuple[int, Record]]:
+        """Records of a run after a cell, in order, each with its own cell."""
+        query = "SELECT cell, body FROM records WHERE run = :run AND cell > :cell ORDER BY cell"
+        most = "" if limit is None else " LIMIT :limit"
+        with self.transaction() as database:
+            rows = database.execute(query + most, {"run": run, "cell": cell, "limit": limit}).fetchall()
         with self.reading(f"a record of run {run}"):
             return [(at, Record.from_dict(json.loads(body))) for at, body in rows]
 
     def samples(self, dataset: str) -> int:
         """The number of stored samples of a dataset version."""
-        query = sa.select(sa.func.count()).select_from(_STORED).where(schema.items.c.dataset == dataset)
-        with self.transaction() as connection:
-            return connection.scalar(query) or 0
+        with self.transaction() as database:
+            return database.scalar(f"SELECT coalesce(sum(blocks.samples), 0) {_SAMPLES}", {"dataset": dataset})
 
-    def write_samples(self, dataset: str, first: int, samples: Iterable[Sample]) -> None:
-        """Write samples of a dataset version, from position `first` on, in one transaction. Existing rows are kept."""
-        bodies, items = sample_rows(dataset, first, samples)
-        with self.transaction(writing=True) as connection:
-            self.insert_missing(connection, schema.samples, bodies)
-            self.insert_missing(connection, schema.items, items)
+    def write_blocks(self, dataset: str, blocks: Collection[SampleBlock]) -> None:
+        """Write blocks of a dataset version's samples in one transaction. Existing rows are kept."""
+        # All processes lock rows in the same order, so there are no deadlocks.
+        rows = {block.hash: block.row for block in sorted(blocks, key=attrgetter("hash"))}
+        places = [{"dataset": dataset, "place": block.place, "block": block.hash} for block in blocks]
+        with self.transaction(writing=True) as database:
+            database.insert_missing(schema.blocks, list(rows.values()))
+            database.insert_missing(schema.items, places)
 
-    def samples_after(self, dataset: str, place: int, limit: int) -> list[tuple[int, Sample]]:
-        """The samples of a dataset version after a position, each with its own position."""
-        items = schema.items.c
-        query = sa.select(items.place, schema.samples.c.body).select_from(_STORED).order_by(items.place).limit(limit)
-        with self.transaction() as connection:
-            rows = connection.execute(query.where(items.dataset == dataset, items.place > place)).all()
+    def samples_after(self, dataset: str, place: int = -1) -> tuple[int, list[Sample]]:
+        """The samples of the first block of a dataset version after a place, and the block's own place. There are no
+        samples after the last block."""
+        query = f"SELECT items.place, blocks.body {_SAMPLES} AND items.place > :place ORDER BY items.place LIMIT 1"
+        with self.transaction() as database:
+            row = database.execute(query, {"dataset": dataset, "place": place}).fetchone()
+        if row is None:
+            return place, []
         with self.reading(f"a sample of dataset {dataset}"):
-            return [(at, sample_of(json.loads(body))) for at, body in rows]
-
-    def records_in_order(self, run: RunRow) -> list[Record]:
-        """The records of a run by sample as in the dataset (as written if it is not stored), trial and scorer."""
-        items, records = schema.items.c, self.records(run.id)
-        scorers = {scorer["signature"]: place for place, scorer in enumerate(run.metadata["scorers"])}
-        query = sa.select(items.id).where(items.dataset == run.metadata["dataset"]["version"]).order_by(items.place)
-        with self.transaction() as connection:
-            places = {id: place for place, id in enumerate(connection.scalars(query))}
-        for record in records:
-            places.setdefault(storable(record.sample), len(places))
-
-        def place(record: Record) -> tuple[int, int, int]:
-            return places[storable(record.sample)], record.trial or 0, scorers.get(record.scorer, -1)
-
-        return sorted(records, key=place)
+            return row[0], list(map(sample_of, block_rows(row[1])))
 
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""
         try:
-            self.dialect.compact(self.connection)
-        except sqlalchemy.exc.DBAPIError as error:
-            raise self.dialect.explain(error, written=self._written) from None
+            self.database.compact()
+        except self.database.error as error:
+            raise self.database.explain(error, written=True) from None
 
 
 @dataclass(frozen=True)
 class LedgerSamples(Iterable[Sample]):
-    """The samples of a dataset version in a ledger. Each iteration reads them again, a few at a time.
+    """The samples of a dataset version in a ledger. Each iteration reads them again, a block at a time.
 
     Iterating raises LedgerError if the ledger can't be read.
     """
@@ -488,11 +530,11 @@ class LedgerSamples(Iterable[Sample]):
     dataset: str
 
     def __iter__(self) -> Iterator[Sample]:
-        place = -1
         with Ledger(self.url) as ledger:
-            while some := ledger.samples_after(self.dataset, place, SAMPLES_PER_READ):
-                for place, sample in some:  # noqa: B007 - the last place is where the next part begins
-                    yield sample
+            place, samples = ledger.samples_after(self.dataset)
+            while samples:
+                yield from samples
+                place, samples = ledger.samples_after(self.dataset, place)
 
 
 def _listed(names: Collection[str]) -> str:

@@ -30,7 +30,9 @@ def info_view(info: LedgerInfo) -> View:
 
 
 def _counts(info: LedgerInfo) -> Iterator[str]:
-    yield from (f"{kind}s: {number:,}" for kind, number in info.counts.items())
+    # Samples of datasets are in blocks, which say nothing to a user.
+    counts = {kind: number for kind, number in info.counts.items() if kind not in ("block", "item")}
+    yield from (f"{kind}s: {number:,}" for kind, number in (counts | {"sample": info.samples}).items())
     yield f"unfinished runs: {info.unfinished:,}"
     yield f"running now: {info.in_progress:,}"
     if info.open_batches:

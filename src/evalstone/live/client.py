@@ -458,7 +458,7 @@ class Live:
 
         since: Include the whole hour of this time, and all later ones.
         """
-        from evalstone.live.accounting import coverage  # noqa: PLC0415 - SQLAlchemy, which the application doesn't need
+        from evalstone.live.accounting import coverage  # noqa: PLC0415 - the ledger, which the application doesn't need
 
         return coverage(self.name, ledger=self.ledger, since=since)
 

@@ -191,7 +191,7 @@ def drift(
             is unknown without `two_sided`; or an option is out of range.
         LedgerError: The ledger can't be read.
     """
-    from evalstone.ledger.live import only_stream  # noqa: PLC0415 - SQLAlchemy
+    from evalstone.ledger.live import only_stream  # noqa: PLC0415 - the ledger
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
     if not 0 < alpha < 0.5:
@@ -304,13 +304,13 @@ class _Watching:
     cycle: float | None
 
     def has(self, info: ScorerInfo) -> bool:
-        from evalstone.ledger.live import scores  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.live import scores  # noqa: PLC0415 - the ledger
 
         return bool(scores(self.ledger, stream=self.stream, scorer=info.signature, limit=1))
 
     def infos(self) -> list[ScorerInfo]:
         """The scorers of the stream, without a run that says which way is better."""
-        from evalstone.ledger.live import counts, scores  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.live import counts, scores  # noqa: PLC0415 - the ledger
         from evalstone.scorers import SCORERS  # noqa: PLC0415
 
         infos: list[ScorerInfo] = []
@@ -331,7 +331,7 @@ class _Watching:
 
     def other_judges(self, baseline: Run, info: ScorerInfo) -> Iterator[Note]:
         """How the judges of the baseline and of the latest live score differ, if they do."""
-        from evalstone.ledger.scores import newest_record  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.scores import newest_record  # noqa: PLC0415 - the ledger
 
         newest = newest_record(self.ledger, self.stream, info.signature)
         before = baseline[info.signature].judges
@@ -342,7 +342,7 @@ class _Watching:
     def mixed_reasoning(self, info: ScorerInfo, since: datetime | None, kept: bool | None = None) -> Iterator[Note]:
         """That some scores from a time on are of outputs with the reasoning in front of them, and others aren't, if so.
         kept: whether those of a baseline outside of the stream are; None without such reasoning."""
-        from evalstone.ledger.live import kept_reasoning  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.live import kept_reasoning  # noqa: PLC0415 - the ledger
 
         start = None if since is None else since.timestamp()
         seen = kept_reasoning(self.ledger, self.stream, info.signature, start)
@@ -351,7 +351,7 @@ class _Watching:
 
     def closed(self, info: ScorerInfo, since: float | None, until: float | None = None) -> _Closed:
         """The units of a period that are closed now."""
-        from evalstone.ledger.scores import watched_scores  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.scores import watched_scores  # noqa: PLC0415 - the ledger
 
         rows = watched_scores(self.ledger, self.stream, info.signature, since=since, until=until)
         return units_of(rows, self.settle, time.time())

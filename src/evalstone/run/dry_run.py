@@ -147,7 +147,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
         ConfigError: The plan can't run.
     """
     plan.check(asking=False)
-    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - SQLAlchemy, which only a run with a ledger needs
+    from evalstone.ledger.store import Ledger  # noqa: PLC0415 - only a run with a ledger needs it
 
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:

@@ -146,7 +146,7 @@ def _check(concurrency: object, ledger: object, batch: object) -> None:
 def _batches(
     plan: Plan, *, ledger: str | Path | None, use_cache: bool, budget: float | Budget | None, batch: bool | BatchOptions
 ) -> BatchRunner:
-    from evalstone.run.batch.runner import BatchRunner  # noqa: PLC0415 - SQLAlchemy and aiohttp, for batches alone
+    from evalstone.run.batch.runner import BatchRunner  # noqa: PLC0415 - aiohttp, for batches alone
 
     if isinstance(budget, Budget):
         raise ConfigError("a batch can't share its budget with other runs; give it as a number")
@@ -280,18 +280,12 @@ class _Runner:
         self.code = self.plan.code_files
         self.session.calls.spending.resume(row)
         self.answers = self._answers()
-        # Hashes, because IDs may be long and there may be a million cells.
-        places = {
-            hash((sample.id, sample.trial, scorer.signature)): index
-            async for index, sample, scorer in self._stoppable(self._cells())
-        }
-        async for record in self.ledger.records(row.id):
+        async for index, record in self.ledger.records(row.id):
             self.session.restore(record)
             if self.admission is not None:
                 self.admission.learn(record)
-            index = places.get(hash((record.sample, record.trial, record.scorer)))
-            if index is None:
-                continue
+            if index >= self.plan.size or record.scorer != self.scorers[index % len(self.scorers)].signature:
+                continue  # a row that was changed by hand
             if isinstance(record.outcome, Failed):
                 self.failed[index] = record
             else:
@@ -457,7 +451,7 @@ class _Runner:
         scored, block[:] = tuple(block), ()
         if self.ledger is not None and scored:
             try:
-                await self.ledger.keep_records(self.id, [(each.record, each.line) for each in scored])
+                await self.ledger.keep_records(self.id, [(each.place, each.record, each.line) for each in scored])
             except (LedgerError, asyncio.CancelledError):  # if this was canceled, they are stored nevertheless
                 for each in scored:
                     self._add(each.place, each.record, each.line)  # it has been paid for

@@ -19,6 +19,8 @@ from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger, LedgerSamples
 
+_ANSWERS_PER_READ = 1000
+
 
 def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     """Read a run from a results folder, or from the ledger by its ID or name.
@@ -45,12 +47,12 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
 
     url = DEFAULT_LEDGER if ledger is None else ledger
     if is_there(url):
-        from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - SQLAlchemy
+        from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - a folder needs no ledger
 
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
-                run = _with_cost(Run.from_dict(row.metadata, opened.records_in_order(row)), row)
+                run = _with_cost(Run.from_dict(row.metadata, opened.records(row.id)), row)
                 # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.samples:
                     return run
@@ -92,8 +94,8 @@ class _Answered(Iterable[Sample]):
         self._scored = {(entry.sample, entry.trial) for entry in run.columns.entries()}
 
     def __iter__(self) -> Iterator[Sample]:
-        # SQLAlchemy and targets, which a run without a target doesn't need.
-        from evalstone.ledger.store import SAMPLES_PER_READ, Ledger  # noqa: PLC0415
+        # The ledger and targets, which a run without a target doesn't need.
+        from evalstone.ledger.store import Ledger  # noqa: PLC0415
         from evalstone.run.answer_rows import answer_key, read_answer  # noqa: PLC0415
         from evalstone.run.plan import cases  # noqa: PLC0415
 
@@ -101,7 +103,7 @@ class _Answered(Iterable[Sample]):
             yield from self._samples
             return
         with Ledger(self._samples.url) as ledger:
-            for some in chunks(cases(self._samples, target.trials), SAMPLES_PER_READ):
+            for some in chunks(cases(self._samples, target.trials), _ANSWERS_PER_READ):
                 keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
                 stored = ledger.answers_to(keys)
                 for sample, key in zip(some, keys, strict=True):

@@ -1,0 +1,200 @@
+"""A ledger in a SQLite file, in WAL mode."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import sqlite3
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Any
+
+from evalstone._core.files import cannot_write, make_folder
+from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, LedgerValueError
+from evalstone.ledger import base
+from evalstone.ledger.database import Cursor, Database, Values
+
+CHECK_INTERVAL = 0.02
+"""The minimum number of seconds between checks that the files are still in place."""
+_TERMS = (
+    (r"\bepoch\(\)", "((julianday('now') - 2440587.5) * 86400.0)"),
+    (r"\btexts\((:\w+)\)", r"(SELECT value FROM json_each(\1))"),
+    (
+        r"\bkeys\((:\w+)\)",
+        r"(SELECT json_extract(value, '$[0]') AS question, json_extract(value, '$[1]') AS judge, "
+        r"json_extract(value, '$[2]') AS repeat_index FROM json_each(\1))",
+    ),
+    (r" FOR UPDATE SKIP LOCKED\b", ""),
+)
+
+
+class SQLite(Database):
+    """One file, in WAL mode."""
+
+    single_writer = True
+    creating = {"serial": "INTEGER PRIMARY KEY", "bytes": "BLOB", "changing": " WITHOUT ROWID"}  # noqa: RUF012
+    _columns = (
+        "SELECT found.name, columns.name FROM sqlite_master AS found, pragma_table_info(found.name) AS columns "
+        "WHERE found.type = 'table' AND found.name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+    )
+    error = sqlite3.Error
+
+    def __init__(self, path: Path) -> None:
+        """Create the file and its folder, accessible to their owner only. SQLite's other files get the file's mode."""
+        super().__init__()
+        self.location, self._path = str(path), path.absolute()
+        self._files: list[tuple[Path, tuple[int, int]]] = []
+        self._next_check = 0.0
+        try:
+            make_folder(path.parent)
+            # Closing a file releases all locks that the process has on it, so no thread may use it before that.
+            with _creating, suppress(FileExistsError):
+                os.close(os.open(path.resolve(), os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise cannot_write(f"the ledger {path} can't be created", error, LedgerError) from None
+
+    def connect(self) -> None:
+        self.connection = self._connected()
+
+    def _connected(self) -> sqlite3.Connection:
+        # One thread at a time uses the connection, but not always the same one (async_ledger.py). The driver would
+        # begin a transaction at the first write, too late to wait for other writers.
+        return sqlite3.connect(self.location, timeout=base.WAIT, check_same_thread=False, isolation_level=None)
+
+    def execute(self, statement: str, values: Values | None = None) -> Cursor:
+        return self.connection.execute(_translated(statement), values or {})
+
+    def execute_many(self, statement: str, rows: Sequence[Values]) -> int:
+        return self.connection.executemany(_translated(statement), rows).rowcount
+
+    def stream(self, statement: str, values: Values | None = None) -> Iterable[Any]:
+        return self.execute(statement, values)
+
+    def _begin(self, *, writing: bool, snapshot: bool) -> None:
+        if writing or snapshot:
+            self.connection.execute("BEGIN IMMEDIATE" if writing else "BEGIN")
+
+    def configure(self, deadline: float) -> None:
+        while True:
+            try:
+                self.wait_for(deadline - time.monotonic())
+                self.connection.execute("PRAGMA journal_mode=WAL")
+                self.connection.execute("PRAGMA synchronous=NORMAL")
+                return
+            except sqlite3.OperationalError as error:
+                # SQLite doesn't wait to change to WAL mode, which two processes on a new file both do.
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.02)
+
+    def read_back(self, run: str) -> None:
+        # A new connection has none of the records cached.
+        with closing(self._connected()) as connection:
+            connection.execute("SELECT sum(length(body)) FROM records WHERE run = ?", (run,)).fetchall()
+
+    def remember_files(self) -> None:
+        wal = self._path.resolve()
+        for file in (self._path, wal.with_name(f"{wal.name}-wal")):
+            if file.exists():
+                self._files.append((file, _identity(file.stat())))
+
+    def check_files(self, *, last: bool = False) -> None:
+        """Raise LedgerError if the ledger's files were moved or deleted. It checks at most every `CHECK_INTERVAL`
+        seconds, and always if this is the last check."""
+        now = time.monotonic()
+        if now < self._next_check and not last:
+            return
+        self._next_check = now + CHECK_INTERVAL
+        for file, identity in self._files:
+            try:
+                status = file.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                what = "deleted or moved"
+            except OSError as error:
+                raise LedgerError(f"the ledger {self.location} can't be reached any more: {error.strerror}") from None
+            else:
+                if _identity(status) != identity:
+                    what = "replaced by another file"
+                elif status.st_size == 0 and file is self._path:
+                    what = "emptied"
+                else:
+                    continue
+            which = f"the ledger {self.location}" if file is self._path else f"{file}, a part of the ledger,"
+            raise LedgerError(
+                f"{which} was {what} while it was in use. What was stored in it since may be lost; unless it is put "
+                "back in its place with its -wal file, lost judge calls are made and paid for again"
+            )
+
+    def wait_for(self, seconds: float) -> None:
+        self.connection.execute(f"PRAGMA busy_timeout={max(int(1000 * seconds), 0)}")
+
+    def size(self) -> int:
+        files = (self._path, self._path.with_name(self._path.name + "-wal"))
+        return sum(file.stat().st_size for file in files if file.exists())
+
+    def check(self) -> list[str]:
+        problems = [str(row[0]) for row in self.connection.execute("PRAGMA quick_check(20)")]
+        return [] if problems == ["ok"] else problems
+
+    def is_damage(self, error: Exception) -> bool:
+        # The driver's error for invalid text has no code.
+        return _code(error) in (0, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_IOERR)
+
+    def compact(self) -> None:
+        self.connection.execute("VACUUM")
+        self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+    def may_pass(self, error: Exception) -> bool:
+        return False
+
+    def explain(self, error: Exception, *, written: bool) -> LedgerError | ConfigError:
+        where = f"the ledger {self.location}"
+        match _code(error):
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
+            case sqlite3.SQLITE_READONLY if not written:
+                text = f"{where} can't be written: {error}. Make the file and its folder writable "
+                text += "(SQLite writes files next to it), or name another ledger with --ledger (Python: ledger=)"
+                return ConfigError(text)
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if not written:
+                return ConfigError(f"{where} can't be used: {error}; name another one with --ledger")
+            case sqlite3.SQLITE_TOOBIG | sqlite3.SQLITE_CONSTRAINT:
+                return LedgerValueError(f"{where} refuses a value: {error}")
+            case sqlite3.SQLITE_NOTADB if written:
+                text = f"{where} was overwritten while it was in use: {error}. Restore a backup"
+            case sqlite3.SQLITE_NOTADB:
+                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another ledger "
+                text += "with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
+                return ConfigError(text)
+            case sqlite3.SQLITE_CORRUPT:
+                text = f"{where} is damaged: {error}. "
+                text += f"Check it with `evalstone ledger verify --ledger {self.location}`; "
+                text += f"copy the readable rows with `evalstone ledger recover {self.location} --into NEW.db`"
+            case sqlite3.SQLITE_FULL:
+                text = f"the disk is full: {where} can't be written. "
+                text += "Free some space. Earlier results are saved, and scoring resumes from them"
+            case _:
+                text = f"{where} can't be used: {error}"
+        return LedgerError(text)
+
+
+_creating = threading.Lock()
+
+
+@functools.lru_cache(maxsize=256)
+def _translated(statement: str) -> str:
+    for term, text in _TERMS:
+        statement = re.sub(term, text, statement)
+    return statement
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _code(error: Exception) -> int:
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
