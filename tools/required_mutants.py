@@ -193,15 +193,15 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a failed score is left out of what is required",
         "src/evalstone/results/gate.py",
-        "elif _is_best(record, info):",
-        "elif record.value is None or _is_best(record, info):",
+        "elif _is_best(entry, info):",
+        "elif entry.value is None or _is_best(entry, info):",
         ("tests/results/test_gate_without_a_test.py",),
     ),
     Mutant(
         "the record that a ledger did not take is lost",
         "src/evalstone/run/runner.py",
-        "                    self._add(index, record)  # it has been paid for\n",
-        "",
+        "                    self._add(each.place, each.record, each.line)  # it has been paid for\n",
+        "                    pass\n",
         ("tests/run/test_session.py",),
     ),
     Mutant(
@@ -324,23 +324,23 @@ REQUIRED: tuple[Mutant, ...] = (
     # ---- What reports show ----
     Mutant(
         "the worst samples are the best",
-        f"{VIEWS}/run.py",
-        "lowest = heapq.nsmallest(worst,",
-        "lowest = heapq.nlargest(worst,",
+        f"{VIEWS}/ranking.py",
+        "heapq.nsmallest(most, places, key=self.means.__getitem__)",
+        "heapq.nlargest(most, places, key=self.means.__getitem__)",
         ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "where lower is better, the worst samples are the best",
-        f"{VIEWS}/samples.py",
-        "return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction",
-        "return record.outcome.fraction",
+        f"{VIEWS}/ranking.py",
+        "total += 1 - fraction if info.lower_is_better else fraction",
+        "total += fraction",
         ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "a page of very many samples holds the best",
-        f"{VIEWS}/run.py",
-        "listed_names = heapq.nsmallest(MOST_SAMPLES,",
-        "listed_names = heapq.nlargest(MOST_SAMPLES,",
+        f"{VIEWS}/ranking.py",
+        "places = heapq.nsmallest(most, places, key=goodness.__getitem__)",
+        "places = heapq.nlargest(most, places, key=goodness.__getitem__)",
         ("tests/report/test_html.py",),
     ),
     Mutant(
@@ -353,22 +353,22 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "JUnit attributes aren't sanitized",
         f"{VIEWS}/junit.py",
-        "return safe(text, LONGEST_ATTRIBUTE)",
-        "return text",
+        '"{_quoted(safe(text, LONGEST_ATTRIBUTE))}"',
+        '"{_quoted(text)}"',
         ("tests/results/views/test_junit.py",),
     ),
     Mutant(
         "JUnit texts aren't sanitized",
         f"{VIEWS}/junit.py",
-        ".text = visible(case.message)",
-        ".text = case.message",
+        "escape(visible(case.message))",
+        "escape(case.message)",
         ("tests/results/views/test_junit.py",),
     ),
     Mutant(
         "JUnit messages aren't sanitized",
         f"{VIEWS}/junit.py",
-        "message = safe(case.message, LONGEST_MESSAGE)",
-        "message = case.message",
+        "_quoted(safe(case.message, LONGEST_MESSAGE))",
+        "_quoted(case.message)",
         ("tests/results/views/test_junit.py",),
     ),
     # ---- Charts ----
@@ -467,8 +467,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate ignores weights",
         "src/evalstone/results/gate.py",
-        "weights = weight_column(samples, weight_of(records))",
-        "weights = None",
+        "weights = weight_column(by_sample, ",
+        "weights = None and weight_column(by_sample, ",
         ("tests/results/test_weights.py",),
     ),
     Mutant(
@@ -594,8 +594,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate leaves out missing scores",
         "src/evalstone/results/missing_scores.py",
-        'isinstance(record.outcome, Score) or missing == "worst"',
-        "isinstance(record.outcome, Score)",
+        'entry.value is not None or missing == "worst"',
+        "entry.value is not None",
         ("tests/results/test_gate.py",),
     ),
     Mutant(
@@ -615,8 +615,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a stopped run that is read again shows an interval for a fixed number of samples",
         "src/evalstone/results/run.py",
-        "summary=summary if drawn is None else with_sequences(summary, records, drawn),",
-        "summary=summary,",
+        "else with_sequences(summary, columns_of(scorers, records).entries(), drawn),",
+        "else summary,",
         ("tests/run/test_sequential.py",),
     ),
     Mutant(
