@@ -32,8 +32,34 @@ ROOM_INTERVAL = 0.005
 class Shared(Generic[T]):
     """Work in flight. Whoever asks for it meanwhile shares its answer, or its failure."""
 
-    __slots__ = ("task",)
+    __slots__ = ("_waiting", "task")
     task: asyncio.Task[T]
+
+    def start(self, work: Coroutine[Any, Any, T]) -> None:
+        """Start the work."""
+        self._waiting: list[asyncio.Future[T]] = []
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self._end)
+
+    def outcome(self) -> asyncio.Future[T]:
+        """The outcome for one asker, who may be canceled without canceling the work. Cheaper than `asyncio.shield`."""
+        if self.task.done():
+            return self.task
+        waiter: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
+        return waiter
+
+    def _end(self, task: asyncio.Task[T]) -> None:
+        error = None if task.cancelled() else task.exception()  # retrieves it, even if all askers were canceled
+        for waiter in self._waiting:
+            if waiter.done():
+                continue
+            if task.cancelled():
+                waiter.cancel()
+            elif error is not None:
+                waiter.set_exception(error)
+            else:
+                waiter.set_result(task.result())
 
 
 class Inflight(Generic[K, S]):
@@ -49,8 +75,7 @@ class Inflight(Generic[K, S]):
     def start(self, key: K, shared: S, work: Coroutine[Any, Any, Any]) -> S:
         """Start work. It is kept until `forget`."""
         self._shared[key] = shared  # before the task, which begins at once if it is eager
-        shared.task = asyncio.get_running_loop().create_task(work)
-        shared.task.add_done_callback(_retrieve)
+        shared.start(work)
         return shared
 
     def forget(self, key: K, shared: S) -> None:
@@ -61,12 +86,6 @@ class Inflight(Generic[K, S]):
     async def close(self) -> None:
         """Cancel what is in flight, and wait for it to end."""
         await sync.cancel_all([shared.task for shared in self._shared.values()])
-
-
-def _retrieve(task: asyncio.Task[Any]) -> None:
-    # If all askers were canceled before the call failed, nobody retrieves its error.
-    if not task.cancelled():
-        task.exception()
 
 
 class Call(ABC, Generic[T]):

@@ -428,7 +428,7 @@ class AskScope:
             self._tasks.add(task)
         outcome: JudgeAnswer[A] | JudgeError
         try:
-            outcome = await asyncio.shield(call.task)
+            outcome = await call.outcome()
         except JudgeError as error:
             outcome = error
         except ENDING_THE_RUN as error:

@@ -138,7 +138,7 @@ class TargetSession:
             answer = self._inflight.start(place, _SharedAnswer(uses), self._obtain(place, sample))
         answer.uses -= 1
         try:
-            return await asyncio.shield(answer.task)
+            return await answer.outcome()
         finally:
             # If the run ends while the call is in flight, `close` cancels it.
             if answer.uses <= 0 and answer.task.done():
