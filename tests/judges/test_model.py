@@ -487,6 +487,40 @@ def test_judges_with_other_keys_or_headers_share_no_connection(settings: dict[st
     assert [sent["Authorization"] for sent in server.headers] == ["Bearer theirs", "Bearer mine", "Bearer theirs"]
 
 
+def test_a_judge_reads_the_environment_when_it_is_opened_and_not_for_each_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(one_after_another(GOOD)) as server:
+        judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url)
+
+        async def twice(first: str, second: str) -> None:
+            monkeypatch.setenv("OPENAI_API_KEY", first)
+            async with judge.opened():
+                await judge.answer(QUESTION)
+                monkeypatch.setenv("OPENAI_API_KEY", second)
+                await judge.answer(QUESTION)
+
+        async def both() -> None:
+            await twice("first-0c1d2e3f", "second-0c1d2e3f")
+            await twice("third-0c1d2e3f", "fourth-0c1d2e3f")
+
+        asyncio.run(both())
+    keys = [sent["Authorization"].removeprefix("Bearer ").partition("-")[0] for sent in server.headers]
+    assert keys == ["first", "first", "third", "third"]
+
+
+def test_whoever_uses_a_judge_meanwhile_shares_its_provider_on_their_loop() -> None:
+    judge = ModelJudge("vllm/x", base_url="http://127.0.0.1:9/v1")
+
+    async def providers() -> list[object]:
+        async with judge.opened() as first, judge.opened() as second:
+            pass
+        async with judge.opened() as third:
+            return [first.provider, second.provider, third.provider]
+
+    for first, second, third in (asyncio.run(providers()), asyncio.run(providers())):
+        assert first is second
+        assert first is not third
+
+
 def test_a_key_that_the_environment_has_since_the_judge_was_made_is_not_repeated(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

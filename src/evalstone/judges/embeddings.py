@@ -59,13 +59,13 @@ class EmbeddingModel(Model["Embeddings"], Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         texts = self._texts(question)
-        async with self.opened() as provider:
+        async with self.opened() as opened:
 
             async def complete(*_: object) -> Completion:
-                (first, second), usage, cost = await provider.embed(texts)
+                (first, second), usage, cost = await opened.provider.embed(texts)
                 return Completion(json.dumps({"cosine": cosine(first, second)}), usage, cost)
 
-            return await converse(question, complete, judge=self.identity, total_timeout=self.total_timeout)
+            return await converse(question, complete, judge=opened.identity, total_timeout=self.total_timeout)
 
     def _texts(self, question: Question[Any]) -> Sequence[str]:
         """The texts to compare. Raises JudgeDeclined for any other question."""

@@ -95,9 +95,7 @@ class ModelJudge(LanguageModel, Judge):
         labels = question.label_probabilities
         logprobs = self.logprobs or (self.logprobs is None and labels is not None)
         alternatives = None if labels is None else FEW_ALTERNATIVES if len(labels.labels) <= 3 else ALTERNATIVES
-        return replace(
-            self.request_settings(repeat), logprobs=logprobs, top_logprobs=alternatives if logprobs else None
-        )
+        return self.request_settings(repeat, logprobs=logprobs, top_logprobs=alternatives if logprobs else None)
 
     def reported(self, question: Question[Any], refused: Collection[str]) -> tuple[str, ...]:
         """The refused settings of a request that the user chose: probabilities also if the question requires them."""
@@ -106,13 +104,12 @@ class ModelJudge(LanguageModel, Judge):
         return tuple(name for name in refused if chosen or name != "logprobs")
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-        async with self.opened() as provider:
-            if self.limits.max_requests is not None:
-                self._limiter().check(self.identity)
+        async with self.opened() as opened:
+            opened.check_requests()
             answer = await converse(
                 question,
-                provider.complete,
-                judge=self.identity,
+                opened.provider.complete,
+                judge=opened.identity,
                 settings=self.settings_for(question, repeat),
                 retries=self.retries,
                 total_timeout=self.total_timeout,

@@ -5,13 +5,13 @@ A `Model` is a value, not a connection. Judges, targets and embedders use it to 
 
 from __future__ import annotations
 
+import asyncio
 import functools
 import importlib
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager, nullcontext
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar, cast
 from urllib.parse import urlsplit
@@ -232,19 +232,17 @@ class Model(ABC, Generic[P]):
         variables = provider_info(self.model).library_keys
         return tuple(filter(None, (self.key, *map(os.environ.get, variables), *header_secrets(self.sent_headers))))
 
-    @asynccontextmanager
-    async def opened(self) -> AsyncGenerator[P]:
-        """The provider on the running loop, with its connections open."""
-        provider = self.provider()
-        async with provider.connection, _UNLIMITED if self.limits.max_requests is None else self._limiter():
-            yield provider
+    def opened(self) -> OpenModel[P]:
+        """The model in use on the running loop: a context that holds its connections open."""
+        key = (asyncio.get_running_loop(), id(self))
+        return _in_use.get(key) or OpenModel(self, key)
 
     def count_request(self) -> None:
         """Count an HTTP request that is sent now. Raises RequestLimitReached if `max_requests` is reached."""
         if self.limits.max_requests is not None:
-            self._limiter().count(self.identity)
+            self.limiter().count(self.identity)
 
-    def _limiter(self) -> Limiter:
+    def limiter(self) -> Limiter:
         """The limiter that counts a run's requests for `max_requests`. Models of one endpoint share the others."""
         return shared_limiter(self.identity, Limits(max_requests=self.limits.max_requests))
 
@@ -256,6 +254,44 @@ class Model(ABC, Generic[P]):
     @abstractmethod
     def provider(self) -> P:
         """The model's provider on the running loop."""
+
+
+class OpenModel(Generic[P]):
+    """A model in use on one event loop. Enter it while it is in use.
+
+    Whoever uses the model meanwhile shares its provider and its identity. They depend on the environment, which is read
+    when the first user opens the model.
+    """
+
+    def __init__(self, model: Model[P], key: tuple[asyncio.AbstractEventLoop, int]) -> None:
+        self._model, self._key = model, key  # while the model is in use, no other object has its id
+        self._users = 0
+        self.provider, self.identity = model.provider(), model.identity
+        self._limiter = None if model.limits.max_requests is None else model.limiter()
+
+    async def __aenter__(self) -> OpenModel[P]:
+        await self.provider.connection.__aenter__()
+        if self._limiter is not None:
+            await self._limiter.__aenter__()
+        self._users += 1
+        _in_use.setdefault(self._key, self)
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        self._users -= 1
+        if not self._users and _in_use.get(self._key) is self:
+            del _in_use[self._key]
+        if self._limiter is not None:
+            await self._limiter.__aexit__(*error)
+        await self.provider.connection.__aexit__(*error)
+
+    def check_requests(self) -> None:
+        """Raise RequestLimitReached if `max_requests` is reached."""
+        if self._limiter is not None:
+            self._limiter.check(self.identity)
+
+
+_in_use: dict[tuple[asyncio.AbstractEventLoop, int], OpenModel[Any]] = {}
 
 
 @dataclass(frozen=True)
@@ -282,14 +318,19 @@ class LanguageModel(Model[ChatProvider]):
         if self.temperature == "auto":
             object.__setattr__(self, "temperature", usual_temperature(self.model, self.reasoning_effort))
 
-    def request_settings(self, repeat: int = 0) -> RequestSettings:
-        """The settings of a request. repeat: which of several replies to the same messages, from 0; it is added to the
-        seed."""
+    def request_settings(self, repeat: int = 0, **probabilities: Any) -> RequestSettings:
+        """The settings of a request.
+
+        Args:
+            repeat: Which of several replies to the same messages, from 0; it is added to the seed.
+            probabilities: The settings of token probabilities.
+        """
         return RequestSettings(
             temperature=cast("float | None", self.temperature),
             seed=None if self.seed is None else self.seed + repeat,
             max_tokens=self.max_tokens,
             reasoning_effort=self.reasoning_effort,
+            **probabilities,
         )
 
     def check(self) -> None:
@@ -331,9 +372,6 @@ def protocol_class(protocol: str) -> type[ChatProvider]:
 @functools.cache
 def _defaults(kind: type[Model[Any]]) -> Mapping[str, Any]:
     return {setting.name: setting.default for setting in fields(kind)}
-
-
-_UNLIMITED = nullcontext()
 
 
 @functools.lru_cache(maxsize=256)

@@ -98,8 +98,8 @@ class ModelTarget(Target):
     async def call(self, sample: Sample, *, trial: int, thread: str) -> Answer:
         """Send the prompt, and return the reply with its tokens and cost."""
         messages = self._messages(parameter_values(sample, trial=trial, thread=thread), sample)
-        async with self._model.opened() as provider:
-            ask = partial(provider.complete, messages, None, self._model.request_settings(trial - 1))
+        async with self._model.opened() as opened:
+            ask = partial(opened.provider.complete, messages, None, self._model.request_settings(trial - 1))
             try:
                 reply: Completion = await with_retries(ask, total_timeout=self.timeout, retries=self.retries)
             except JudgeDeclined as declined:
