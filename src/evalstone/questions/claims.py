@@ -162,14 +162,16 @@ def _better_passage(verdict: ClaimVerdict, context: Sequence[str]) -> int:
     """The number of the passage with the most words of a claim, at least half of them, if the cited passages have none;
     0 if there is no such passage."""
     cited = [number for number in verdict.passages if 0 < number <= len(context)]
-    own = {stem(word) for word in words(verdict.claim) if word not in STOPWORDS}
-    if not cited or not own or verdict.verdict == "not_mentioned":
+    if not cited or verdict.verdict == "not_mentioned":
         return 0
     text = "\n".join(context[number - 1] for number in cited)
-    if not own.isdisjoint(map(stem, words(text))):
-        return 0
-    text = text.lower()  # parts of words count, so that compounds and inflected forms do
-    if any(len(word) > 3 and word in text for word in own):
+    lower, own = text.lower(), set[str]()
+    for word in words(verdict.claim):
+        if word not in STOPWORDS:
+            own.add(root := stem(word))
+            if len(root) > 3 and root in lower:  # parts of words count, so that compounds and inflected forms do
+                return 0
+    if not own or not own.isdisjoint(map(stem, words(text))):
         return 0
     shared = {number: len(own.intersection(map(stem, words(text)))) for number, text in enumerate(context, start=1)}
     best = max(shared, key=lambda number: shared[number])
