@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.files import spare_files
+from evalstone._core.garbage import rare_collections
 from evalstone._core.observe import observer
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
@@ -95,6 +96,7 @@ async def execute(
     if plan.target is not None and batch:
         raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
     async with contextlib.AsyncExitStack() as stack:
+        stack.enter_context(rare_collections())
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
         stop = stop or StopSignal()
