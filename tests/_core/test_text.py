@@ -74,6 +74,11 @@ def test_a_text_has_at_least_a_token_for_each_word_and_for_four_characters_of_sc
     assert [fewest_tokens(text) for text in ("", "Ada wrote it.", "東京タワー", "東京タワーの 高さ!")] == [0, 3, 2, 4]
 
 
+def test_the_fewest_tokens_of_ascii_text_are_its_words_between_any_white_space():
+    for text in ("\x1cAda\x1f\x0bwrote\r\n it. ", "".join(f"a{chr(code)}" for code in range(128)), " ", "\x00\x7f"):
+        assert fewest_tokens(text) == len(text.split())
+
+
 def test_tokens_are_the_words_with_their_capitals():
     assert tokens("Ada wrote it") == ("Ada", "wrote", "it")
 

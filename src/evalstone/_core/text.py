@@ -354,5 +354,11 @@ def fewest_tokens(text: str) -> int:
     Tokenizers split texts at white space first, so no token has two words. English text takes about 1.3 times as many
     tokens, tables and code about twice as many.
     """
-    spaceless = 0 if text.isascii() else sum(map(len, _RUN.findall(text)))
-    return len(text.split()) + spaceless // 4
+    if text.isascii():
+        # Each prompt is counted, and `split` takes twice as long.
+        return (b" " + text.encode().translate(_SHAPES)).count(b" x")
+    return len(text.split()) + sum(map(len, _RUN.findall(text))) // 4
+
+
+_SHAPES = bytes(ord(" " if chr(code).isspace() else "x") for code in range(256))
+"""White space as a space, any other character as x."""
