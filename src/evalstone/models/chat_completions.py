@@ -22,7 +22,7 @@ from evalstone.models.provider import (
     cached_beginning,
 )
 from evalstone.models.refusals import blocked_reply, is_blocked, is_cut_off
-from evalstone.models.replies import as_count, as_list, as_object, as_text, is_count, shown
+from evalstone.models.replies import as_list, as_object, as_text, is_count, shown
 from evalstone.models.tokens import readable_tokens
 from evalstone.types import NO_USAGE, Usage
 
@@ -142,9 +142,13 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Comple
 
 def _read_tokens(usage: Mapping[str, Any]) -> int:
     """The tokens of a prompt, at most: all counts are added, as some servers leave cached ones out of prompt_tokens."""
-    details = as_object(usage.get("prompt_tokens_details"))
-    counts = (usage.get("prompt_tokens"), details.get("cached_tokens"), *map(usage.get, _CACHED))
-    return sum(map(as_count, counts))
+    counts, details = _counts(usage), _counts(usage.get("prompt_tokens_details"))
+    return details.get("cached_tokens", 0) + sum(counts.get(name, 0) for name in ("prompt_tokens", *_CACHED))
+
+
+def _counts(value: Any) -> dict[str, int]:
+    """The valid token counts of an object, by name."""
+    return {name: int(count) for name, count in as_object(value).items() if is_count(count)}
 
 
 _CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -168,16 +172,15 @@ def chat_spent(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | No
 def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None]:
     """The usage in a response, and its cost; the cost is None if the response has no usage."""
     reported = as_object(data.get("usage"))
-    prompt, output, total = map(as_count, map(reported.get, ("prompt_tokens", "completion_tokens", "total_tokens")))
-    details = as_object(reported.get("prompt_tokens_details"))
-    written, *others = map(as_count, (details.get("cache_write_tokens"), *map(reported.get, _CACHED_IN_PROMPT)))
-    cached = as_count(details.get("cached_tokens")) or min(prompt, max(others))
-    reasoning = as_count(as_object(reported.get("completion_tokens_details")).get("reasoning_tokens"))
+    counts, details = _counts(reported), _counts(reported.get("prompt_tokens_details"))
+    prompt, output, total = (counts.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
+    cached = details.get("cached_tokens") or min(prompt, max(counts.get(name, 0) for name in _CACHED_IN_PROMPT))
+    reasoning = _counts(reported.get("completion_tokens_details")).get("reasoning_tokens", 0)
     beside = total - prompt - output
     if cached > prompt or (0 < cached == beside != reasoning):
         prompt += cached  # some gateways count cached tokens beside prompt_tokens
     # Some providers count the tokens of reasoning beside completion_tokens, but all of them in the total.
     output = max(output, total - prompt, output + reasoning if reasoning > output else 0)
     usage = Usage(prompt, output, cached, 1)
-    known = is_count(reported.get("prompt_tokens")) and is_count(reported.get("completion_tokens", 0))
-    return usage, price(usage, min(written, prompt)) if known else None
+    known = "prompt_tokens" in counts and ("completion_tokens" in counts or "completion_tokens" not in reported)
+    return usage, price(usage, min(details.get("cache_write_tokens", 0), prompt)) if known else None
