@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from abc import ABC, abstractmethod
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from evalstone._core.json import content_hash
 from evalstone.errors import JudgeDeclined, JudgeRefused, ProviderError, ProviderTimeout
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import TransientError
@@ -53,7 +55,8 @@ class RequestSettings:
     top_logprobs: int | None = None
 
 
-class ReplyForm(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ReplyForm:
     """The JSON that a reply must be."""
 
     name: str
@@ -61,6 +64,11 @@ class ReplyForm(NamedTuple):
     schema: Mapping[str, Any]
     text: str = ""
     """The form in one line, for prompts to models without structured output."""
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """The hash of the schema."""
+        return content_hash(self.schema)
 
 
 @dataclass(frozen=True)

@@ -46,8 +46,10 @@ from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
 from evalstone.questions.reply import (
     LONGEST_TEXT,
     MOST_ITEMS,
+    Counts,
     check_list,
     check_quoted,
+    counts_of,
     list_schema,
     read_list,
     read_numbered,
@@ -111,6 +113,8 @@ class _Prompted:
     """Whether numbers outside the range of the reply type are refused."""
     headed: ClassVar[str] = ""
     """The input whose texts begin with a line that states their type. Each piece of a split text begins with it too."""
+    numbered: ClassVar[bool] = False
+    """Whether the reply has one member for each number of an item, so that no member names its subject."""
     instead: ClassVar[str] = ""
     """For a question that can't be split: the scorers that measure nearly the same in parts."""
 
@@ -141,17 +145,23 @@ class Question(_Prompted, Generic[A]):
 
     def render(self) -> tuple[str, str]:
         """The system message and the user message that ask a language model this question."""
+        return self._messages
+
+    @functools.cached_property
+    def _messages(self) -> tuple[str, str]:
         return self.prompt.render(self.inputs(), f"{self.form}\n{self.notes}".strip(), self.optional)
 
     @property
     def form(self) -> str:
         """The reply format in one line; empty for plain text."""
-        form = _derived_form(type(self))
+        form = self._derived()
         return form.text if form else _form_text(self.json_schema)
 
-    @property
+    @functools.cached_property
     def reply_form(self) -> ReplyForm | None:
         """The form of the reply, for a model; None for plain text."""
+        if self._derived():
+            return self._derived_reply_form(self._names_subject(), self._counts())
         schema = self.json_schema
         return None if schema is None else ReplyForm(self.kind, schema, self.form)
 
@@ -159,14 +169,65 @@ class Question(_Prompted, Generic[A]):
     def fingerprint(self) -> str:
         """The question's identity: a hash of kind, prompt, reply format, inputs and settings, 32 hexadecimal digits."""
         content = [getattr(self, name) for name in (*_input_names(type(self)), *self.settings)]
-        form = _derived_form(type(self))
+        form = self._derived()
         digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
         return content_hash([self.kind, self.prompt.digest, digest, content])
 
-    @functools.cached_property
+    @property
     def json_schema(self) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for plain text."""
-        return with_definitions(schema_of(answer_type(type(self)), self, subject=self._subject() is None))
+        return self._derived_reply_form(self._names_subject(), self._counts()).schema
+
+    @classmethod
+    @functools.lru_cache(maxsize=1024)
+    def _derived_reply_form(cls, subject: bool, counts: Counts) -> ReplyForm:
+        """The form of a reply to the questions of this class whose inputs have these numbers of items. subject: whether
+        the judge names the subject."""
+        form, question = cls._derived(), _Counted(counts)
+        schema = cls._schema_around(cls._inner_schema(question, subject=subject), question)
+        return ReplyForm(cls.kind, schema, form.text if form else "")
+
+    @classmethod
+    @functools.cache
+    def _derived(cls) -> _Form | None:
+        """The reply format of a class of questions; None for a class that defines its own schemas.
+
+        The number of items is not a part of it: it follows from the inputs, which have their own hash.
+        """
+        if cls.json_schema is not Question.json_schema:
+            return None
+        reply, one_of_each = cls._reply_type(), _Counted()
+        try:
+            subject = None if cls.numbered else subject_of(reply)
+            named = subject is not None and subject.name not in _input_names(cls)
+            schema = _TEXT if reply is str else cls._inner_schema(one_of_each, subject=named)
+        except (ConfigError, NameError):  # no schema can be derived from this type, so only code can answer
+            return _Form("", content_hash([{"type": str(reply)}, getattr(cls, "key", "")]))
+        text = _form_text(cls._schema_around(schema, one_of_each))
+        return _Form(text, content_hash([schema, getattr(cls, "key", ""), text, cls.notes]))
+
+    def _names_subject(self) -> bool:
+        """Whether the judge names the subject."""
+        return not self.numbered and self._subject() is None
+
+    @classmethod
+    def _reply_type(cls) -> Any:
+        """The type from which the schema is derived."""
+        return answer_type(cls)
+
+    @classmethod
+    def _inner_schema(cls, question: Any, *, subject: bool = True) -> Mapping[str, Any]:
+        """The schema of the reply type. subject: whether the judge names the subject."""
+        return schema_of(cls._reply_type(), question, subject=subject)
+
+    @classmethod
+    def _schema_around(cls, schema: Mapping[str, Any], question: Any) -> Mapping[str, Any]:
+        """The schema of a whole reply to a question of this class, around the schema of its reply type."""
+        return with_definitions(schema)
+
+    def _counts(self) -> Counts:
+        """The inputs whose number of items is a part of the schema, and these numbers."""
+        return counts_of(self._reply_type(), self)
 
     def from_json(self, data: Any) -> A:
         """The answer in a parsed reply. Raises ReplyError if it is invalid."""
@@ -289,7 +350,7 @@ class Question(_Prompted, Generic[A]):
 
     def size(self) -> int:
         """The maximum number of tokens of a request with this question: everything except the reply."""
-        own_form = "" if _derived_form(type(self)) else json.dumps(self.json_schema)
+        own_form = "" if self._derived() else json.dumps(self.json_schema)
         return FRAME_TOKENS + sum(map(estimated_tokens, (*self.render(), own_form)))
 
     def within(self, tokens: int | None) -> bool:
@@ -297,7 +358,7 @@ class Question(_Prompted, Generic[A]):
         # A character has at most four tokens. Most questions are short enough for this estimate, without rendering.
         return tokens is None or FRAME_TOKENS + 4 * self.most_characters <= tokens or self.size() <= tokens
 
-    @property
+    @functools.cached_property
     def most_characters(self) -> int:
         """An upper bound for the characters of the messages, without rendering them."""
         prompt = self.prompt
@@ -350,12 +411,21 @@ class VerdictPerItem(Question[tuple[V, ...]], Generic[V]):
 
     items: ClassVar[str]
     noun: ClassVar[str] = ""
+    numbered: ClassVar[bool] = True
     cuts_items: ClassVar[bool] = False
     """Whether an item that is too long for one question is split. `of_pieces` then merges the verdicts."""
 
-    @functools.cached_property
-    def json_schema(self) -> Mapping[str, Any]:
-        return _verdicts_schema(schema_of(_item_type(type(self)), self, subject=False), len(getattr(self, self.items)))
+    @classmethod
+    def _reply_type(cls) -> Any:
+        return _item_type(cls)
+
+    @classmethod
+    def _schema_around(cls, schema: Mapping[str, Any], question: Any) -> Mapping[str, Any]:
+        numbers = numbered_schema("verdict", len(getattr(question, cls.items)))
+        return {**object_schema({"verdicts": numbers}), "$defs": {"verdict": schema}}
+
+    def _counts(self) -> Counts:
+        return *super()._counts(), (self.items, len(getattr(self, self.items)))
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         return read_numbered(_item_type(type(self)), member(data, "verdicts"), self, self.items, self.noun)
@@ -402,10 +472,17 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     cut: ClassVar[str] = ""
     """The input that is split if it is long, a text or passages; empty if the question can't be split."""
 
-    @functools.cached_property
-    def json_schema(self) -> Mapping[str, Any]:
-        kind = _item_type(type(self))
-        return object_schema({self.key: list_schema(_TEXT if kind is str else schema_of(kind, self))})
+    @classmethod
+    def _reply_type(cls) -> Any:
+        return _item_type(cls)
+
+    @classmethod
+    def _inner_schema(cls, question: Any, *, subject: bool = True) -> Mapping[str, Any]:
+        return _TEXT if cls._reply_type() is str else super()._inner_schema(question, subject=subject)
+
+    @classmethod
+    def _schema_around(cls, schema: Mapping[str, Any], question: Any) -> Mapping[str, Any]:
+        return object_schema({cls.key: list_schema(schema)})
 
     def from_json(self, data: Any) -> tuple[V, ...]:
         kind, listed = _item_type(type(self)), member(data, self.key)
@@ -481,7 +558,7 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
         step = max(1, len(text) // count)
         excerpts = [text[i * step :][:CHARACTERS_PER_ITEM].strip() for i in range(count)]
         excerpts = list(filter(None, excerpts))
-        item: Any = example_of(self.json_schema["properties"][self.key]["items"], self.fingerprint[:8])
+        item: Any = example_of(self._inner_schema(self), self.fingerprint[:8])
         if isinstance(item, str):
             return {self.key: excerpts}
         quoting = _quoting(_item_type(type(self)))
@@ -530,11 +607,14 @@ def is_votable(question: Question[Any]) -> bool:
     return question.json_schema is None or has_labels(question.json_schema)
 
 
-class _OneOfEach:
-    """A stand-in for a question with one item in each input."""
+class _Counted:
+    """A stand-in for a question with so many items in its inputs, by default one in each."""
 
-    def __getattr__(self, name: str) -> tuple[str, ...]:
-        return ("",)
+    def __init__(self, counts: Counts = ()) -> None:
+        self._counts = dict(counts)
+
+    def __getattr__(self, name: str) -> Sequence[Any]:
+        return range(self._counts.get(name, 1))
 
 
 @dataclass(frozen=True)
@@ -543,38 +623,6 @@ class _Form:
 
     text: str
     digest: str
-
-
-@functools.cache
-def _derived_form(kind: type[Question[Any]]) -> _Form | None:
-    """The reply format of a class of questions; None for a class that defines its own schemas.
-
-    The number of items is not a part of it: it follows from the inputs, which have their own hash.
-    """
-    if kind.json_schema is Question.json_schema:
-        reply = answer_type(kind)
-    elif kind.json_schema in (VerdictPerItem.json_schema, ListOf.json_schema):
-        reply = _item_type(kind)
-    else:
-        return None
-    try:
-        subject = None if kind.json_schema is VerdictPerItem.json_schema else subject_of(reply)
-        named = subject is not None and subject.name not in _input_names(kind)
-        schema = _TEXT if reply is str else schema_of(reply, _OneOfEach(), subject=named)
-    except (ConfigError, NameError):  # no schema can be derived from this type, so only code can answer
-        return _Form("", content_hash([{"type": str(reply)}, getattr(kind, "key", "")]))
-    whole: Mapping[str, Any] = schema
-    if kind.json_schema is VerdictPerItem.json_schema:
-        whole = _verdicts_schema(schema, 1)
-    elif kind.json_schema is ListOf.json_schema:
-        whole = object_schema({cast(Any, kind).key: list_schema(schema)})
-    text = _form_text(whole)
-    return _Form(text, content_hash([schema, getattr(kind, "key", ""), text, kind.notes]))
-
-
-def _verdicts_schema(verdict: Mapping[str, Any], count: int) -> dict[str, Any]:
-    """The JSON schema of this many numbered verdicts."""
-    return {**object_schema({"verdicts": numbered_schema("verdict", count)}), "$defs": {"verdict": verdict}}
 
 
 def _form_text(schema: Mapping[str, Any] | None) -> str:

@@ -67,6 +67,9 @@ from evalstone.questions.ungrounded import UngroundedItems
 
 M = TypeVar("M")
 
+Counts: TypeAlias = tuple[tuple[str, int], ...]
+"""Inputs of a question, and the number of items in each."""
+
 
 @dataclass(frozen=True)
 class LabelOrder:
@@ -158,8 +161,12 @@ def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mappin
     """
     if not dataclasses.is_dataclass(kind):
         raise ConfigError(f"{kind} can't be a reply type: use a dataclass, or define json_schema and from_json")
-    counts = tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
-    return _object_schema(kind, subject, counts)
+    return _object_schema(kind, subject, counts_of(kind, question))
+
+
+def counts_of(kind: type[Any], question: Any) -> Counts:
+    """The numbers of items in the inputs of a question that the schema of a reply type depends on."""
+    return tuple((name, len(getattr(question, name))) for name in _counted_inputs(kind))
 
 
 @functools.cache
@@ -176,7 +183,7 @@ def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _object_schema(kind: type[Any], with_subject: bool, counts: tuple[tuple[str, int], ...]) -> Mapping[str, Any]:
+def _object_schema(kind: type[Any], with_subject: bool, counts: Counts) -> Mapping[str, Any]:
     fields = _fields_in_reply(kind, with_subject)
     schema = object_schema({field.key: _field_schema(field, dict(counts)) for field in fields})
     numbered = [field for field in fields if NumberedBy in field.markers]

@@ -19,7 +19,7 @@ def resolved(node: Node, defined: Mapping[str, Node]) -> Node:
 def with_definitions(schema: Node) -> Node:
     """The schema of a reply, with an object that is the form of several of its members written once. Each schema is a
     part of the prompt, and is paid for."""
-    members: Mapping[str, Node] = schema["properties"]
+    members: Mapping[str, Node] = schema.get("properties", {})
     forms = [node for node in members.values() if "properties" in node]
     repeated = next((node for node in forms if forms.count(node) > 1), None)
     if repeated is None:

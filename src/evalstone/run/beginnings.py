@@ -13,7 +13,6 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 
-from evalstone._core.json import content_hash
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.models.provider import caching
 from evalstone.questions.base import Question
@@ -51,7 +50,7 @@ class Beginnings:
     """The beginnings of a session's prompts."""
 
     def __init__(self) -> None:
-        self._known: OrderedDict[tuple[str, str], _Beginning] = OrderedDict()
+        self._known: OrderedDict[tuple[str, ...], _Beginning] = OrderedDict()
 
     def in_turn(
         self, judge: str, question: Question[Any], slot: AbstractAsyncContextManager[Any]
@@ -60,13 +59,12 @@ class Beginnings:
         failure is ignored: the others are then sent together, because to try them in turn could take as long as all
         their timeouts."""
         beginning = _beginning_of(question)
-        return slot if beginning is None else self._in_turn(judge, *beginning, slot)
+        return slot if beginning is None else self._in_turn((judge, *beginning), question.render()[1], slot)
 
     @asynccontextmanager
     async def _in_turn(
-        self, judge: str, digest: str, user: str, slot: AbstractAsyncContextManager[Any]
+        self, key: tuple[str, ...], user: str, slot: AbstractAsyncContextManager[Any]
     ) -> AsyncGenerator[None]:
-        key = (judge, digest)
         if (first := self._known.get(key)) is not None:
             self._known.move_to_end(key)
             if not first.answered.is_set():
@@ -96,11 +94,11 @@ class Beginnings:
 
 
 def _beginning_of(question: Question[Any]) -> tuple[str, str] | None:
-    """The hash of a prompt's beginning, including the reply format that providers put in front of it, and the user
-    message; None if the prompt is too short for a cache."""
+    """A prompt's beginning: the hash of the reply format that providers put in front of it, and the first characters;
+    None if the prompt is too short for a cache."""
     size = CACHED_FROM * BYTES_PER_TOKEN
     if question.most_characters < size:
         return None
-    system, user = question.render()
-    text = f"{system}\n{user}"
-    return None if len(text) < size else (content_hash([question.json_schema, text[:size]]), user)
+    text = "\n".join(question.render())
+    form = question.reply_form
+    return None if len(text) < size else (form.digest if form else "", text[:size])
