@@ -173,7 +173,7 @@ class Question(_Prompted, Generic[A]):
         digest = form.digest if form else content_hash([self.json_schema, self.form, self.notes])
         return content_hash([self.kind, self.prompt.digest, digest, content])
 
-    @property
+    @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for plain text."""
         return self._derived_reply_form(self._names_subject(), self._counts()).schema
