@@ -33,7 +33,8 @@ quick: .venv/all
 	$(RUN) ruff format --check .
 	$(RUN) ruff check .
 	$(RUN) pyrefly check
-	@tests=$$($(RUN) python tools/touched.py); test -z "$$tests" || $(RUN) pytest -n $(WORKERS) $(QUICK) $$tests
+	@tests=$$($(RUN) python tools/touched.py) && if test -n "$$tests"; then $(RUN) pytest -n $(WORKERS) $(QUICK) $$tests; \
+		else echo "No file with tests has changed since main: no test was run."; fi
 
 # The line and branch coverage that CI requires is in pyproject.toml, under tool.coverage.
 coverage: .venv/all
@@ -72,6 +73,7 @@ static: .venv/all
 	$(RUN) ruff check .
 	$(RUN) lint-imports
 	$(RUN) python tools/make_docs.py --check
+	$(RUN) pyrefly check
 	$(RUN) pyright
 
 # Known vulnerabilities of the locked dependencies, from osv.dev; AUDIT="--service-url URL" asks a mirror.

@@ -112,7 +112,7 @@ def test_questions_that_are_no_kinds_are_refused(questions: Any) -> None:
 
 
 def test_a_list_of_kinds_becomes_a_tuple() -> None:
-    assert type("Listed", (Counts,), {"questions": [ListClaims]}).questions == (ListClaims,)
+    assert vars(type("Listed", (Counts,), {"questions": [ListClaims]}))["questions"] == (ListClaims,)
 
 
 def test_a_missing_key_is_noticed_before_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

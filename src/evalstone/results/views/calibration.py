@@ -186,7 +186,7 @@ def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) 
 
 def with_limits(interval: Interval | None) -> str:
     if interval is None or interval.low is None:
-        return number(interval and interval.mean)
+        return number(None if interval is None else interval.mean)
     return f"{interval.mean:.3f} (95% CI {limits(interval.low, interval.high)})"
 
 
