@@ -21,8 +21,10 @@ OF_HELPERS = "tests/models"
 
 
 def changed_files() -> list[str]:
-    """The files with changes. Raises CalledProcessError outside of a git repository."""
-    base = _git("merge-base", "HEAD", "main", otherwise="HEAD").strip()
+    """The files with changes. A clone of another branch has main as origin/main. Raises CalledProcessError outside of a
+    git repository."""
+    known = _git("rev-parse", "--verify", "--quiet", "main", otherwise="origin/main").strip()
+    base = _git("merge-base", "HEAD", known, otherwise="HEAD").strip()
     return f"{_git('diff', '--name-only', base)}{_git('ls-files', '--others', '--exclude-standard')}".splitlines()
 
 
