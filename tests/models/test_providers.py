@@ -149,6 +149,23 @@ def test_a_protocol_that_cannot_be_loaded_is_named_before_the_run(
         ModelJudge("mine/m").check()
 
 
+PLAIN = ProviderInfo("http://h/v1", unsupported=("temperature", "seed", "logprobs", "headers"))
+
+
+@pytest.mark.parametrize("name", ["qwen3:8b", "m"])
+def test_a_setting_that_the_protocol_lacks_is_neither_sent_by_default_nor_accepted_as_zero(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plug_in(monkeypatch, ("plain", f"{__name__}:PLAIN"))
+    judge = ModelJudge(f"plain/{name}", logprobs=False)
+    judge.check()
+    assert judge.request_settings().temperature is None
+    with pytest.raises(ConfigError, match="plain doesn't support temperature"):
+        ModelJudge(f"plain/{name}", temperature=0).check()
+    with pytest.raises(ConfigError, match="plain doesn't support seed"):
+        ModelJudge(f"plain/{name}", seed=0).check()
+
+
 OWN_SERVER = ProviderInfo("http://127.0.0.1:9/v1")
 
 

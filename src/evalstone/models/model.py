@@ -143,6 +143,12 @@ class Model(ABC, Generic[P]):
         return CHAT if protocol == LIBRARY and self.url else protocol
 
     @property
+    def unsupported(self) -> tuple[str, ...]:
+        """The settings that the protocol doesn't support."""
+        info = provider_info(self.model)
+        return info.unsupported if self.protocol == info.protocol else ()
+
+    @property
     def url(self) -> str:
         """The base URL of the endpoint; empty if a library knows it. Raises ConfigError for an invalid URL."""
         info = provider_info(self.model)
@@ -183,9 +189,9 @@ class Model(ABC, Generic[P]):
 
     def check_supported(self) -> None:
         """Raise ConfigError for a setting that the protocol doesn't support."""
-        info = provider_info(self.model)
-        for name in info.unsupported if self.protocol == info.protocol else ():
-            if getattr(self, name, None):
+        for name in self.unsupported:
+            value = getattr(self, name, None)
+            if value is not None and value is not False and value != {}:
                 provider = split_model(self.model)[0]
                 raise ConfigError(f"{provider} doesn't support {name}: remove it from the settings of {self.model}")
 
@@ -316,7 +322,9 @@ class LanguageModel(Model[ChatProvider]):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.temperature == "auto":
-            object.__setattr__(self, "temperature", usual_temperature(self.model, self.reasoning_effort))
+            taken = "temperature" not in self.unsupported
+            usual = usual_temperature(self.model, self.reasoning_effort) if taken else None
+            object.__setattr__(self, "temperature", usual)
 
     def request_settings(self, repeat: int = 0, **probabilities: Any) -> RequestSettings:
         """The settings of a request.
