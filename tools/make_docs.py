@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, replace
 from functools import partial
 from itertools import pairwise, takewhile
@@ -25,6 +25,7 @@ from lexical_card import CARD, shipped_card
 from evalstone._core.text import BYTES_PER_TOKEN
 from evalstone.agents.formats.registry import FORMATS
 from evalstone.judges.model import ModelJudge, opening_messages
+from evalstone.models.catalog import LIBRARY, PROVIDERS
 from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
@@ -246,6 +247,22 @@ def formats() -> str:
     return "\n".join(("\n\n| format | what is read | tested with |\n|---|---|---|", *rows)) + "\n\n"
 
 
+def providers() -> str:
+    """The table of providers: with a key, without one, and those that a library reaches."""
+    known = sorted(PROVIDERS.items(), key=lambda row: (row[1].protocol == LIBRARY, not row[1].key))
+    rows = ["\n\n| provider | API key | endpoint | unsupported settings |", "|---|---|---|---|"]
+    for name, info in known:
+        key = _code([info.key]) if info.key else "none" if info.base_url else "its own"
+        url = _code([info.base_url]) if info.base_url else "pydantic-ai" if info.protocol == LIBRARY else "its own"
+        others = f", or {_code(info.base_url_from)}" if info.base_url_from else ""
+        rows.append(f"| `{name}` | {key} | {url}{others} | {_code(info.unsupported)} |".replace("|  |", "| |"))
+    return "\n".join(rows) + "\n\n"
+
+
+def _code(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
 TRANSCRIPTS = DOCS.parent / "tests" / "agents" / "transcripts"
 OBJECTS = {"OpenAI Agents": "openai-agents 0.24.0", "Strands": "strands-agents 1.62.0"}
 """What the formats without data of their own are tested with (tests/agents/test_transcript_objects.py)."""
@@ -254,6 +271,7 @@ FIGURES: Mapping[str, Callable[[], str]] = {
     **{f"smallest difference of {n} samples": partial(smallest_difference, n) for n in (10, 20, 30, 100)},
     "samples for a difference of 0.03": partial(samples_to_see, 0.03),
     "formats": formats,
+    "providers": providers,
 }
 """The figures and tables in pages that are written by hand, by their names: `<!-- figure NAME -->…<!-- end -->`."""
 
