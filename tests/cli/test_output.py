@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import logging
+import os
 import sys
 import threading
 import warnings
@@ -82,6 +83,18 @@ def test_only_one_format_goes_to_standard_output(tmp_path: Path) -> None:
     output.check_outputs({"html": str(tmp_path / "page.html"), "markdown": "-"})
     with pytest.raises(ConfigError, match="none"):
         output.check_outputs({"html": str(tmp_path / "none" / "page.html")})
+
+
+def test_two_outputs_do_not_go_to_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to("page")
+    for file in ("page", "./page", str(tmp_path / "page"), "link"):
+        with pytest.raises(ConfigError, match="--html and --csv"):
+            output.check_outputs({"html": "page", "markdown": "other", "csv": file})
+        with pytest.raises(ConfigError, match="--html and --csv"):
+            output.deliver({"html": ("page", never), "csv": (file, never)})
+    assert not (tmp_path / "page").exists()
+    output.check_outputs({"html": os.devnull, "csv": os.devnull})
 
 
 @pytest.mark.parametrize(

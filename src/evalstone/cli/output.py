@@ -12,6 +12,7 @@ import threading
 import traceback
 import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -173,7 +174,7 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
     """Check that the output files, by format, can be written, before any judge call is paid for.
 
     Raises:
-        ConfigError: Several formats go to standard output, or a file can't be written.
+        ConfigError: Several formats go to standard output or to the same file, or a file can't be written.
     """
     from evalstone.datasets.writing import check_writable
 
@@ -185,7 +186,13 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
 
 
 def _to_stdout(files: Mapping[str, str]) -> list[str]:
-    """The formats that go to standard output. Raises ConfigError for more than one."""
+    """The formats that go to standard output. Raises ConfigError for more than one, and for two to the same file."""
+    names: dict[Path, str] = {}
+    for name, file in files.items():
+        path = Path(file).resolve()
+        # Devices such as /dev/null take any number of them.
+        if file != STDOUT and (path.is_file() or not path.exists()) and (other := names.setdefault(path, name)) != name:
+            raise ConfigError(f"--{other} and --{name} can't be written to the same file, {file!r}")
     formats = [name for name, file in files.items() if file == STDOUT]
     if len(formats) > 1:
         raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
@@ -199,7 +206,7 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
         Whether a format went to standard output; if not, the caller shows the result in the terminal.
 
     Raises:
-        ConfigError: Several formats go to standard output, or a file can't be written.
+        ConfigError: Several formats go to standard output or to the same file, or a file can't be written.
     """
     from evalstone.datasets.writing import write_text
 
