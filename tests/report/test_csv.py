@@ -7,7 +7,7 @@ import csv
 import pytest
 
 from evalstone.report.csv import csv_rows, inert, lines
-from evalstone.report.view import Column, Section, View, table, words
+from evalstone.report.view import Cell, Column, Section, View, table, words
 from tests._core.test_display import WRITTEN
 
 
@@ -101,3 +101,11 @@ def test_a_column_that_other_formats_leave_out_is_there_and_a_row_without_a_name
 def test_several_tables_stand_below_their_titles() -> None:
     found = shown([("first", "n"), ("a", "1")], [("second", "n"), ("b", "2")])
     assert found == [["first"], ["first", "n"], ["a", "1"], [], ["second"], ["second", "n"], ["b", "2"]]
+
+
+def test_a_text_of_the_user_is_neither_an_interval_nor_a_number_nor_absent() -> None:
+    columns = (words("scorer"), words("name"), Column("n"))
+    rows = [("a", Cell(text, quoted=True), Cell(text, quoted=True)) for text in ("1 to 5", "18 to 30", "-", "7")]
+    view = View("", "", (Section("", tables=(table("", columns, rows),)),))
+    texts = ["1 to 5", "18 to 30", "'-", "7"]
+    assert list(lines(view)) == ['"scorer","name","n"\r\n', *(f'"a","{text}","{text}"\r\n' for text in texts)]

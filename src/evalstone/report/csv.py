@@ -50,7 +50,8 @@ def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator
 
 def lines(view: View) -> Iterator[str]:
     """The tables of a report as lines of CSV, with the columns that other formats leave out because all rows have the
-    same value. Several tables are separated by an empty line, each below a line with its caption."""
+    same value. A user's text stays as it is. Several tables are separated by an empty line, each below a line with its
+    caption."""
     sections = (*view.sections, *view.details)
     tables = [table.whole or table for section in sections for table in section.tables]
     for place, table in enumerate(tables):
@@ -77,14 +78,21 @@ def _table(table: Table) -> Iterator[str]:
             continue
         # Two intervals have the same title; the second belongs to the column before it.
         title = f"{header[-1]} {column.title}" if column.title in {*header, *_ends(header)} else column.title
+        quoted = [row[index].quoted for row in table.rows]
         intervals = [_INTERVAL.fullmatch(cell) for cell in cells]
-        if any(intervals) and all(found or cell in ABSENT for found, cell in zip(intervals, cells, strict=True)):
+        if any(intervals) and not any(quoted) and all(map(_is_interval, intervals, cells)):
             header += [f"{title}, low", f"{title}, high"]
             columns += [[_number(found[end]) if found else None for found in intervals] for end in (1, 2)]
         else:
             header.append(title)
-            columns.append([_value(cell, column.numeric) for cell in cells])
+            columns.append(
+                [cell if literal else _value(cell, column.numeric) for cell, literal in zip(cells, quoted, strict=True)]
+            )
     return csv_rows(header, zip(*columns, strict=True))
+
+
+def _is_interval(found: re.Match[str] | None, cell: str) -> bool:
+    return found is not None or cell in ABSENT
 
 
 def _ends(header: Iterable[str]) -> Iterator[str]:
