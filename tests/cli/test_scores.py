@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 import time
 from dataclasses import replace
@@ -14,6 +16,7 @@ from evalstone import ConfigError, Failed, Record, Score, Skipped, evaluate, rea
 from evalstone.cli.values import moment
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
+from evalstone.ledger.scores import list_scores
 from evalstone.ledger.store import Ledger
 from evalstone.live import drift as live_drift
 from tests.cli.conftest import Evalstone
@@ -105,6 +108,32 @@ def test_columns_say_whose_scores_they_are(evalstone: Evalstone, ledger: str) ->
     done = evalstone("ledger", "scores", "--ledger", ledger, "--stream", "shop", "--limit", "1")
     assert done.stdout.splitlines()[2].split()[2:5] == ["live", "shop", "agent"]
     assert evalstone("ledger", "scores", "--ledger", ledger, "--stream", "base").stdout == "no scores\n"
+
+
+def test_csv_has_each_score_as_it_is_stored(evalstone: Evalstone, tmp_path: Path) -> None:
+    url, long = str(tmp_path / "l.db"), "x" * 100
+    samples = [{"id": name, "output": f"{long} Paris"} for name in ("-", "1 to 5", f"{long}1", f"{long}2")]
+    evaluate([*samples, {"id": "none", "input": "Who?"}], ["contains(expected=Paris)"], ledger=url, name="1 to 5")
+    listed = list_scores(url)
+    header, *rows = csv.reader(io.StringIO(evalstone("ledger", "scores", "--ledger", url, "--csv", "-").stdout))
+    found = [dict(zip(header, row, strict=True)) for row in rows]
+    assert [row["sample"].lstrip("'") for row in found] == [one.sample for one in listed]
+    assert [row["reason"] for row in found] == [one.reason for one in listed]
+    assert {row["run name"] for row in found} == {"1 to 5"}
+    assert [(row["state"], row["value"], row["scale"]) for row in found] == [
+        ("skipped", "", ""),
+        *[("scored", "1.0", "1.0")] * 4,
+    ]
+    assert {row["signature"] for row in found} == {SIGNATURE}
+    empty = evalstone("ledger", "scores", "--ledger", url, "--run", "no", "--csv", "-")
+    assert next(csv.reader([empty.stdout])) == header
+
+
+def test_a_list_too_wide_for_the_terminal_names_the_sample_in_each_block(evalstone: Evalstone, ledger: str) -> None:
+    done = evalstone("ledger", "scores", "--ledger", ledger, "--run", "base", "--limit", "3", env={"COLUMNS": "90"})
+    blocks = done.stdout.split("\n\n")
+    assert len(blocks) > 1
+    assert all(name in block for block in blocks for name in ("sample", "q199", "q198", "q197"))
 
 
 def test_scores_as_json_and_by_filters(evalstone: Evalstone, ledger: str) -> None:

@@ -85,7 +85,7 @@ def scores(
         before=before,
     )
     view = listing.view(COMMAND_LINE)
-    if present(view, formats(view, outputs, listing.to_dict())) and not listing:
+    if present(view, formats(view, outputs, listing.to_dict(), csv=listing.csv_lines)) and not listing:
         for problem in unknown_names(ledger, scorer=scorer, stream=stream):
             to_stderr(safe(problem, 2000))
     return ExitCode.OK

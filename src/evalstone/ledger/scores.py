@@ -83,6 +83,12 @@ class ScoreList(list[ListedScore], Shown):
 
         return scores_view(self, front_end)
 
+    def csv_lines(self) -> Iterable[str]:
+        """One row per score."""
+        from evalstone.ledger.views import scores_csv  # noqa: PLC0415 - as above
+
+        return scores_csv(self)
+
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         scores = [{**to_jsonable(one), "time": one.time.isoformat()} for one in self]

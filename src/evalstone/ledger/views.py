@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import money, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, bare_judge, table, words
 from evalstone.types import without_fingerprints
 
@@ -17,6 +18,11 @@ if TYPE_CHECKING:
     from evalstone.ledger.scores import ListedScore, ScoreList
 
 SCORES = ("time", "source", "stream", "run", "run name", "entity", "scorer", "sample", "score", "reason")
+KEYS = ("scorer", "sample")
+CSV_HEADER = (
+    "time", "source", "stream", "run", "run name", "entity", "sample", "scorer", "state", "value", "scale", "reason",
+    "trace", "signature",
+)  # fmt: skip
 
 
 def info_view(info: LedgerInfo) -> View:
@@ -54,10 +60,15 @@ def _totals_row(line: Totals) -> Sequence[str]:
     return name, f"{line.answers:,}", f"{line.tokens:,}", f"{money(line.cost)}{unpriced}"
 
 
-def _latest_row(row: RunRow) -> Sequence[str]:
+def _latest_row(row: RunRow) -> Sequence[Cell | str]:
     judge = bare_judge(metadata_text(row.metadata, "judge", "identity"))
     name, dataset = metadata_text(row.metadata, "name"), metadata_text(row.metadata, "dataset", "name")
-    return row.id, row.started, row.finished or "-", name, dataset, judge
+    return row.id, row.started, row.finished or "-", _given(name, ""), _given(dataset, ""), judge
+
+
+def _given(text: str, absent: str = "-") -> Cell:
+    """A text that a user gave, or what stands for none."""
+    return Cell(text, quoted=True) if text else Cell(absent)
 
 
 def metadata_text(metadata: Any, *keys: str) -> str:
@@ -71,7 +82,7 @@ def scores_view(scores: ScoreList, front_end: FrontEnd = PYTHON) -> View:
     """A row for each score, without the columns that none has a value for, and where the list goes on."""
     if not scores:
         return View(name="no scores", lead="", sections=())
-    columns = [Column(title) if title == "score" else words(title) for title in SCORES]
+    columns = [Column(title, numeric=title == "score", key=title in KEYS) for title in SCORES]
     following = shlex.quote(scores.following) if front_end.options and scores.following else scores.following
     more = (f"more: {front_end.term('before', following)}",) if following else ()
     listing = table("Scores, newest first", columns, map(_score_row, scores))
@@ -87,9 +98,33 @@ def _score_row(score: ListedScore) -> Sequence[Cell | str]:
     return (
         score.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
         score.source,
-        *(safe(text or "", 40) or "-" for text in (score.stream, score.run, score.run_name, score.entity)),
+        *(_given(safe(text or "", 40)) for text in (score.stream, score.run, score.run_name, score.entity)),
         safe(without_fingerprints(score.scorer), 60),
-        safe(score.sample, 40) or "-",
+        _given(safe(score.sample, 40)),
         value,
-        safe(score.reason, 80),
+        _given(safe(score.reason, 80), ""),
+    )
+
+
+def scores_csv(scores: ScoreList) -> Iterator[str]:
+    """A row for each score, with its texts in full."""
+    return csv_rows(CSV_HEADER, map(_csv_row, scores))
+
+
+def _csv_row(score: ListedScore) -> Sequence[Value]:
+    return (
+        score.time.isoformat(),
+        score.source,
+        score.stream,
+        score.run,
+        score.run_name,
+        score.entity,
+        score.sample,
+        without_fingerprints(score.scorer),
+        score.state,
+        score.value,
+        score.scale,
+        score.reason,
+        score.trace,
+        score.scorer,
     )
