@@ -8,7 +8,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -21,6 +21,7 @@ from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError
 from evalstone.ledger.views import metadata_text
 from evalstone.report.view import JUDGE_WIDTH, bare_judge
+from tests.cli.conftest import Evalstone
 
 SECRET = "sk-proj-" + "a1B2" * 12
 
@@ -95,6 +96,29 @@ def test_two_outputs_do_not_go_to_one_file(tmp_path: Path, monkeypatch: pytest.M
             output.deliver({"html": ("page", never), "csv": (file, never)})
     assert not (tmp_path / "page").exists()
     output.check_outputs({"html": os.devnull, "csv": os.devnull})
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        ("run", "data.jsonl", "--scorer", "contains(expected=Paris)"),
+        ("audit", "data.jsonl"),
+        ("calibrate", "--labels", "data.jsonl"),
+        ("calibrate", "--labels", "labels.csv", "--data", "data.jsonl"),
+    ],
+    ids=lambda call: " ".join(call),
+)
+@pytest.mark.parametrize("kind", ["html", "markdown", "csv"])
+def test_a_command_does_not_overwrite_what_it_reads(
+    tmp_path: Path, evalstone: Evalstone, call: Sequence[str], kind: str
+) -> None:
+    row = '{"output": "Paris.", "context": ["Paris."], "label": 1}\n'
+    (tmp_path / "data.jsonl").write_text(row)
+    (tmp_path / "labels.csv").write_text("id,label\n1,1\n")
+    done = evalstone(*call, f"--{kind}", "./data.jsonl")
+    assert done.returncode == 2
+    assert f"--{kind}" in done.stderr
+    assert (tmp_path / "data.jsonl").read_text() == row
 
 
 @pytest.mark.parametrize(

@@ -146,7 +146,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
-    check_outputs(config.files)
+    check_outputs(config.files, (config.data,))
     return plan, criteria
 
 

@@ -109,7 +109,7 @@ def calibrate(
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
-    check_outputs({"out": out, "svg": svg} | outputs.files)
+    check_outputs({"out": out, "svg": svg} | outputs.files, (labels, data))
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
@@ -273,7 +273,7 @@ def audit(
         samples=samples,
         threshold=threshold,
     )
-    check_outputs(outputs.files)
+    check_outputs(outputs.files, (data,))
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
         arguments: dict[str, Any] = {

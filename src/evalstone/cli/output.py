@@ -170,11 +170,14 @@ def formats(
     return documents | json_lines(outputs.as_json, *values)
 
 
-def check_outputs(files: Mapping[str, str | None]) -> None:
+def check_outputs(files: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
     """Check that the output files, by format, can be written, before any judge call is paid for.
 
+    inputs: The files that the command reads, which it must not overwrite.
+
     Raises:
-        ConfigError: Several formats go to standard output or to the same file, or a file can't be written.
+        ConfigError: Several formats go to standard output or to the same file, a file can't be written, or it is one
+            of the inputs.
     """
     from evalstone.datasets.writing import check_writable
 
@@ -183,16 +186,25 @@ def check_outputs(files: Mapping[str, str | None]) -> None:
     for file in requested.values():
         if file != STDOUT:
             check_writable(file)
+    _check_distinct(requested)
+    read = {Path(file).resolve() for file in inputs if file}
+    for name, file in requested.items():
+        if file != STDOUT and Path(file).resolve() in read:
+            raise ConfigError(f"--{name} would overwrite {file!r}, which is read")
 
 
-def _to_stdout(files: Mapping[str, str]) -> list[str]:
-    """The formats that go to standard output. Raises ConfigError for more than one, and for two to the same file."""
+def _check_distinct(files: Mapping[str, str]) -> None:
+    """Raise ConfigError if two formats go to the same file."""
     names: dict[Path, str] = {}
     for name, file in files.items():
         path = Path(file).resolve()
         # Devices such as /dev/null take any number of them.
         if file != STDOUT and (path.is_file() or not path.exists()) and (other := names.setdefault(path, name)) != name:
             raise ConfigError(f"--{other} and --{name} can't be written to the same file, {file!r}")
+
+
+def _to_stdout(files: Mapping[str, str]) -> list[str]:
+    """The formats that go to standard output. Raises ConfigError for more than one."""
     formats = [name for name, file in files.items() if file == STDOUT]
     if len(formats) > 1:
         raise ConfigError(f"only one of --{' and --'.join(formats)} can go to standard output")
@@ -211,7 +223,9 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
     from evalstone.datasets.writing import write_text
 
     requested = {name: (file, parts) for name, (file, parts) in outputs.items() if file is not None}
-    to_stdout = _to_stdout({name: file for name, (file, _) in requested.items()})
+    files = {name: file for name, (file, _) in requested.items()}
+    to_stdout = _to_stdout(files)
+    _check_distinct(files)
     for file, parts in requested.values():
         if file != STDOUT:
             write_text(file, parts())
