@@ -605,10 +605,14 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         lambda: compare(run_of(["0.5", "skip"]), run_of(["skip", "0.5"])),
         ConfigError,
         (
-            "no sample was scored in both runs. Samples are paired by IDs. To pair them by ID, give "
-            "both datasets a column id with the same IDs, and score them again. To compare the means of"
-            " different samples, use compare with unpaired=True"
+            "no sample was scored in both runs: of 2 samples in both, the first scored 1 and the second 1. "
+            "To compare the means of different samples, use compare with unpaired=True"
         ),
+    ),
+    (
+        lambda: compare(run_of(["0.5", "0.4", "skip"]), run_of(["skip", "skip", "skip"])),
+        ConfigError,
+        "no sample was scored in both runs: of 3 samples in both, the first scored 2 and the second 0",
     ),
 ]
 

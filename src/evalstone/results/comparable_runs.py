@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from evalstone._core.display import listed
+from evalstone._core.display import count, listed
 from evalstone._core.front_ends import Hint, Part, Setting
 from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, NotComparable
@@ -48,13 +48,7 @@ def pair_runs(
     every = [paired_scores(a, b, *infos, pairing, missing, by_trial=by_trial) for infos in scorers]
     pairs = [pair for pair in every if pair.units]
     if not pairs:
-        by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
-        raise ConfigError(
-            f"no sample was scored in both runs. Samples are paired by {by}. ",
-            *id_hint(a, b),
-            ". To compare the means of different samples, use compare with ",
-            Setting("unpaired", True),
-        )
+        raise _none_in_both(a, b, pairing)
     mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
     if a.version != b.version:
@@ -62,6 +56,28 @@ def pair_runs(
         mismatches, found = [*mismatches, *cases], [*found, *tested]
     hint = () if pairing.partners is None else id_hint(a, b)
     return pairs, _allowed(mismatches, found, allow_mismatch, hint)
+
+
+def _none_in_both(a: Run, b: Run, pairing: Pairing) -> ConfigError:
+    """The error for runs that have no scored sample in common."""
+    names = {record.key: record.sample for record in a.records}
+    scored = {record.sample for record in a.records if record.value is not None}
+    partners = [(names.get(pairing.in_first(record.key)), record) for record in b.records]
+    shared = {name for name, _ in partners if name is not None}
+    of_second = {name for name, record in partners if name is not None and record.value is not None}
+    if not shared:
+        by = "IDs" if pairing.partners is None else "what was asked, because they have no IDs"
+        problem = (f"no sample was scored in both runs. Samples are paired by {by}. ", *id_hint(a, b))
+    else:
+        problem = (
+            f"no sample was scored in both runs: of {count(len(shared), 'sample')} in both, "
+            f"the first scored {len(scored & shared):,} and the second {len(of_second):,}",
+        )
+    if shared and not (scored and any(record.value is not None for record in b.records)):
+        return ConfigError(*problem)
+    return ConfigError(
+        *problem, ". To compare the means of different samples, use compare with ", Setting("unpaired", True)
+    )
 
 
 class PairedBaseline(NamedTuple):
