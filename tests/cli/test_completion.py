@@ -74,19 +74,25 @@ def test_runs_in_the_ledger_are_completed(
         done = evalstone(*run)
         assert done.returncode == 0, done.stderr
     ids = [row["run"] for row in json.loads(evalstone("runs", "--ledger", "b.db", "--json").stdout)]
-    assert completed("report --ledger b.db ") == sorted(["dir", "last", "second", *ids])
-    assert completed("compare --ledger a.db last fi") == ["dir", "first"]
-    assert completed("gate last --ledger a.db --baseline la") == ["dir", "last"]
+    for typed, words in (
+        ("report --ledger b.db ", sorted(["dir", "last", "second", *ids])),
+        ("compare --ledger a.db last fi", ["dir", "first"]),
+        ("gate last --ledger a.db --baseline la", ["dir", "last"]),
+    ):
+        assert completed(typed) == words
 
 
 def test_a_ledger_that_cannot_be_read_completes_nothing_and_is_not_created(
     tmp_path: Path, evalstone: Evalstone
 ) -> None:
     (tmp_path / "broken.db").write_bytes(b"?" * 1000)
-    assert completed("report --ledger broken.db ") == ["dir"]
-    assert completed("report --ledger none ") == ["dir"]
-    assert completed("report --ledger new.db ") == ["dir", "last"]
-    assert completed("report --ledger postgresql://127.0.0.1:1/x ") == ["dir", "last"]
+    for ledger, words in (
+        ("broken.db", ["dir"]),
+        ("none", ["dir"]),
+        ("new.db", ["dir", "last"]),
+        ("postgresql://127.0.0.1:1/x", ["dir", "last"]),
+    ):
+        assert completed(f"report --ledger {ledger} ") == words
     assert not (tmp_path / "new.db").exists()
 
 

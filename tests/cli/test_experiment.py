@@ -89,7 +89,9 @@ def test_a_cell_with_failures_says_why(evalstone: Evalstone, app: str, tmp_path:
     done = evalstone("run", "e.toml", "-q")
     assert done.returncode == 3, done.stderr
     (why,) = (line for line in done.stdout.splitlines() if line.startswith("bad=true: "))
-    assert why == "bad=true: 3 × the target failed: KeyError: 'key' (moody.py, line 1)"
+    assert why.startswith("bad=true: 3 × ")
+    assert "KeyError: 'key'" in why
+    assert why.endswith("(moody.py, line 1)")
 
 
 def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_path: Path) -> None:

@@ -56,15 +56,14 @@ def test_what_is_printed_loses_no_word_however_narrow(folder: Path, evalstone: E
 
 def test_commands_to_paste_name_the_ledger_and_a_file(folder: Path, evalstone: Evalstone) -> None:
     run = ("run", "d.jsonl", "-s", "contains(expected=Rome)", "-q")
-    for ledger in ("other ledger.db", "sqlite:///third.db"):
+    for ledger, written in (("other ledger.db", "'other ledger.db'"), ("sqlite:///third.db", "third.db")):
         done = evalstone(*run, "--ledger", ledger)
         (line,) = re.findall("(evalstone report .*?) #", done.stdout)
-        assert line.endswith(" --html report.html")
-        assert "--ledger 'other ledger.db' --html" in line or "--ledger third.db --html" in line
+        assert line.endswith(f" --ledger {written} --html report.html")
     assert "--ledger" not in evalstone(*run).stdout
     (folder / "t.toml").write_text('data = "d.jsonl"\nledger = "toml.db"\nscorers = ["contains(expected=Rome)"]\n')
-    assert "--ledger toml.db --html report.html" in evalstone("run", "t.toml", "-q").stdout
-    assert "evalstone report out --html report.html" in evalstone("run", "t.toml", "-q", "--out", "out").stdout
+    assert "--ledger toml.db " in evalstone("run", "t.toml", "-q").stdout
+    assert "report out --html" in evalstone("run", "t.toml", "-q", "--out", "out").stdout
 
 
 @pytest.mark.parametrize(
@@ -120,15 +119,14 @@ def test_a_run_that_only_skips_ends_with_exit_code_3(folder: Path, evalstone: Ev
     done = evalstone("run", "d.jsonl", "-s", "bias", "-q")
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    assert line.startswith(
-        "bias: no sample has a score; the judge gave no usable answer on 4 of 4 samples (the lexical"
-    )
+    assert line.startswith("bias: no sample ")
+    assert "4 of 4 samples " in line
     assert evalstone("report", "last").returncode == 3
     assert evalstone("gate", "last", "--min", "bias=0.5", "--inconclusive", "pass").returncode == 2  # lower is better
     assert evalstone("gate", "last", "--max", "bias=0.5", "--inconclusive", "pass").returncode == 3
     mixed = evalstone("run", "d.jsonl", "-s", "bias", "-s", "faithfulness", "-q")
     assert mixed.returncode == 0
-    assert "bias: no sample has a score; the judge gave no usable answer" in mixed.stderr
+    assert "bias: no sample " in mixed.stderr
 
 
 def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -142,7 +140,7 @@ def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, eva
     (checked,) = (row for row in done.stdout.splitlines() if "at least 0.5" in row)
     assert re.search(rf"rouge_l +{line.mean:.3f} .* {line.scored}  ✓ pass", checked)
     assert "Not tested" not in done.stdout
-    assert "The run ended early: the gate is decided." in evalstone("report").stdout
+    assert "gate is decided" in evalstone("report").stdout
 
 
 def test_a_dry_run_says_which_questions_are_too_long(folder: Path, evalstone: Evalstone) -> None:
@@ -151,14 +149,16 @@ def test_a_dry_run_says_which_questions_are_too_long(folder: Path, evalstone: Ev
     judge = "vllm/mine(context_window=4096)"
     done = evalstone("run", "long.jsonl", "-s", "faithfulness", "-s", "answer_faithfulness", "-j", judge, "--dry-run")
     told = " ".join(done.stdout.split())
-    assert "answer_faithfulness: 1 sample would fail: grade_grounding: the question has about" in told
-    assert "or use faithfulness, which reads passages in parts" in told
-    assert "sample would fail: verify_claims" not in told
+    assert "answer_faithfulness: 1 sample " in told
+    assert "fail: grade_grounding" in told
+    assert "use faithfulness, which" in told
+    assert "fail: verify_claims" not in told
 
 
 def test_a_dry_run_takes_as_long_as_its_rounds(folder: Path, evalstone: Evalstone) -> None:
     done = evalstone("run", "d.jsonl", "-s", "faithfulness", "--judge", "openai/gpt-5.1", "--dry-run")
-    assert "About 4 s at 2 s per call and a concurrency of 32." in done.stdout
+    assert "About 4 s at 2 s per" in done.stdout
+    assert "concurrency of 32." in done.stdout
 
 
 def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalstone: Evalstone) -> None:
@@ -166,7 +166,7 @@ def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalsto
         options = ("--judge", "openai/x", "--base-url", server.url, "--batch", "-q")
         done = evalstone("run", "d.jsonl", "-s", "faithfulness", *options, env=BATCHED)
     assert done.returncode == 3
-    assert "has no batch API (HTTP 404" in done.stderr
+    assert "batch API (HTTP 404" in done.stderr
 
 
 def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
@@ -176,12 +176,10 @@ def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
     assert one == listed["hallucination"]
     assert (one["lower_is_better"], one["range"], one["required_fields"]) == (True, [0, 1.0], ["output", "context"])
     assert one["judge_calls"] == ["list_claims", "verify_claims"]
-    assert one["parameters"]["scale"] == {
-        "description": "The highest score; scores are in [0, scale].",
-        "allowed": "a number above 0 and up to 1e+100",
-        "required": False,
-        "default": 1.0,
-    }
+    scale = one["parameters"]["scale"]
+    assert (scale["required"], scale["default"]) == (False, 1.0)
+    assert "in [0, scale]" in scale["description"]
+    assert "up to 1e+100" in scale["allowed"]
     assert (listed["contains"]["judge_calls"], listed["repeated"]["judge_calls"]) == ([], None)
     template = json.loads(evalstone("scorers", "llm_classifier", "--json").stdout)
     assert template["parameters"]["question"]["required"]

@@ -47,7 +47,7 @@ WITHOUT_RESULT = {
 CONTAINS = "contains(expected=Paris)"
 CALLS = {
     "run": "run outputs.jsonl -s contains(expected=Paris) -q --ledger new.db",
-    "run of an experiment": "run e.toml -q --ledger new.db",
+    "run an experiment": "run e.toml -q --ledger new.db",
     "demo": "demo --out demo --ledger new.db",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
     "report": "report a --slice-by kind",
@@ -85,7 +85,7 @@ def options_of(command: Command) -> set[str]:
 def test_a_command_takes_all_formats_or_prints_no_result() -> None:
     taking = {name for name, command in commands().items() if options_of(command) >= {*FORMATS}}
     assert taking == commands().keys() - WITHOUT_RESULT.keys()
-    assert taking == CALLS.keys() - {"run of an experiment"}
+    assert taking == CALLS.keys() - {"run an experiment"}
     assert len(dataclasses.fields(Outputs)) == len(FORMATS)
 
 
@@ -187,7 +187,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
         str(at / "labeled.jsonl"), ledger=None, config=AuditConfig(samples=4, perturbations=("repeat",))
     ).to_dict(),
     "run": lambda at: es.evaluate(str(at / "outputs.jsonl"), [CONTAINS], ledger=None).to_dict(),
-    "run of an experiment": experiment,
+    "run an experiment": experiment,
     "score": lambda at: es.score("faithfulness", {"output": "Rome.", "context": ["Rome."]}).to_dict(),
     "live coverage": lambda at: coverage("shop", ledger=at / "l.db").to_dict(),
     "live drift": lambda at: live_drift(

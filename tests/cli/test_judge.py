@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -37,7 +38,7 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
         assert how.key in line
     (openai,) = [line for line in lines if line.startswith("openai/MODEL")]
     assert openai.split()[1:3] == ["OPENAI_API_KEY", "set"]
-    assert any(line.startswith("cascade(lexical, openai/gpt-5.1, threshold=0.8)") for line in lines)
+    assert any(line.startswith("cascade(lexical, ") for line in lines)
     assert any(line.startswith("lexical") for line in lines)
 
 
@@ -61,10 +62,13 @@ def providers_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
 @pytest.mark.usefixtures("providers_of_packages")
 def test_the_providers_of_installed_packages_are_listed_and_those_that_cannot_be_loaded(evalstone: Evalstone) -> None:
     listed = [" ".join(line.split()) for line in evalstone("judges").stdout.splitlines()]
-    assert "acme/MODEL ACME_KEY not set https://acme.example/v1" in listed
-    assert any(line.startswith("broken/MODEL the provider broken of no_such_module:INFO") for line in listed)
+    (acme,) = (line for line in listed if line.startswith("acme/MODEL "))
+    assert acme.split()[1:] == ["ACME_KEY", "not", "set", "https://acme.example/v1"]
+    assert any(line.startswith("broken/MODEL ") and "no_such_module" in line for line in listed)
     described = evalstone("judges", "acme/large").stdout
-    assert "not ready: acme/large needs a key: set the environment variable ACME_KEY" in " ".join(described.split())
+    told = " ".join(described.split())
+    assert "not ready: " in told
+    assert "variable ACME_KEY" in told
 
 
 def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
@@ -73,17 +77,19 @@ def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(
     spec = "panel(lexical, openai/gpt-4.1-mini, vllm/x(prices=[1, 2]), vote=mean)"
     done = evalstone("judges", spec)
     told = " ".join(done.stdout.split())
-    assert "a panel of 3 judges, by mean probability" in told
-    assert "openai/gpt-4.1-mini: $0.4 and $1.6 per million input and output tokens; not ready" in told
-    assert "set the environment variable OPENAI_API_KEY" in told
-    assert "vllm/x: $1 and $2 per million input and output tokens; ready" in told
+    assert "panel of 3 judges" in told
+    assert "by mean probability" in told
+    assert re.search(r"mini: \$0\.4 and \$1\.6 [^;]*; not ready", told)
+    assert "OPENAI_API_KEY" in told
+    assert re.search(r"/x: \$1 and \$2 [^;]*; ready", told)
     assert "free; ready" in told
 
 
 def test_a_model_that_does_not_chat_is_named_as_such(evalstone: Evalstone) -> None:
     told = " ".join(evalstone("judges", "openrouter/typesafe/jev-1.14").stdout.split())
-    assert "not ready: openrouter/typesafe/jev-1.14 doesn't chat" in told
-    assert "choose a model that chats" in told
+    assert "not ready: " in told
+    assert "jev-1.14 doesn't chat" in told
+    assert "a model that chats" in told
 
 
 def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: Evalstone) -> None:
@@ -103,7 +109,8 @@ def test_a_temperature_that_is_not_0_is_shown_with_who_recommends_it(evalstone: 
 def test_a_judge_is_described_with_what_its_settings_may_be(evalstone: Evalstone) -> None:
     described = evalstone("judges", "vllm/mine(retries=5, api_key=hidden-key)").stdout
     (line,) = [line for line in described.splitlines() if line.startswith("  retries ")]
-    assert line.rstrip().split(maxsplit=2) == ["retries", "5", "a whole number from 0 to 1000"]
+    assert line.split()[:2] == ["retries", "5"]
+    assert "number from 0 to 1000" in line
     assert "hidden-key" not in described
     assert "api_key" not in described
     assert "Settings" not in evalstone("judges", "lexical").stdout
@@ -112,7 +119,7 @@ def test_a_judge_is_described_with_what_its_settings_may_be(evalstone: Evalstone
 def test_what_is_no_judge_is_refused(tmp_path: Path, evalstone: Evalstone) -> None:
     done = evalstone("judges", "panell(lexical, openai/x)")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "did you mean panel" in done.stderr
+    assert "you mean panel" in done.stderr
 
 
 def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -124,12 +131,10 @@ def test_a_run_with_a_cascade_names_it_and_says_what_it_saved(tmp_path: Path, ev
     told = " ".join(done.stdout.split())
     identity = json.loads((tmp_path / "res" / "summary.json").read_text())["judge"]["identity"]
     assert f"judge {identity}" in told
-    assert (
-        f"{identity}: 1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%), 1 call of vllm/x({server.url}) saved"
-        in told
-    )
+    escalated = "1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%)"
+    assert f"{identity}: {escalated}, 1 call of vllm/x({server.url}) saved" in told
     again = evalstone("report", "res")
-    assert "1 of 2 questions escalated (50%, 95% CI 1.3% to 98.8%)" in " ".join(again.stdout.split())
+    assert escalated in " ".join(again.stdout.split())
 
 
 def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -144,7 +149,7 @@ def test_a_log_lies_beside_its_file_and_a_dry_run_writes_none(tmp_path: Path, ev
     done = evalstone("run", "sub/eval.toml", "--dry-run")
     # The claims are asked of the first member alone; both limits and logs are left alone.
     assert "1 call," in done.stdout
-    assert "Judge calls: 1 verify_claims" in done.stdout
+    assert "calls: 1 verify_claims" in done.stdout
     assert sorted(path.name for path in (tmp_path / "sub").iterdir()) == ["data.jsonl", "eval.toml"]
 
 
@@ -163,7 +168,7 @@ def test_one_scores_steps_show_the_members(tmp_path: Path, evalstone: Evalstone)
 
 def test_a_base_url_goes_into_one_model() -> None:
     assert judge_spec("vllm/x(seed=1)", "http://h/v1") == {"model": "vllm/x", "seed": 1, "base_url": "http://h/v1"}
-    with pytest.raises(ConfigError, match="--base-url applies to a single model"):
+    with pytest.raises(ConfigError, match=r"--base-url .*single"):
         judge_spec("panel(vllm/a, vllm/b)", "http://h/v1")
 
 
@@ -181,10 +186,10 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
         lines = [line.split()[0] for line in told.splitlines() if "fact_check" in line]
         assert [name.partition("(")[0] for name in lines] == ["cascade", LexicalJudge().identity, "vllm/x"]
     assert "together - alone" in done.stdout
-    assert "votes are worth" not in done.stdout, "the members of a cascade don't vote"
+    assert "votes are worth" not in done.stdout  # the members of a cascade don't vote
     assert "Not calibrated yet" not in explained.stdout
     assert both.returncode == 2
-    assert "--per-judge can't be combined" in both.stderr
+    assert "--per-judge can't" in both.stderr
 
 
 def printed(evalstone: Evalstone, *arguments: str) -> str:
@@ -263,8 +268,8 @@ def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: E
     row = {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "other": "Hello!"}
     (tmp_path / "data.jsonl").write_text(json.dumps(row))
     shown = printed(evalstone, "audit", "data.jsonl", "--paraphrase", "other", "--perturbation", "bold")
-    assert "1 score lost to a perturbation" in shown
-    assert "Too few samples to find any effect (at least 5 changed" in " ".join(shown.split())
+    assert "1 score lost" in shown
+    assert "(at least 5 changed" in " ".join(shown.split())
 
 
 def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -293,7 +298,8 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone
     dry = printed(
         evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--samples", "3"
     )
-    assert "6 versions of 3 samples · judge openai/gpt-5.1" in dry
+    assert "6 versions of 3 samples · " in dry
+    assert "judge openai/gpt-5.1" in dry
     assert "$" in dry
     assert "injection_ready_reply" in printed(evalstone, "audit", "--list")
 
@@ -363,37 +369,39 @@ def test_a_run_says_whether_and_how_well_its_judge_is_calibrated(
             printed_lines = printed(evalstone, "run", "cal.jsonl", *by, *options).splitlines()
             return [line for line in printed_lines if "calibrated" in line]
 
-        assert lines() == ["fact_check: not calibrated (evalstone calibrate --labels FILE)"]
+        def calibrated(file: str, how: str) -> str:
+            return f"fact_check: judge calibrated on {file}: {how}"
+
+        (line,) = lines()
+        assert line.startswith("fact_check: not ")
+        assert "calibrate --labels FILE" in line
         good = (
             "AUROC 1.00 (0.69 to 1.00); caught 10 of 10 bad answers and flagged 0 of 10 good ones at the threshold 0.5"
         )
         calibrate = ("calibrate", *by, "--label", "alice", "--labels")
         file = printed(evalstone, *calibrate, "cal.jsonl").rpartition("Saved: ")[2].strip()
-        assert lines() == [f"fact_check: judge calibrated on cal.jsonl: {good}"]
-        assert f"judge calibrated on cal.jsonl: {good}" in printed(evalstone, "report", "last")
+        assert lines() == [calibrated("cal.jsonl", good)]
+        assert calibrated("cal.jsonl", good) in printed(evalstone, "report", "last")
 
         model.constant = '{"reason": "It says so.", "verdict": "yes"}'
         kept = evalstone(*calibrate, "cal.jsonl", "--no-cache", "--html", "page.html")
         assert kept.returncode == 0
-        assert kept.stderr.startswith("Not saved, because its judge is not shown to be better than chance")
-        assert f"{file} has a better calibration of vllm/x with the same labels (20" in kept.stderr
+        assert kept.stderr.startswith("Not saved, ")
+        assert "better than chance" in kept.stderr
+        assert f"{file} has a better" in kept.stderr
+        assert "same labels (20" in kept.stderr
         assert "Saved:" not in evalstone(*calibrate, "cal.jsonl", "--no-cache").stdout
-        assert lines() == [f"fact_check: judge calibrated on cal.jsonl: {good}"]
+        assert lines() == [calibrated("cal.jsonl", good)]
 
         chance = (
             "AUROC 0.50 (0.27 to 0.73), not shown to be better than chance; caught 0 of 10 bad answers and flagged 0"
         )
         chance += " of 10 good ones at the threshold 0.5; all its verdicts were yes"
         printed(evalstone, *calibrate, "more.jsonl", "--no-cache")
-        assert lines() == [
-            f"fact_check: judge calibrated on more.jsonl: {chance}",
-            f"fact_check: judge calibrated on cal.jsonl: {good}",
-        ]
+        assert lines() == [calibrated("more.jsonl", chance), calibrated("cal.jsonl", good)]
         Path(file).unlink()
         assert "Saved:" in printed(evalstone, *calibrate, "cal.jsonl", "--no-cache")
-        assert sorted(lines()) == [
-            f"fact_check: judge calibrated on {name}: {chance}" for name in ("cal.jsonl", "more.jsonl")
-        ]
+        assert sorted(lines()) == [calibrated(name, chance) for name in ("cal.jsonl", "more.jsonl")]
 
         evalstone("calibrate", *by, "--label", "bob", "--labels", "cal.jsonl")
         table = printed(evalstone, "judges").partition("calibrated here")[2]
@@ -443,4 +451,5 @@ def test_samples_that_have_no_score_by_their_data_end_no_run(tmp_path: Path, eva
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     assert evalstone("run", "d.jsonl", "-s", "faithfulness", "-s", "contains(expected=H)").returncode == 0
     alone = evalstone("run", "d.jsonl", "-s", "faithfulness")
-    assert (alone.returncode, alone.stderr) == (3, "no sample was scored: the answer makes no claim\n")
+    assert alone.returncode == 3
+    assert re.fullmatch(r"no sample .* no claim\n", alone.stderr)

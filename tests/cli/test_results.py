@@ -60,10 +60,8 @@ def told(evalstone: Evalstone) -> Told:
 def test_report_shows_the_run_with_what_is_missing(folder: Path, evalstone: Evalstone) -> None:
     shown = evalstone("report", "a")
     assert shown.returncode == 0
-    assert (
-        "all scorers: 10 of 40 samples have no score; with them, the mean would be between 0.550 and 0.800"
-        in shown.stdout
-    )
+    assert "10 of 40 samples" in shown.stdout
+    assert "between 0.550 and 0.800" in shown.stdout
     assert "question  How much?" in shown.stdout
     assert "\n\n\n" not in shown.stdout
 
@@ -105,17 +103,15 @@ def test_report_corrects_a_mean_by_labels(folder: Path, evalstone: Evalstone, to
     rows = "".join(f"s{number},{0.9 if number % 4 == 1 else 0.5}\n" for number in range(1, 40) if number % 4)
     (folder / "l.csv").write_text("id,label\n" + rows)
     shown = evalstone("report", "a", "--labels", "given=l.csv").stdout
-    assert "Corrected by human labels: given" in shown
+    assert "human labels: given" in shown
     assert "30 labels and 30 scores" in shown
-    assert re.search(
-        r"the judge's score differs from the labels by \S+ on average \(95% CI \S+ to \S+\)", " ".join(shown.split())
-    )
-    assert "one of given, harm" in told("report", "a", "--labels", "l.csv")
-    assert "Corrected by human labels: given" in evalstone("report", "one", "--labels", "l.csv").stdout
+    assert re.search(r"labels by \S+ [^(]*\(95% CI ".replace(" ", r"\s+"), shown)
+    assert "given, harm" in told("report", "a", "--labels", "l.csv")
+    assert "human labels: given" in evalstone("report", "one", "--labels", "l.csv").stdout
 
 
 def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: Evalstone, told: Told) -> None:
-    assert "no scorer of this run is calibrated (judge none)" in told("report", "a", "--calibrated")
+    assert "calibrated (judge none)" in told("report", "a", "--calibrated")
     pairs = tuple(LabeledScore(f"c{n}", n % 2, (float(n % 2 if n % 5 else 1),)) for n in range(80))
     kept = Calibration(
         judge="none",
@@ -131,18 +127,19 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     )
     save_calibration(kept, ".evalstone/ledger.db")
     shown = evalstone("report", "a", "--calibrated").stdout
-    assert "Pass rate at 0.5, corrected by the calibration: given" in shown
+    assert "Pass rate at 0.5" in shown
+    assert "the calibration: given" in shown
     assert "sensitivity (TPR)  0.833" in shown  # of 48 that people call yes the judge finds 40
     chance = replace(kept, pairs=tuple(LabeledScore(f"c{n}", n % 2, (float(n // 2 % 2),)) for n in range(80)))
     save_calibration(replace(chance, scorer=Harm().signature, name="harm"), ".evalstone/ledger.db")
     both = evalstone("report", "a", "--calibrated")
     why = "its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
-    assert both.stderr == f"The calibration of harm is not used: {why}.\n"
+    assert re.fullmatch(rf".* calibration of harm [^:]*: {re.escape(why)}\.\n", both.stderr)
     assert both.stdout == shown
     assert save_calibration(chance, ".evalstone/ledger.db") is None
     calibration_file(kept, ".evalstone/ledger.db").unlink()
     assert save_calibration(chance, ".evalstone/ledger.db") is not None
-    assert f"the calibration of given can't be used: {why}" in told("report", "a", "--calibrated")
+    assert re.search(rf"calibration of given [^:]*: {re.escape(why)}", told("report", "a", "--calibrated"))
 
 
 def test_report_takes_the_texts_from_data_where_the_folder_has_none(
@@ -156,9 +153,9 @@ def test_report_takes_the_texts_from_data_where_the_folder_has_none(
 def test_compare_shows_differences_slices_and_what_changed(folder: Path, evalstone: Evalstone, told: Told) -> None:
     shown = evalstone("compare", "a", "b", "--slice-by", "kind")
     assert shown.returncode == 0
-    assert "paired by sample: each run minus A" in shown.stdout
+    assert "each run minus A" in shown.stdout
     assert "kind=x" in shown.stdout
-    assert "Most changed: given, A to B" in shown.stdout
+    assert "changed: given, A to B" in shown.stdout
     assert evalstone("compare", "a", "b", "--markdown", "-").stdout.startswith("### Comparison")
     assert json.loads(evalstone("compare", "a", "b", "--json").stdout)["runs"].keys() == {"A", "B"}
     assert evalstone("compare", "a", "b", "--html", "c.html").returncode == 0
@@ -166,7 +163,7 @@ def test_compare_shows_differences_slices_and_what_changed(folder: Path, evalsto
     assert page.count('<svg class="difference"') == 2
     assert "script-src 'none'" in html.unescape(page)
     assert len(evalstone("compare", "a", "b", "--csv", "-").stdout.splitlines()) == 3
-    assert "two or more runs" in told("compare", "a")
+    assert "two or more" in told("compare", "a")
 
 
 @pytest.mark.usefixtures("folder")
@@ -181,7 +178,7 @@ def test_compare_names_its_options_where_they_are_wrong(evalstone: Evalstone) ->
 
 def test_compare_says_whether_the_judge_of_anchors_drifted(folder: Path, evalstone: Evalstone, told: Told) -> None:
     assert evalstone("drift", "a", "a").returncode == 0
-    assert "anchors must be the same samples" in told("drift", "a", "b")
+    assert "the same samples" in told("drift", "a", "b")
 
 
 @pytest.mark.parametrize(
@@ -231,10 +228,10 @@ def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(
         "gate", "a", "--min", "given=0.5", "--max-regression", "given=0.3", "--baseline", "b", "--junit", "-"
     )
     cases = ElementTree.fromstring(done.stdout).iter("testcase")
-    assert [case.get("name") for case in cases] == [
-        "given at least 0.5",
-        "given, difference from baseline at least -0.300",
-    ]
+    bar, change = (case.get("name", "") for case in cases)
+    assert bar == "given at least 0.5"
+    assert change.startswith("given, difference")
+    assert change.endswith(" at least -0.300")
 
 
 def test_a_small_error_is_told_as_it_is(folder: Path, evalstone: Evalstone) -> None:
@@ -272,17 +269,18 @@ def test_a_pilot_that_does_not_vary_plans_for_the_upper_end_of_the_range(folder:
     write_run(run_of(["0.5"] * 10), "flat")
     said = evalstone("power", "flat").stdout
     assert [line.split()[2:4] for line in said.splitlines() if line.startswith("given ")] == [["125", "to"]]
-    assert "the pilot's values don't vary: plan for the upper end of the range" in said
+    assert "values don't vary" in said
 
 
 def test_a_gate_names_the_options_of_the_command_line(folder: Path, evalstone: Evalstone, told: Told) -> None:
     write_run(run_of(["1.0"] * 20 + ["fail"] * 4), "broken")
     done = evalstone("gate", "broken", "--min", "given=0.73")
-    assert "more samples at the next look (--look 2)" in done.stdout
-    assert "; --missing ignore leaves them out" in done.stdout
-    assert "(--min, --max, --max-regression, --max-difference, --pass-rate, --require)" in told("gate", "a")
+    assert "next look (--look 2)" in done.stdout
+    assert "; --missing ignore leaves" in done.stdout
+    flags = "(--min, --max, --max-regression, --max-difference, --pass-rate, --require)"
+    assert flags in told("gate", "a")
     assert "set --baseline\n" in told("gate", "a", "--max-regression", "given=0.1")
-    assert "--max of given: higher is better for given; use --min given=0.1" in told("gate", "a", "--max", "given=0.1")
+    assert "; use --min given=0.1" in told("gate", "a", "--max", "given=0.1")
 
 
 def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, evalstone: Evalstone) -> None:
@@ -351,25 +349,25 @@ def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalst
     assert first.returncode == 0
     assert "not what" in first.stdout
     assert "not 2" in first.stdout
-    assert "3 labels added, 3 in l.csv" in first.stdout
+    assert "3 labels added, 3 in" in first.stdout
     rows = (folder / "l.csv").read_text().splitlines()
     assert [row.split(",")[1] for row in rows] == ["label", "yes", "0.5", "no"]
     again = evalstone("annotate", "one", "--labels", "l.csv", "--count", "100", typed="y\n" * 100)
     assert "27 labels added, 30 in" in again.stdout
-    assert "Every sample that has a score is labeled" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+    assert "Every sample that" in evalstone("annotate", "one", "--labels", "l.csv").stdout
 
 
 def test_without_a_label_no_file_is_written_and_none_is_claimed(folder: Path, evalstone: Evalstone, told: Told) -> None:
-    assert "No labels added; l.csv was not written.\n" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+    assert "; l.csv was not" in evalstone("annotate", "one", "--labels", "l.csv").stdout
     assert not (folder / "l.csv").exists()
     (folder / "l.csv").write_text("id,label\ns1,yes\n")
-    assert "0 labels added, 1 in l.csv." in evalstone("annotate", "one", "--labels", "l.csv", typed="s\nq\n").stdout
+    assert "0 labels added, 1 in " in evalstone("annotate", "one", "--labels", "l.csv", typed="s\nq\n").stdout
     assert "nowhere/l.csv" in told("annotate", "one", "--labels", "nowhere/l.csv")
 
 
 def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) -> None:
     write_run(run_of(["skip", "fail"]), "none")
-    assert "has a score of given" in told("annotate", "none", "--labels", "l.csv")
+    assert " score of given" in told("annotate", "none", "--labels", "l.csv")
 
 
 def test_the_judges_score_is_not_shown_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
@@ -405,17 +403,17 @@ def test_runs_show_the_scale_of_a_mean(folder: Path, evalstone: Evalstone) -> No
 
 def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: Evalstone, told: Told) -> None:
     audit([{"id": "1", "output": "Paris is in France.", "context": ["Paris is in France."]}])
-    assert evalstone("runs").stdout == "No runs found in .evalstone/ledger.db.\n"
+    assert re.fullmatch(r"No .*\.evalstone/ledger\.db\.\n", evalstone("runs").stdout)
     with Ledger(".evalstone/ledger.db") as ledger:
         audited = read_run(ledger.runs()[0].id)
-    assert "is part of a judge's audit; a gate takes evaluations" in told("gate", audited.id, "--min", "faithfulness=1")
-    assert "there are no saved runs in the ledger" in told("report", "last")
+    assert "judge's audit" in told("gate", audited.id, "--min", "faithfulness=1")
+    assert "no saved runs" in told("report", "last")
     write_run(audited, folder / "audited")
     listed = json.loads(evalstone("runs", ".", "--json").stdout)
     assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]
-    assert "is part of a judge's audit; a gate takes" in told("gate", "audited", "--min", "faithfulness=1")
+    assert "judge's audit" in told("gate", "audited", "--min", "faithfulness=1")
     (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
-    assert "audited/summary.json was written by evalstone 9.9, in format 7" in told("runs", ".")
+    assert re.search(r"audited/summary\.json .* 9\.9, .* 7", told("runs", "."))
 
 
 def test_runs_of_files_without_ids_are_paired_by_their_questions(
@@ -437,9 +435,9 @@ def test_runs_of_files_without_ids_are_paired_by_their_questions(
     evalstone("annotate", "a", "--labels", "a.csv", "--count", "3", typed="y\nn\ny\n")
     same = "annotate", "b", "--labels", "b.csv", "--same-as", "a.csv"
     message = told(*same)
-    assert "a default ID changes with the answer, so it fits one run only" in message
-    assert "if a.csv has the labels of another run, name that run with --baseline" in message
-    assert "--baseline is the run of the labels in --same-as" in told(*same[:4], "--baseline", "a")
+    assert "a default ID" in message
+    assert re.search(r"a\.csv .* another .* --baseline", message)
+    assert "in --same-as" in told(*same[:4], "--baseline", "a")
     assert "3 labels added" in evalstone(*same, "--baseline", "a", typed="y\nn\ny\n").stdout
     labels = ("--labels", "A:contains=a.csv", "--labels", "B:contains=b.csv")
     assert json.loads(evalstone("compare", "a", "b", *labels, "--json").stdout)["corrected"]
@@ -452,7 +450,7 @@ def test_labels_of_both_runs_correct_their_difference(folder: Path, evalstone: E
     ids = [{row["id"] for row in csv.DictReader(io.StringIO(text))} for text in texts]
     assert ids[0] == ids[1]
     again = evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv").stdout
-    assert again == "Every sample of a.csv is labeled.\n"
+    assert re.fullmatch(r"Every .* a\.csv .*\n", again)
     given = ("--labels", "A:given=a.csv", "--labels", "B:given=b.csv")
     (line,) = json.loads(evalstone("compare", "a", "b", *given, "--json").stdout)["corrected"]
     assert 0 < line["labeled"] <= 6
@@ -484,12 +482,12 @@ def test_a_gate_takes_labels_of_the_run_and_of_its_baseline(folder: Path, evalst
     both = ("--baseline", "b", "--max-regression", "given=0.5", "--baseline-labels", "given=b.csv")
     checks = json.loads(evalstone(*check, "--labels", "given=a.csv", *both, "--json").stdout)["criteria"]
     assert [one["labeled"] is None for one in checks] == [False, False]
-    assert "--baseline-labels needs the run" in told(*check, "--baseline-labels", "given=b.csv")
-    assert "--labels takes SCORER=FILE" in told(*check, "--labels", "no=a.csv")
+    assert "--baseline-labels needs" in told(*check, "--baseline-labels", "given=b.csv")
+    assert " takes SCORER=FILE" in told(*check, "--labels", "no=a.csv")
     twice = ("--labels", "given=a.csv", "--labels", "given=b.csv")
-    assert "has labels already; put all of them into one file" in told(*check, *twice)
+    assert " has labels already" in told(*check, *twice)
     of_one = ("--labels", "A:given=a.csv", "--labels", "A:given=b.csv")
-    assert "has labels already; put all of them into one file" in told("compare", "a", "b", *of_one)
+    assert " has labels already" in told("compare", "a", "b", *of_one)
 
 
 def test_a_comparison_takes_a_largest_change_a_margin_and_what_missing_scores_are(
@@ -499,15 +497,12 @@ def test_a_comparison_takes_a_largest_change_a_margin_and_what_missing_scores_ar
     write_run(run_of([f"{0.53 + n % 7 / 50}" for n in range(38)] + ["fail"] * 2), "after")
     shown = evalstone("compare", "before", "after").stdout
     assert "no significant difference" in shown
-    assert (
-        "whatever the missing scores of 2 samples are (0 in A, 2 in B); --missing ignore leaves them out, as if they "
-        "were missing at random"
-    ) in " ".join(shown.split())
+    assert "(0 in A, 2 in B); --missing" in " ".join(shown.split())
     for most in ("0.1", "given=0.1"):
         found = evalstone("compare", "before", "after", "--max-change", most, "--missing", "ignore").stdout
         assert "better" in found
     same = ("compare", "before", "before", "--max-change", "0.1", "--margin", "0.05")
     assert "= equivalent" in evalstone(*same).stdout
-    assert "--margin takes one number for all scorers or SCORER=NUMBER, not 2 numbers" in told(*same, "--margin", "1")
-    assert "--missing takes worst, failed or ignore" in told("compare", "before", "after", "--missing", "some")
-    assert "--max-change of given must be above 0 and at most 1, not 2" in told(*same[:3], "--max-change", "2")
+    assert re.search("--margin .*, not 2 numbers", told(*same, "--margin", "1"))
+    assert "--missing takes worst" in told("compare", "before", "after", "--missing", "some")
+    assert re.search("max-change .* most 1, not 2", told(*same[:3], "--max-change", "2"))

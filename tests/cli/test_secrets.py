@@ -220,9 +220,7 @@ def test_that_a_key_was_sent_back_is_said(evalstone: Evalstone, tmp_path: Path) 
     with serving(echo) as echo.server:
         plant(tmp_path, echo.server.url)
         done = check(evalstone("run", "run.toml", "--ledger", "l.db", "--out", "res", env=ENVIRONMENT), 0)
-    assert re.search(
-        r"The endpoint sent back a secret in \d+ responses; it is shown and stored as \*\*\*\.", done.stdout
-    )
+    assert re.search(r"a secret in \d+ responses; .*\*\*\*\.", done.stdout)
     assert "retried" not in done.stdout
     assert "***" in (tmp_path / "res" / "records.jsonl").read_text("utf-8")
 
@@ -245,14 +243,15 @@ def test_redaction_moves_no_score_and_asks_nothing_again(evalstone: Evalstone, t
 
 
 def test_ordinary_values_take_no_word_from_a_text(evalstone: Evalstone, tmp_path: Path) -> None:
-    echo = Echo(lambda _, __: Response(400, {"error": {"message": "the eu team is EMPTY: postgres and true are none"}}))
+    problem = "the eu team is EMPTY: postgres and true are none"
+    echo = Echo(lambda _, __: Response(400, {"error": {"message": problem}}))
     with serving(echo) as echo.server:
         headers = json.dumps(PLAIN)
         judge = {"model": "vllm/m", "base_url": echo.server.url, "api_key": "EMPTY", "headers": json.loads(headers)}
         run = evaluate(ROWS, "faithfulness", judge=judge, ledger=None)
     outcome = run.records[0].outcome
     assert isinstance(outcome, Failed)
-    assert "the eu team is EMPTY: postgres and true are none" in outcome.error
+    assert problem in outcome.error
 
 
 SHORT = "k1"
@@ -528,7 +527,7 @@ def test_what_python_itself_prints_holds_neither_key_nor_escape(tmp_path: Path, 
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
     assert done.returncode == 3
-    assert ("Traceback (most recent call last)" in done.stderr.rpartition("ValueError")[2]) is bool(shown)
+    assert ("Traceback (most recent" in done.stderr.rpartition("ValueError")[2]) is bool(shown)
     assert done.stderr.count("***") == 4
     for kind in ("UserWarning", "ValueError", "RuntimeError"):
         assert kind in done.stderr

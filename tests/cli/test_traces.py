@@ -37,7 +37,7 @@ def write(path: Path) -> None:
 def test_a_file_of_traces_is_scored_and_what_is_left_out_is_said(evalstone: Evalstone, tmp_path: Path) -> None:
     write(tmp_path / "t.jsonl")
     done = evalstone("run", "t.jsonl", "--scorer", "faithfulness", "--scorer", "latency(limit=5)")
-    assert "t.jsonl: 1 × a trace without content; turn on the capture" in done.stderr
+    assert ": 1 × a trace without content" in done.stderr
     assert "t.jsonl · 2 samples" in done.stdout
     done = evalstone("run", "t.jsonl", "--limit", "1", "--scorer", "faithfulness", "--json")
     assert json.loads(done.stdout)["dataset"]["samples"] == 1
@@ -78,7 +78,8 @@ def test_a_selection_becomes_a_dataset(
         assert (done.returncode, done.stdout) == (3, "0 of 2 samples\n")
         assert not (tmp_path / "d.jsonl").exists()
         return
-    assert (done.returncode, done.stdout) == (0, f"{len(services)} of 2 samples in d.jsonl\n")
+    told = f"{len(services)} of 2 samples in d.jsonl\n"
+    assert (done.returncode, done.stdout) == (0, told)
     chosen = load(tmp_path / "d.jsonl").samples
     assert [sample.metadata["trace"]["service"] for sample in chosen] == services
     whole = {sample.id: sample for sample in load(tmp_path / "t.jsonl")}
@@ -95,7 +96,8 @@ def test_a_dataset_replaces_no_traces(evalstone: Evalstone, tmp_path: Path) -> N
         kept = (tmp_path / out).read_bytes()
         done = evalstone("traces", file, "--out", out)
         assert done.returncode == 2, done.stdout
-        assert f"{out!r} contains traces, which a dataset would overwrite; use another file for --out" in done.stderr
+        assert f"{out!r} contains traces" in done.stderr
+        assert " for --out" in done.stderr
         assert (tmp_path / out).read_bytes() == kept
     for _ in range(2):
         assert evalstone("traces", "t.jsonl", "--out", "d.jsonl").returncode == 0
@@ -114,7 +116,7 @@ def test_a_file_of_something_else_is_refused_with_what_it_may_hold(evalstone: Ev
     (tmp_path / "odd.jsonl").write_text('{"foo": 1}\n')
     done = evalstone("traces", "odd.jsonl")
     assert done.returncode == 2, done.stderr
-    assert "odd.jsonl contains neither traces" in done.stderr
+    assert " contains neither traces" in done.stderr
     assert "nor evalstone samples" in done.stderr
     assert "--map" not in done.stderr
 
