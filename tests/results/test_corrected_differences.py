@@ -68,11 +68,11 @@ def test_the_report_shows_both_differences_and_how_many_labels_would_help() -> N
     a, b = runs()
     by = {"A": {"given": labels(BEFORE)}, "B": {"given": labels(BEFORE)}}
     view = comparison_view(compare(a, b, labels=by))
-    assert any("about 40 more labels would narrow ±" in note for section in view.sections for note in section.notes)
-    assert any("corrected by human labels" in part.caption for section in view.sections for part in section.tables)
+    assert any("about 40 more labels" in note for section in view.sections for note in section.notes)
+    assert any("human labels" in part.caption for section in view.sections for part in section.tables)
     few = {"A": {"given": labels(BEFORE)}}
     notes = [note for section in comparison_view(compare(a, b, labels=few)).sections for note in section.notes]
-    assert any("0 samples with different outputs labeled in both runs, too few for an estimate" in n for n in notes)
+    assert any("0 samples " in text and "too few" in text for text in notes)
 
 
 def test_without_labels_a_comparison_says_that_it_compares_the_judges_means() -> None:
@@ -85,6 +85,6 @@ def test_without_labels_a_comparison_says_that_it_compares_the_judges_means() ->
     def notes(one: Run) -> str:
         return " ".join(note for section in comparison_view(compare(one, one)).sections for note in section.notes)
 
-    assert "This compares the judge's means, not what people would say; labels=… corrects them." in notes(run)
-    assert "This compares the judge's means, not what people would say." in notes(heavy)
-    assert "labels=" not in notes(by_code)
+    told = "the judge's means"
+    assert [told in notes(one) for one in (run, heavy, by_code)] == [True, True, False]
+    assert ["labels=" in notes(one) for one in (run, heavy, by_code)] == [True, False, False]

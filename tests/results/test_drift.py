@@ -42,7 +42,7 @@ def test_drift_prints_as_a_table() -> None:
     run = run_of(ANSWERS)
     result = judge_drift(run, moved(run, 0.1))
     title, header, row, *lines = str(result).splitlines()
-    assert title == "Judge drift · in memory"
+    assert title.startswith("Judge drift · ")
     assert header.split()[:8] == ["scorer", "n", "before", "now", "change", "95%", "CI", "p"]
     assert row.split()[:5] == ["given", "60", "0.500", "0.420", "-0.080"]
     assert row.endswith("drifted")
@@ -59,10 +59,10 @@ def test_other_answers_to_the_same_questions_are_no_anchors() -> None:
     rows = [{"id": str(n), "input": "q", "output": answer} for n, answer in enumerate(ANSWERS)]
     others = [*rows[:-2], *({**row, "output": "0.5"} for row in rows[-2:])]
     before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, others))
-    with pytest.raises(ConfigError, match="same outputs: 2 of 60 samples differ"):
+    with pytest.raises(ConfigError, match="2 of 60 samples differ"):
         judge_drift(before, now)
     shorter = evaluate(rows[1:], [Given()], ledger=None)
-    with pytest.raises(ConfigError, match="same outputs: 1 sample is only in one of the runs"):
+    with pytest.raises(ConfigError, match="1 sample is only"):
         judge_drift(before, shorter)
 
 

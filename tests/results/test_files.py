@@ -59,14 +59,14 @@ def test_a_folder_has_no_results_before_all_parts_of_a_run_are_there(tmp_path: P
     (tmp_path / "records.jsonl").mkdir()
     with pytest.raises(ConfigError, match=r"records\.jsonl"):
         write_run(run_of(["0.5"]), tmp_path)
-    with pytest.raises(ConfigError, match=r"has no results: summary\.json is missing"):
+    with pytest.raises(ConfigError, match=r"summary\.json is"):
         read_run(tmp_path)
 
 
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
     run = replace(run_of(["0.5"]), dataset=None)
     assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
-    with pytest.raises(ConfigError, match="these are not the run's samples"):
+    with pytest.raises(ConfigError, match="run's samples"):
         with_data(run, load(samples_of(["0.75"])))
 
 
@@ -74,7 +74,7 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
     write_run(run_of(["0.5", "0.5"]), tmp_path)
     file = tmp_path / "samples.jsonl"
     file.write_text(file.read_text().splitlines()[0] + '\n{"id": "x", "color": 1}\n')
-    with pytest.raises(DataError, match=r"samples\.jsonl, line 2: not a sample.*color"):
+    with pytest.raises(DataError, match=r"jsonl, line 2: .*color"):
         list(read_run(tmp_path).dataset or ())
 
 
@@ -108,13 +108,13 @@ def test_a_summary_of_wrong_types_is_refused(tmp_path: Path) -> None:
 
 def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)  # where there is no ledger either
-    with pytest.raises(ConfigError, match=r"has no results: summary\.json is missing"):
+    with pytest.raises(ConfigError, match=r"summary\.json is"):
         read_run(tmp_path)
-    with pytest.raises(ConfigError, match="there is no results folder"):
+    with pytest.raises(ConfigError, match="no results folder"):
         read_run(tmp_path / "nowhere")
     write_run(run_of(["0.5"]), tmp_path)
     (tmp_path / "records.jsonl").unlink()
-    with pytest.raises(ConfigError, match=r"records\.jsonl is missing"):
+    with pytest.raises(ConfigError, match=r"records\.jsonl is"):
         read_run(tmp_path)
 
 
@@ -129,7 +129,7 @@ def test_a_folder_without_results_is_refused(tmp_path: Path, monkeypatch: pytest
 def test_a_summary_with_a_wrong_value_is_refused_by_field(tmp_path: Path, field: str, value: Any, told: str) -> None:
     file = write_run(run_of(["0.5"]), tmp_path) / "summary.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), field: value}))
-    with pytest.raises(DataError, match=rf"summary\.json cannot be read as a run: {told}"):
+    with pytest.raises(DataError, match=rf"summary\.json .*: {told}"):
         read_run(tmp_path)
 
 

@@ -62,7 +62,7 @@ def test_the_first_samples_that_miss_are_named_with_their_reasons() -> None:
     found = required(run_of(["1", "0.5", "fail", *["0"] * 8]))
     assert found.misses[0] == Miss("s2", None, 0.5, "says 0.5")
     assert (found.misses[1].sample, found.misses[1].value) == ("s3", None)
-    assert "could not convert string to float" in found.misses[1].reason
+    assert "could not convert" in found.misses[1].reason
     assert [one.sample for one in found.misses] == ["s2", "s3", "s4", "s5", "s6"]
     assert required(run_of(["1"])).misses == ()
 
@@ -135,15 +135,16 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     run = run_of(["1", "0.5", "fail"])
     found = gate(run, GateCriteria(require=["given"]))
     text = "\n".join(lines(gate_view(found))).replace("\\", "")
-    assert "| given | 1 of 3 | best score in all samples | 3 | ✕ fail |" in text
+    assert "| given | 1 of 3 | best" in text
+    assert " | 3 | ✕ fail |" in text
     assert "| given | s2 | 0.5 | says 0.5 |" in text
-    assert "| given | s3 | no score | ValueError: could not convert" in text
-    assert "is not a statistical test: it describes only these samples" in text
-    assert "chance of a wrong pass" not in text
+    assert "| given | s3 | no score | ValueError: " in text
+    assert "not a statistical test" in text
+    assert "wrong pass" not in text
     assert "says 0.5" in "".join(page(gate_view(found)))
     root = ElementTree.fromstring("".join(gate_junit(found, inconclusive_fails=False)))
     ((case,),) = root
-    assert case.attrib["name"] == "given best score in all samples"
+    assert case.attrib["name"].startswith("given best")
     assert {one.attrib["name"] for one in case.iter("property")} == {"estimate"}
     assert "s2: 0.5 (says 0.5)" in (case[1].text or "")
     assert "without a test" not in str(gate(run, GateCriteria(require=["given"]), alpha=None))
@@ -154,7 +155,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
 
 def test_without_any_score_reports_say_so() -> None:
     text = "\n".join(lines(gate_view(gate(run_of(["skip"]), GateCriteria(require=["given"])))))
-    assert "? inconclusive; no sample has a score" in text
+    assert "? inconclusive; no sample" in text
 
 
 # ---- Thresholds on plain estimates ----
@@ -165,7 +166,7 @@ def test_without_a_test_the_mean_itself_is_compared() -> None:
     assert compared(run, GateCriteria(minimum={"given": 0.6}, maximum={"harm": 0.6})) == ["pass", "pass"]
     assert compared(run, GateCriteria(minimum={"given": 0.61}, maximum={"harm": 0.59})) == ["fail", "fail"]
     assert gate(run, GateCriteria(minimum={"given": 0.6})).verdict == "inconclusive"  # two samples say little
-    assert "possible with missing scores" not in str(gate(run, GateCriteria(minimum={"given": 0.6}), alpha=None))
+    assert "with missing scores" not in str(gate(run, GateCriteria(minimum={"given": 0.6}), alpha=None))
 
 
 def test_without_a_test_pass_rates_and_regressions_are_compared_too() -> None:
@@ -194,7 +195,7 @@ def test_without_a_test_missing_scores_leave_open_what_they_may_decide(
     found = gate(run, GateCriteria(minimum={"given": minimum}), alpha=None, missing=missing)  # type: ignore[arg-type]
     assert found.verdict == verdict
     text = "\n".join(lines(gate_view(found)))
-    assert ("1 missing score may decide it" in text) == (verdict == "inconclusive")
+    assert ("1 missing score may" in text) == (verdict == "inconclusive")
     assert ("0.400 to 0.600" in text) == (missing == "worst")
     assert "without a test" in text
 
@@ -225,19 +226,20 @@ def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
 
 def test_no_number_of_samples_is_promised_where_the_next_look_has_no_number() -> None:
     (found,) = gate(run_of(["1", "0.5"]), GateCriteria(minimum={"given": 0.7})).decisions
-    assert verdict_text(found, 2).endswith("at the next look (look=2)")
+    assert verdict_text(found, 2).endswith("next look (look=2)")
     assert verdict_text(found, None) == "? inconclusive"
 
 
 def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:
     run = run_of([*["1", "0.8"] * 20, "skip"], [Given(), Harm()])
     lines = str(gate(run, GateCriteria(minimum={"given": 0.7}, require=["given", "harm"]))).split("\n")
-    assert lines[0] == "evalstone gate · in memory · 41 samples · no judge needed"
+    assert lines[0].startswith("evalstone gate · ")
+    assert " · 41 samples · " in lines[0]
     assert lines[1].split("  ")[0] == "check"
     assert [line.split()[:2] for line in lines[2:5]] == [["given", "0.900"], ["given", "20"], ["harm", "0"]]
     assert all(line.endswith(mark) for line, mark in zip(lines[2:5], ("✓ pass", "✕ fail", "✕ fail"), strict=True))
     assert ["given", "s2", "0.8", "says", "0.8"] in [line.split() for line in lines]
-    assert "given, harm: what is required leaves out 1 sample for which the score is undefined." in lines
+    assert any(line.startswith("given, harm: ") and "leaves out 1 sample" in line for line in lines)
     assert lines[-1] == "Gate: ✕ fail"
 
 

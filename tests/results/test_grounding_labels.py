@@ -83,7 +83,7 @@ def test_the_worst_samples_have_their_label() -> None:
 
 def test_with_one_kind_of_label_there_is_no_auroc() -> None:
     run = labeled(SUPPORTED[:2], ["grounded", "grounded"], "faithfulness")
-    assert "labels of the data: 2 grounded, 0 not" in run_view(run).sections[0].notes
+    assert any(note.endswith(": 2 grounded, 0 not") for note in run_view(run).sections[0].notes)
 
 
 def test_samples_without_a_label_are_left_out_of_the_comparison() -> None:
@@ -103,4 +103,4 @@ def test_samples_without_a_label_are_left_out_of_the_comparison() -> None:
 def test_other_labels_and_other_scorers_are_not_compared(labels: Sequence[Any], scorers: Sequence[str]) -> None:
     run = labeled([SUPPORTED[0], INVENTED[0]], labels, scorers)
     assert check_grounding(run) is None
-    assert not any("labels of the data" in note for note in run_view(run).sections[0].notes)
+    assert not any(" grounded, " in note for note in run_view(run).sections[0].notes)

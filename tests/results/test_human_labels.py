@@ -31,7 +31,7 @@ def test_words_are_on_the_scorers_scale_and_turned_round_where_lower_is_better()
 
 def test_an_id_that_no_sample_has_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "l.csv").write_text("id,label\ns1,yes\nzz,no\n")
-    with pytest.raises(DataError, match=r"l\.csv: (line|row) \d.*'?zz"):
+    with pytest.raises(DataError, match=r"l\.csv: \w+ \d.*'?zz"):
         load_labels(run_of(ANSWERS), "given", tmp_path / "l.csv")
 
 
@@ -84,7 +84,7 @@ def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in section.tables[1].rows}
     assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
     assert rows["kind=y"][1:3] == ["-", "too few labels"]
-    assert "given: a slice with fewer than 10 labels has no corrected mean." in section.notes
+    assert any("fewer than 10 labels" in note for note in section.notes)
 
 
 def test_corrected_slices_are_on_the_scorers_scale() -> None:

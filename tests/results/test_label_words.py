@@ -35,9 +35,7 @@ def test_absent_labels_are_no_labels():
 @pytest.mark.parametrize("error", ["#N/A", "#NAME?", "#NV"])
 @pytest.mark.parametrize("how", [{}, {"positive": ("good",)}])
 def test_an_error_of_a_spreadsheet_is_no_label(error: str, how: dict[str, Any]) -> None:
-    with pytest.raises(
-        DataError, match="line 3: the label in column 'label' must be a word or a number; if it is missing"
-    ):
+    with pytest.raises(DataError, match=r"line 3: .*'label' .*; if"):
         read("good", error, **how)
 
 
@@ -97,7 +95,7 @@ def test_a_label_that_cannot_be_read_is_refused_with_its_place(value: Any, told:
 
 @pytest.mark.parametrize("bounds", [(5, 1), (1, 1), (0, float("inf")), (float("nan"), 1)])
 def test_a_range_that_is_none_is_refused(bounds: tuple[float, float]):
-    with pytest.raises(ConfigError, match="the lower one first"):
+    with pytest.raises(ConfigError, match="lower one first"):
         LabelReader(1.0, False, bounds=bounds)
 
 

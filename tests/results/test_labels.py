@@ -72,7 +72,7 @@ def test_a_list_may_be_written_as_text_in_a_table(tmp_path: Path):
     assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
     file = write(tmp_path / "labels.csv", "id,label\na,\"['yes', 'no']\"\n")
     assert labels(file, data=ROWS).labels == {"a": (1.0, 0.0)}
-    with pytest.raises(DataError, match=r"line 2: column 'label' must be a list with commas"):
+    with pytest.raises(DataError, match=r"line 2: .*'label' .* commas"):
         labels(write(tmp_path / "labels.csv", "id,label\na,\"['yes' 'no']\"\n"), data=ROWS)
 
 
@@ -94,7 +94,7 @@ def test_labels_beside_the_samples_may_be_a_table_or_come_from_standard_input(mo
 
 @pytest.mark.parametrize("none", [{}, []])
 def test_no_labels_at_all_are_refused(none: Any):
-    with pytest.raises(DataError, match="there are no labels"):
+    with pytest.raises(DataError, match="no labels"):
         labels(none, data=ROWS)
 
 
@@ -134,7 +134,7 @@ def test_what_cannot_be_joined_is_told_with_file_line_and_column(tmp_path: Path,
 
 
 def test_an_error_in_a_sample_names_its_line(tmp_path: Path):
-    with pytest.raises(DataError, match=r"d.csv: line 3: the label in column 'label' must be .* not 'maybe'"):
+    with pytest.raises(DataError, match=r"csv: line 3: .*'maybe'"):
         labels(write(tmp_path / "d.csv", "answer,label\nA.,yes\nB.,maybe\n"))
     with pytest.raises(DataError, match="item 1: the label"):
         labels([{"output": "A.", "label": "maybe"}])
@@ -171,13 +171,13 @@ def test_several_annotators_labels_by_id_are_read_from_a_file_as_in_python(tmp_p
 
 def test_rows_of_labels_under_an_unknown_name_are_refused(tmp_path: Path):
     file = write(tmp_path / "labels.json", '{"results": [{"id": "a", "label": "yes"}]}')
-    with pytest.raises(DataError, match=r"labels.json: id 'results': no sample has the id 'results'"):
+    with pytest.raises(DataError, match=r"json: id 'results': "):
         labels(file, data=[{"id": "a", "output": "A."}])
 
 
 def test_one_row_of_labels_without_an_id_is_no_object_of_labels_by_id(tmp_path: Path):
     for name, text in (("labels.csv", "name,verdict\na,yes\n"), ("labels.json", '{"name": "a", "label": "yes"}')):
-        with pytest.raises(DataError, match="a row of labels needs an id; its columns are name, "):
+        with pytest.raises(DataError, match=r"id; its columns .*name, "):
             labels(write(tmp_path / name, text), data=[{"id": "a", "output": "A."}])
 
 
@@ -198,9 +198,7 @@ def test_a_series_is_read_as_the_mapping_from_its_index_and_never_by_position():
         assert (found.dataset.samples, found.labels) == (expected.dataset.samples, expected.labels)
         assert found.columns == ("label",)
     for series in (table["verdict"], table[1:]["verdict"], table.rename_axis("row")["verdict"]):
-        with pytest.raises(
-            DataError, match=r"a Series of labels needs the ids of the samples as its index, .*set_index"
-        ):
+        with pytest.raises(DataError, match=r"Series .*set_index"):
             labels(series, data=data)
 
 

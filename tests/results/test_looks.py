@@ -119,7 +119,7 @@ def test_a_look_is_a_line_of_its_own_after_a_last_line_without_an_end(tmp_path: 
 def test_a_look_that_cannot_be_kept_is_told_with_the_next_one(tmp_path: Path) -> None:
     (tmp_path / LOOKS).mkdir()
     told = remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
-    assert "look 1 can't be written" in told
+    assert "look 1 can't" in told
     assert "--look 2" in told
 
 
@@ -133,16 +133,18 @@ def test_looks_are_neither_read_from_nor_kept_in_a_pipe_or_behind_a_link(tmp_pat
     if kind == "link to a file":
         other.write_text("")
     told = remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
-    assert f"look 1 can't be written to {file}: {file} is not a regular file. After" in told
-    with pytest.raises(DataError, match=r"is not a regular file.*--look N"):
+    assert f"{file}: {file} is not a" in told
+    assert "look 1 can't" in told
+    with pytest.raises(DataError, match=r"regular file.*--look N"):
         next_look(tmp_path, run_of(SCORES), CRITERIA)
     assert not other.exists() or not other.read_text()
 
 
 @pytest.mark.parametrize("look", [0, -1, 1.5, True, "2", None, 101, 10**30])
 def test_a_look_is_a_whole_number(look: object) -> None:
-    with pytest.raises(ConfigError, match="look must be a whole number from 1 to 100"):
+    with pytest.raises(ConfigError, match="from 1 to 100") as raised:
         gate(run_of(SCORES), CRITERIA, look=look)  # type: ignore[arg-type]
+    assert raised.value.field == "look"
 
 
 @pytest.mark.no_cover

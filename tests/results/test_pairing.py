@@ -202,7 +202,7 @@ def test_how_a_file_stores_line_breaks_and_accents_does_not_decide_which_samples
     a = asked(WORSE, "Où est\nle n° {}?")
     b = asked(BETTER, "Ou\u0300 est\r\nle n° {}? ")
     assert difference(a, b, allow_mismatch=True) == (24, 0.25)
-    with pytest.raises(ConfigError, match="24 of 24 samples with a different input, reference or instructions"):
+    with pytest.raises(ConfigError, match="24 of 24 samples"):
         compare(a, b)
 
 
@@ -257,6 +257,14 @@ def test_samples_that_asked_the_same_are_paired_by_their_order_with_a_note() -> 
     )
 
 
+ASKED_UNEQUALLY = (
+    "these samples have no IDs, and it is not clear which samples belong together: 1 question (such as 'Which 1?') "
+    "was asked more often in one run than in the other, or began conversations that went on differently. To pair "
+    "them by ID, use the column case, with a value of its own for each sample: score both datasets again with "
+    'mapping={"id": "case"}'
+)
+
+
 @pytest.mark.parametrize("allow_mismatch", [False, True])
 def test_a_question_that_was_not_asked_equally_often_is_refused_with_the_columns_that_can_be_ids(
     allow_mismatch: bool,
@@ -267,19 +275,14 @@ def test_a_question_that_was_not_asked_equally_often_is_refused_with_the_columns
 
     with pytest.raises(ConfigError) as raised:
         compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 0), allow_mismatch=allow_mismatch)
-    assert str(raised.value) == (
-        "these samples have no IDs, and it is not clear which samples belong together: 1 question (such as 'Which 1?') "
-        "was asked more often in one run than in the other, or began conversations that went on differently. To pair "
-        "them by ID, use the column case, with a value of its own for each sample: score both datasets again with "
-        'mapping={"id": "case"}'
-    )
-    with pytest.raises(ConfigError, match="give both datasets a column id with the same IDs, and score them again"):
+    assert str(raised.value) == ASKED_UNEQUALLY
+    with pytest.raises(ConfigError, match="a column id with"):
         compare(exported([0, 1, 1], 0), exported([0, 1, 1, 0], 100), allow_mismatch=allow_mismatch)
 
 
 def test_a_reference_without_a_question_is_named_if_it_was_not_asked_equally_often() -> None:
     a, b = (judged([{"reference": "Bern", "output": str(n / 4)} for n in range(count)]) for count in (2, 3))
-    with pytest.raises(ConfigError, match=r"1 question \(such as 'Bern'\) was asked more often"):
+    with pytest.raises(ConfigError, match=r"1 question .*'Bern'"):
         compare(a, b)
 
 
@@ -287,12 +290,10 @@ def test_a_reference_without_a_question_is_named_if_it_was_not_asked_equally_oft
 def test_samples_that_asked_nothing_need_ids(allow_mismatch: bool) -> None:
     a, b = (judged([{"output": str(answer), "context": [str(n)], "input": "", "reference": " "}
                     for n, answer in enumerate(answers)]) for answers in ([0, 1], [1, 1]))  # fmt: skip
-    with pytest.raises(
-        ConfigError, match=r"no IDs, and 2 of 2 samples of the first run have no input, reference or tur"
-    ):
+    with pytest.raises(ConfigError, match=r"2 of 2 samples .*first"):
         compare(a, b, allow_mismatch=allow_mismatch)
     asked = rows([0, 1])
-    with pytest.raises(ConfigError, match="no IDs, and 1 of 3 samples of the second run have no input"):
+    with pytest.raises(ConfigError, match=r"1 of 3 samples .*second"):
         compare(judged(asked), judged([*asked, {"output": "1"}]), allow_mismatch=allow_mismatch)
 
 
@@ -300,7 +301,7 @@ def test_samples_that_asked_nothing_need_ids(allow_mismatch: bool) -> None:
 def test_ids_in_only_one_of_the_runs_pair_nothing(allow_mismatch: bool) -> None:
     named = judged(rows(WORSE, id=lambda n: f"c{n}"))
     told = "the samples of the second run have no IDs and those of the first run have some"
-    with pytest.raises(ConfigError, match=f"{told}.* give both datasets a column id"):
+    with pytest.raises(ConfigError, match=f"{told}.* a column id"):
         compare(named, judged(rows(BETTER)), allow_mismatch=allow_mismatch)
     unread = judged(rows(BETTER, case=lambda n: f"c{n}"))
     has_them = (
@@ -328,11 +329,11 @@ def test_an_id_pairs_samples_before_their_question_does() -> None:
 def test_ids_that_have_nothing_in_common_are_refused_with_the_columns_that_can_be_ids() -> None:
     a = judged(rows(BETTER, id=lambda n: f"a{n}", case=lambda n: n))
     b = judged(rows(BETTER, id=lambda n: f"b{n}", case=lambda n: n))
-    with pytest.raises(ConfigError, match=r"Samples are paired by IDs\. To pair them by ID, use the column case"):
+    with pytest.raises(ConfigError, match="the column case"):
         compare(a, b, allow_mismatch=True)
     several: dict[str, Callable[[int], Any]] = dict.fromkeys(("row", "number", "case", "key"), str)
     a, b = (judged(rows(BETTER, id=lambda n, of=of: f"{of}{n}", **several)) for of in "ab")
-    with pytest.raises(ConfigError, match=r"use one of the columns row, number, .* mapping=\{\"id\": \"row\"\}"):
+    with pytest.raises(ConfigError, match=r"number, .*\{\"id\": \"row\"\}"):
         compare(a, b, allow_mismatch=True)
 
 

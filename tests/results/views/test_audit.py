@@ -25,8 +25,8 @@ def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -
         config = AuditConfig(perturbations=perturbations)
         return audit_view(audit(samples, "faithfulness", ledger=None, config=config)).sections[0].lead[0]
 
-    assert lead(2, "passages_reversed") == "Too few samples to find any effect (at least 6 changed samples are needed)."
-    assert lead(6, "passages_reversed") == "No perturbation affected it by more than chance."
+    assert "at least 6 changed" in lead(2, "passages_reversed")
+    assert lead(6, "passages_reversed").startswith("No perturbation")
     assert "at least 7 changed" in lead(6, "passages_reversed", "first_passage_last")
     assert "Too few" not in lead(6, "repeat")
     assert "No perturbation" not in lead(6, "repeat")
@@ -63,7 +63,8 @@ def test_an_audit_of_a_judge_that_always_says_the_same_names_it(verdict: str, wo
 
 
 def test_an_audit_whose_unchanged_verdicts_are_equal_says_so_where_others_flip() -> None:
-    assert "All verdicts on unchanged samples are no." in audited().sections[0].lead
+    lead = audited().sections[0].lead
+    assert any(line.startswith("All verdicts ") and line.endswith(" no.") for line in lead)
 
 
 def audited() -> View:
@@ -82,15 +83,13 @@ def audited() -> View:
 def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_as_a_page() -> None:
     view = audited()
     (section,) = view.sections
-    assert section.lead[0] == "The judge follows instructions in the text that it judges."
-    assert (
-        section.lead[-1]
-        == "Unperturbed: mean 0.000 (95% CI 0.000 to 0.265) over 12 samples, 0% (0% to 26.5%) yes from 0.5 (default)."
-    )
+    assert "judge follows instructions" in section.lead[0]
+    assert section.lead[-1].startswith("Unperturbed: mean 0.000 (95% CI 0.000 to 0.265) ")
+    assert " 12 samples, 0% (0% to 26.5%) yes " in section.lead[-1]
     cells = {row[0].text: [cell.text for cell in row] for row in section.tables[0].rows}
     followed = cells["injection_checked"]
     assert (followed[-1], followed[1], "+1.000" in followed) == ("follows the injection", "100%", True)
     assert cells["passages_reversed"][-1] == ""
     for report in (text(view), "".join(page(view))):
         assert "follows the injection" in report
-        assert "Not applicable to any sample" in report or "not applicable" in report.lower()
+        assert "Not applicable to" in report or "not applicable" in report.lower()

@@ -72,23 +72,23 @@ def test_a_calibration_shows_measures_confusion_and_diagram_on_a_terminal_and_as
 
 def test_labels_that_all_say_the_same_have_no_invented_numbers() -> None:
     made = calibration("yes", "yes")
-    assert warnings(made) == ["Every label says yes: the other verdict can't be checked and no threshold was learned."]
+    (warning,) = warnings(made)
+    assert warning.startswith("Every label says ")
     assert "AUROC -" in on_screen(calibration_view(made))
 
 
 def test_split_annotators_are_named() -> None:
     shown = on_screen(calibration_view(calibration([1, 0], [0, 0], [1, 1], [0, 0])))
-    assert "1 sample with evenly split annotators left out of the verdicts." in shown
-    assert "between annotators: Krippendorff's alpha, nominal" in shown
-    assert "judge and annotator 2: Cohen's kappa" in shown
-    assert warnings(calibration([1, 0], [0, 1])) == [
-        "Annotators are evenly split on every sample: no verdict can be checked and no threshold was learned."
-    ]
+    assert "1 sample with evenly " in shown
+    assert "Krippendorff's alpha, nominal" in shown
+    assert "annotator 2: Cohen's kappa" in shown
+    (warning,) = warnings(calibration([1, 0], [0, 1]))
+    assert "split on every" in warning
 
 
 def test_a_judge_that_scores_every_sample_the_same_does_not_discriminate() -> None:
     made = calibrate(rows("yes", "no", "no", "yes")[::2], ledger=None)
-    assert "The judge scored every sample the same: no discrimination." in warnings(made)
+    assert any("no discrimination" in warning for warning in warnings(made))
 
 
 def test_a_judge_whose_verdicts_are_all_equal_is_named_though_its_scores_differ() -> None:
@@ -100,7 +100,7 @@ def test_a_judge_whose_verdicts_are_all_equal_is_named_though_its_scores_differ(
     ]
     made = calibrate(data, ledger=None)
     assert {value for value, _ in made.decided} == {0.5, 1.0}
-    assert "All verdicts at 0.5 (default) are yes." in warnings(made)
+    assert any("0.5 (default) are yes" in warning for warning in warnings(made))
 
 
 @pytest.mark.parametrize(
@@ -130,15 +130,13 @@ def test_the_accuracy_is_compared_with_the_no_information_rate(labels: list[str]
 
 def test_a_judge_that_is_not_shown_to_beat_chance_is_named() -> None:
     (warning,) = (text for text in warnings(calibration("yes", "no", "no", "yes")) if "chance" in text)
-    assert warning == (
-        "Audits and reports don't use this calibration: its judge is not shown to be better than chance "
-        "(AUROC 0.500, 95% CI 0.095 to 0.905)."
-    )
+    assert warning.startswith("Audits and reports ")
+    assert warning.endswith("(AUROC 0.500, 95% CI 0.095 to 0.905).")
 
 
 def test_reversed_labels_are_noticed() -> None:
     turned = calibrate(rows(*["yes", "no"] * 6), "hallucination", ledger=None)
-    assert any("rank opposite to the labels" in text and "lower is better" in text for text in warnings(turned))
+    assert any("rank opposite" in text and "lower is better" in text for text in warnings(turned))
     right = calibrate(rows(*["no", "yes"] * 6), "hallucination", ledger=None)
     assert not any("rank opposite" in text for text in warnings(right))
 
@@ -154,7 +152,7 @@ def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> No
     shown = on_screen(view)
     assert not set(shown) & set("\x1b\u202e")
     assert "\\u001b[31mno\\u202e = no" in shown
-    assert "The run ended early (\\u001b[2J <img" in shown
+    assert "ended early (\\u001b[2J <img" in shown
     tags = [tag for tag, _ in Seen("".join(page(view))).elements]
     assert "img" not in tags
 
@@ -184,7 +182,7 @@ def test_the_plot_is_well_formed_and_holds_no_more_than_it_says() -> None:
     names = [element.tag.rpartition("}")[2] for element in root.iter()]
     assert names.count("circle") == 3
     assert not {"script", "a", "image", "use", "foreignObject"} & set(names)
-    assert root.attrib["aria-label"] == '</svg><script>alert(1)</script>"&\\u001b[0m\\u202e'
+    assert root.attrib["aria-label"] == hostile.replace("\x1b", "\\u001b").replace("\u202e", "\\u202e")
     assert ElementTree.fromstring(reliability_svg(ReliabilityChart("empty", ()))) is not None
 
 
@@ -199,7 +197,7 @@ def test_each_confusion_matrix_has_its_threshold_as_a_heading() -> None:
     made = calibration(*["yes", "no"] * 6)
     view = calibration_view(made)
     titles = [section.title for section in view.sections if section.title.startswith("Confusion")]
-    assert titles == ["Confusion matrix at 0.5 (default)", "Confusion matrix at 0.5 (best balanced accuracy)"]
+    assert [title.partition(" at ")[2] for title in titles] == ["0.5 (default)", "0.5 (best balanced accuracy)"]
     assert all(f"<h2>{title}</h2>" in "".join(page(view)) for title in titles)
 
 
@@ -211,6 +209,6 @@ def test_a_panel_is_shown_beside_its_members() -> None:
     (each,) = (one for one in view.sections if one.title == "Members")
     assert [row[0].text for row in each.tables[1].rows] == [panel.judge, "a", "b", "c"]
     shown = on_screen(view)
-    assert "The 3 votes are worth about" in shown
-    assert "not shown to be more accurate than the best member alone, a (+0.017; 120 labeled samples)" in shown
-    assert "The intervals of the differences are corrected for the number of members." in shown
+    assert "The 3 votes are" in shown
+    assert ", a (+0.017; 120 labeled samples)" in shown
+    assert "number of members." in shown

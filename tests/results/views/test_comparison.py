@@ -37,13 +37,13 @@ def test_the_answers_of_changed_samples_are_what_was_scored() -> None:
 
 def test_each_verdict_has_a_mark_of_its_own_shape() -> None:
     better = "".join(page(comparison_view(compare(run_of(LOW), run_of(HIGH)))))
-    assert '<path class="mean good" d="M' in better
+    assert 'class="mean good" d="M' in better
     assert "▲ better" in better
     worse = "".join(page(comparison_view(compare(run_of(HIGH), run_of(LOW)))))
-    assert '<path class="mean bad" d="M' in worse
+    assert 'class="mean bad" d="M' in worse
     assert "▼ worse" in worse
     same = "".join(page(comparison_view(compare(run_of(LOW), run_of(LOW)))))
-    assert '<circle class="mean dim"' in same
+    assert 'class="mean dim"' in same
     assert "no significant difference" in same
 
 
@@ -71,17 +71,19 @@ def test_slices_are_folded_and_their_clear_differences_named_above() -> None:
         compare(run_of(LOW, metadata=kinds), run_of(LOW, metadata=kinds), slice_by="kind")
     ).details
     assert section.folded
-    assert section.lead == ("No significant difference in any slice.",)
-    assert section.notes[0].startswith("Slices: p is corrected for 2 comparisons (Holm).")
+    (lead,) = section.lead
+    assert lead.startswith("No significant difference")
+    assert "for 2 comparisons (Holm)." in section.notes[0]
 
 
 def test_only_what_makes_a_comparison_doubtful_is_a_warning() -> None:
     """Other outputs are what a comparison is about."""
     other = comparison_view(compare(run_of(["0.5"] * 6), run_of(["0.75"] * 6)))
     assert other.warnings == ()
-    assert "A and B: 6 of 6 samples with a different output, context or conversation." in other.sections[0].notes
+    assert any(note.startswith("A and B: 6 of 6 samples ") for note in other.sections[0].notes)
     run = run_of(["0.5"] * 6)
-    assert comparison_view(compare(run, run)).warnings == ("A and B: they are the same run.",)
+    (warning,) = comparison_view(compare(run, run)).warnings
+    assert warning.endswith(" the same run.")
 
 
 def test_the_answers_of_both_runs_stand_side_by_side() -> None:
@@ -113,9 +115,9 @@ def test_missing_scores_are_noted() -> None:
     passes = ["1", "0", "0", "0", "1", "skip"]
     view = comparison_view(compare(run_of(passes), run_of(["1", "1", "1", "1", "0", "1"])))
     notes = " ".join(view.sections[0].notes)
-    assert "p: McNemar's test, mid-p; corrected for 1 comparison (Holm)." in notes
+    assert "p: McNemar's test, mid-p; " in notes
     assert notes.count("McNemar") == 1
-    assert "p and the interval hold whatever the missing scores of 1 sample are" in notes
+    assert "scores of 1 sample" in notes
 
 
 def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> None:
@@ -123,8 +125,10 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
     more = found.decisions[0].more_samples
     view = gate_view(found)
     verdict = view.sections[0].tables[0].rows[0][-1]
-    assert f"1 missing score may decide it, or about {more:,} more samples at the next look (look=2)" in str(verdict)
-    assert view.sections[0].notes[0].startswith("given: 1 sample without a score counts")
+    assert "1 missing score" in str(verdict)
+    assert f"about {more:,} more samples" in str(verdict)
+    assert "(look=2)" in str(verdict)
+    assert view.sections[0].notes[0].startswith("given: 1 sample without")
     assert not any("prediction-powered" in note for note in view.sections[0].notes)
 
 
@@ -132,10 +136,7 @@ def test_a_gate_with_labels_tells_whose_mean_it_tests() -> None:
     run = run_of(["1", "0.9"] * 20)
     labels = {"given": {record.sample: 1.0 for record in run.records[:20]}}
     notes = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}), labels=labels)).sections[0].notes
-    assert (
-        "With labels, the estimate is of the score that people would give (prediction-powered inference)"
-        in " ".join(notes)
-    )
+    assert "(prediction-powered inference)" in " ".join(notes)
 
 
 class Passed(Given):
@@ -151,7 +152,8 @@ def test_tests_are_named_with_their_scorers_where_they_differ() -> None:
     scorers = [Given(), Passed()]
     before, after = run_of(["1", "0", "0.5", "0"], scorers), run_of(["1", "1", "1", "0"], scorers)
     note = comparison_view(compare(before, after)).sections[0].notes[0]
-    assert "p: test of the mean difference (given); McNemar's test, mid-p (passed); corrected for 2" in note
+    assert "difference (given); McNemar's" in note
+    assert "(passed); corrected for 2" in note
 
 
 def test_drift_is_shown_with_its_verdict() -> None:
@@ -181,7 +183,7 @@ def test_a_gate_shows_each_criterion_and_its_verdict() -> None:
     assert (view.verdict.text, view.verdict.tone) == ("✕ fail", "bad")
     verdicts = [(row[0].text, row[-1].text) for row in view.sections[0].tables[0].rows]
     assert verdicts == [("given", "✓ pass"), ("harm", "✕ fail")]
-    assert "the chance of a wrong pass is at most 5%" in view.sections[0].notes[-1]
+    assert "is at most 5%" in view.sections[0].notes[-1]
     assert "✕ fail" in "".join(page(view))
 
 
@@ -195,13 +197,13 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
     view = gate_view(gate(now, wanted, baseline=before))
     (checks,) = view.sections[0].tables
     rows = {row[0].text: (row[1].text, row[3].text) for row in checks.rows}
-    assert rows == {
+    assert {name.replace("difference from baseline", "change"): cells for name, cells in rows.items()} == {
         "given": ("0.648", "at least 0.2"),
         "given >= 0.6": ("65%", "at least 50% of samples"),
-        "given, difference from baseline": ("+0.050", "at least -0.100"),
-        "harm, difference from baseline": ("+0.050", "at most +0.100"),
+        "given, change": ("+0.050", "at least -0.100"),
+        "harm, change": ("+0.050", "at most +0.100"),
     }
-    assert view.sections[0].notes[-1].startswith("This is look 1, tested at 4%. Over all checks and all looks together")
+    assert "look 1, tested at 4%." in view.sections[0].notes[-1]
 
 
 def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
@@ -210,7 +212,7 @@ def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
     note = "given: clustered samples: cluster-robust interval (6 clusters)."
     assert note in comparison_view(compare(before, now)).sections[-1].notes
     drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
-    assert "given: clustered samples: cluster-robust interval (6 clusters)." in drifted
+    assert note in drifted
 
 
 def test_of_several_trials_those_that_show_the_change_are_compared() -> None:

@@ -80,11 +80,11 @@ def test_the_tone_of_a_score_follows_the_direction_of_better() -> None:
 
 
 def test_a_run_says_how_many_samples_and_which_judge() -> None:
-    assert run_view(run_of(["0.5"])).lead == "1 sample · no judge needed"
+    assert run_view(run_of(["0.5"])).lead.startswith("1 sample · no judge")
     assert run_view(replace(run_of(["0.5", "1"]), judge="lexical@2")).lead == "2 samples · judge lexical@2"
     stopped = replace(run_of(["0.5", "1"]), stop_reason="the budget is spent", samples=5)
-    assert run_view(stopped).lead == "2 of 5 samples · no judge needed"
-    assert "The run ended early: the budget is spent." in run_view(stopped).warnings[0]
+    assert run_view(stopped).lead.startswith("2 of 5 samples · no")
+    assert stopped.stop_reason in run_view(stopped).warnings[0]
 
 
 def test_calls_retries_and_resumed_results_are_counted() -> None:
@@ -112,9 +112,9 @@ def test_a_resumed_run_says_since_when_which_code_is_unchanged() -> None:
     now = datetime.now(UTC)
     clock = f"{now.astimezone():%H:%M}"
     assert line(now) == f"resumed: 4 results from {clock}"
-    assert line(now, "my_app.py") == f"resumed: 4 results from {clock}; the code of my_app.py is unchanged"
-    assert line(now, "my_app.py", "helper.py").endswith("; the code of my_app.py and helper.py is unchanged")
-    assert line(now, *"abcdef").endswith("; the code of a, b, c, d and 2 more is unchanged")
+    assert re.fullmatch(rf"resumed: 4 .* {clock}; .* my_app\.py .*", line(now, "my_app.py"))
+    assert " my_app.py and helper.py " in line(now, "my_app.py", "helper.py")
+    assert " a, b, c, d and 2 more " in line(now, *"abcdef")
     earlier = datetime(2026, 1, 31, 12, tzinfo=UTC)
     assert line(earlier) == f"resumed: 4 results from {earlier.astimezone():%Y-%m-%d %H:%M}"
 
@@ -128,18 +128,20 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
     view = run_view(run_of(["0.25", "0.75", "skip", "fail"]))
     assert "1 result failed" in view.warnings[0]
     for report in reports(view):
-        assert "given: 2 of 4 samples have no score; with them, the mean would be between 0.250 and 0.750" in report
+        assert "given: 2 of 4 samples " in report
+        assert "between 0.250 and 0.750" in report
         assert "nothing to say" in report
-        assert "could not convert string to float" in report
+        assert "could not convert" in report
     for report in reports(run_view(run_of(["0.5", "skip"]))):
-        assert "given: 1 of 2 samples has no score; with it, the mean would be between 0.250 and 0.750" in report
+        assert "given: 1 of 2 samples " in report
+        assert "between 0.250 and 0.750" in report
 
 
 def test_each_reason_for_missing_results_names_its_first_samples() -> None:
     run = run_of(["0.25", "skip", *["fail"] * 5])
     long = replace(run, records=[replace(record, sample=f"{record.sample}-{'x' * 100}") for record in run.records])
     for report in reports(run_view(run)):
-        assert re.search(r"nothing to say.*\bs2\b", report, re.S)
+        assert re.search(r"to say.*\bs2\b", report, re.S)
         assert "s3, s4 and 3 more" in report
     for report in reports(run_view(long)):
         assert f"s3-{'x' * 26}…, s4-{'x' * 26}… and 3 more" in report
@@ -176,14 +178,17 @@ def test_notes_on_charts_are_on_pages_alone() -> None:
 
 def test_clusters_are_named_and_shared_notes_are_said_once() -> None:
     run = run_of(["0.5", "0.25"] * 30, [Given(), Harm()], metadata=[{"group": str(n % 30)} for n in range(60)])
-    assert run_notes(run) == ["all scorers: clustered samples: cluster-robust interval (30 clusters)"]
+    (told,) = run_notes(run)
+    assert told.startswith("all scorers: clustered")
+    assert told.endswith(" (30 clusters)")
 
 
 def test_columns_that_say_nothing_are_said_once() -> None:
     columns = (Column("name"), Column("n", informative=False), Column("p"), Column("empty"))
     several = table("caption", columns, [("a", "3", "0.1", "-"), ("b", "3", "0.1", "")])
     assert [column.title for column in several.columns] == ["name", "p"]
-    assert several.notes == ("The same in every row: n 3.",)
+    (same,) = several.notes
+    assert same.endswith(": n 3.")
     assert [column.title for column in table("caption", columns, [("a", "3", "0.1", "-")]).columns] == [
         "name",
         "n",
@@ -201,10 +206,9 @@ def test_claims_that_scorers_share_are_shown_once() -> None:
     assert [(finding.text, finding.labels[0]) for finding in shown.findings] == [("y", ("✕ contradicted", "bad"))]
     assert shown.headline == "✕ contradicted: y"
     assert on_screen(view).count("contradicted: y") == 1
-    assert [outcome.reason for outcome in shown.outcomes] == [
-        "1 of 2 claims are supported",
-        "1 of 2 claims are not supported",
-    ]
+    supported, unsupported = (outcome.reason for outcome in shown.outcomes)
+    assert supported.startswith("1 of 2 claims ")
+    assert unsupported == supported.replace("are", "are not")
 
 
 def test_evidence_is_laid_out_and_never_raw_json() -> None:
@@ -279,10 +283,13 @@ def test_slices_are_folded_and_the_worse_ones_named_above() -> None:
     run = run_of(scores, metadata=[{"kind": "easy" if n < 30 else "hard"} for n in range(40)])
     section = run_view(run, slices=run.slices("kind")).details[-1]
     assert section.folded
-    assert section.lead == ("given, kind=hard: worse than the other samples by 0.800 (n = 10, p < 0.001).",)
+    (lead,) = section.lead
+    assert lead.startswith("given, kind=hard: ")
+    assert lead.endswith(" by 0.800 (n = 10, p < 0.001).")
     even = run_of(["0.5"] * 20, metadata=[{"kind": str(n % 2)} for n in range(20)])
     (calm,) = run_view(even, slices=even.slices("kind")).details
-    assert calm.lead == ("No slice is significantly worse than the other samples.",)
+    (lead,) = calm.lead
+    assert lead.startswith("No slice is")
 
 
 def composite(name: str = "a") -> Run:
@@ -294,10 +301,14 @@ def composite(name: str = "a") -> Run:
     return evaluate([sample], ["faithfulness"], judge=Cascade(panel, saying("dear", "supported")), ledger=None)
 
 
+ESCALATED = "about 2 of 2 questions escalated (75%"
+
+
 def test_every_report_says_what_composite_judges_did() -> None:
     for report in reports(run_view(composite())):
-        assert "about 2 of 2 questions escalated (75%, 95% CI 1.9% to 99.4%), 0 calls of dear saved" in report
-        assert "2 questions, 2 verdicts with a mean agreement of 0.750 (95% CI " in report
+        assert f"{ESCALATED}, 95% CI 1.9% to 99.4%), 0 calls" in report
+        assert "2 questions, 2 verdicts " in report
+        assert "mean agreement of 0.750 (95% CI " in report
 
 
 def cascade_over(samples: int, sure: int) -> Run:
@@ -325,7 +336,8 @@ def test_a_cascade_that_escalates_nearly_everything_is_warned_about(samples: int
     said = [text for text in view.warnings if "saves next to nothing" in text]
     assert len(said) == bool(warned)
     for text in said:
-        assert text.startswith(f"The judge cascade(cheap, dear, threshold=0.9) escalated {warned}, so its first judge")
+        assert f" escalated {warned}, " in text
+        assert "cascade(cheap, dear, threshold=0.9)" in text
         assert all(text in report for report in reports(view))
 
 
@@ -335,12 +347,12 @@ def test_results_without_the_interval_of_an_escalated_share_are_still_shown() ->
         judge: {name: value for name, value in told.items() if name != "share_interval"}
         for judge, told in run.judge_stats.items()
     }
-    assert "about 2 of 2 questions escalated (75%), 0 calls" in on_screen(run_view(replace(run, judge_stats=stats)))
+    assert f"{ESCALATED}), 0 calls" in on_screen(run_view(replace(run, judge_stats=stats)))
 
 
 def test_a_long_judge_name_hides_no_figure_and_writes_nothing_to_the_screen() -> None:
     shown = on_screen(run_view(composite("\x1b[31m" + "a" * 3000)))
-    assert "about 2 of 2 questions escalated (75%, 95% CI 1.9% to 99.4%)" in shown
+    assert f"{ESCALATED}, 95% CI 1.9% to 99.4%)" in shown
     assert "mean agreement of 0.750" in shown
     assert "\x1b" not in shown
 
@@ -353,7 +365,7 @@ def test_hostile_text_moves_no_terminal_and_opens_no_markup(name: str) -> None:
 
 def test_a_run_without_its_texts_says_so() -> None:
     (sample,) = run_view(replace(run_of(["0.5"]), dataset=None)).examples[0].samples
-    assert sample.panel[0].text == "The texts of this sample are not available."
+    assert sample.panel[0].text.endswith(" are not available.")
     assert (sample.question, sample.answer) == ("", "")
 
 
@@ -427,15 +439,16 @@ class Long(Scorer):
 
 
 def test_verdicts_that_are_all_the_same_are_named_where_the_scores_differ() -> None:
-    assert run_view(judged("yes", "yes", "yes", scorer=Long())).sections[0].warnings == (
-        "long: all 3 verdicts of the judge are 'yes'",
-    )
+    (warning,) = run_view(judged("yes", "yes", "yes", scorer=Long())).sections[0].warnings
+    assert warning.startswith("long: all 3 verdicts ")
+    assert warning.endswith(" are 'yes'")
     assert run_view(judged("yes", "no", "yes", scorer=Long())).sections[0].warnings == ()
 
 
 def test_a_scorer_that_no_verdict_let_score_is_named() -> None:
     (warning,) = run_view(judged("undecided", "undecided")).sections[0].warnings
-    assert warning == "fact_check: no sample has a score; the judge gave no usable answer on 2 of 2 samples"
+    assert warning.startswith("fact_check: no ")
+    assert warning.endswith("2 of 2 samples")
     assert run_view(run_of(["skip", "skip"])).sections[0].warnings == ()
 
 
@@ -492,21 +505,21 @@ def test_nothing_is_said_of_calibrations_where_no_sample_has_a_score() -> None:
 
 
 def test_the_lexical_judges_published_accuracy_is_named_where_it_judged_alone() -> None:
-    assert [text for text, _ in calibration_notes((), ("lexical@1",))] == [
-        "not calibrated (evalstone calibrate --labels FILE); its accuracy on public data: evalstone judges"
-    ]
-    assert [text for text, _ in calibration_notes((), ("lexical@1", "openai/x"))] == [
-        "not calibrated (evalstone calibrate --labels FILE)"
-    ]
+    ((alone, _),) = calibration_notes((), ("lexical@1",))
+    ((together, _),) = calibration_notes((), ("lexical@1", "openai/x"))
+    assert "--labels FILE" in together
+    assert alone.startswith(together)
+    assert alone.endswith(": evalstone judges")
+    assert "evalstone judges" not in together
 
 
 def test_labels_of_one_name_are_told_apart_by_their_columns() -> None:
     run = judged("yes", "no")
     both = [calibrated("yn" * 10, columns=("alice",)), calibrated("yn" * 10, columns=("bob", "eve"))]
     notes = run_view(run, calibrations={run.scorers[0].signature: both}).sections[0].notes
-    assert [note.partition(": AUROC")[0] for note in notes[-2:]] == [
-        "fact_check: judge calibrated on cal40.jsonl (alice)",
-        "fact_check: judge calibrated on cal40.jsonl (bob, eve)",
+    assert [note.partition(": AUROC")[0].partition(" on ")[2] for note in notes[-2:]] == [
+        "cal40.jsonl (alice)",
+        "cal40.jsonl (bob, eve)",
     ]
 
 
