@@ -226,7 +226,7 @@ async def test_each_form_of_a_request_is_read_or_refused(
         found = list[bytes]()
         while len(found) < len(replies):
             line = await asyncio.wait_for(reader.readline(), 10)
-            assert line, "the connection is closed before all replies came"
+            assert line  # else the connection was closed before all replies came
             if b"HTTP/1." in line:
                 found.append(line.partition(b"HTTP/1.")[2].split()[1])
         writer.transport.abort()
@@ -329,7 +329,7 @@ def test_so_many_lists_and_objects_may_be_inside_each_other(kind: str) -> None:
         made = span(1, "x", {}) | {"x": json.loads(inside)}
         return json.dumps(spans(made), separators=(",", ":")).encode()
 
-    assert server.MOST_NESTED == 700, "as docs/traces.md says"
+    assert server.MOST_NESTED == 700  # as docs/traces.md says
     parts, records, problems = _read(request(693), server.JSON, "traces")
     assert ([part.body for part in parts], len(records), problems) == ([request(693)], 1, [])
     with pytest.raises(DataError, match="nested too deeply"):

@@ -34,6 +34,8 @@ from evalstone.errors import DataError
 from tests.serving import on_a_thread
 from tests.traced import chat, message
 
+ANSWER = "It will be sunny in Bern."
+
 
 @contextmanager
 def receiving(path: Path) -> Generator[str]:
@@ -72,7 +74,7 @@ def weather_model(messages: list[ModelMessage], info: AgentInfo) -> ModelRespons
     if info.output_tools and isinstance(messages[-1].parts[-1], ToolReturnPart):
         return ModelResponse(parts=[ToolCallPart(info.output_tools[0].name, {"sky": "clear"}, tool_call_id="c2")])
     if isinstance(messages[-1].parts[-1], ToolReturnPart):
-        return ModelResponse(parts=[TextPart("It will be sunny in Bern.")])
+        return ModelResponse(parts=[TextPart(ANSWER)])
     return ModelResponse(parts=[ToolCallPart("weather", {"city": "Bern"}, tool_call_id="c1")])
 
 
@@ -87,7 +89,7 @@ def agent(
 
     @made.tool_plain
     def weather(city: str) -> str:  # pyright: ignore[reportUnusedFunction]
-        return f"clear skies over {city}"
+        return f"clear over {city}"
 
     return made
 
@@ -100,11 +102,11 @@ def test_pydantic_ai_exports_what_becomes_a_sample(tmp_path: Path, version: Lite
     dataset = load(tmp_path / "t.jsonl")
     assert dataset.notes == ()
     (sample,) = dataset.samples
-    assert (sample.input, sample.output) == ("Weather in Bern?", "It will be sunny in Bern.")
+    assert (sample.input, sample.output) == ("Weather in Bern?", ANSWER)
     assert (sample.instructions, sample.context) == ("Be brief.", None)
     assert [each.role for each in sample.messages] == ["system", "user", "assistant", "assistant"]
     (call,) = sample.messages[2].tool_calls
-    assert (call.name, call.arguments, call.result) == ("weather", {"city": "Bern"}, "clear skies over Bern")
+    assert (call.name, call.arguments, call.result) == ("weather", {"city": "Bern"}, "clear over Bern")
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
     assert step.data["tool_args"] == {"city": "Bern"}
@@ -125,7 +127,7 @@ def test_a_structured_answer_of_pydantic_ai_is_the_output(tmp_path: Path) -> Non
 def test_content_that_is_not_captured_is_said(tmp_path: Path) -> None:
     with receiving(tmp_path / "t.jsonl") as url, tracing(url) as provider:
         asyncio.run(agent(provider, 5, include_content=False).run("Weather in Bern?"))
-    with pytest.raises(DataError, match=r"1 × a trace without content; turn on the capture"):
+    with pytest.raises(DataError, match="1 × a trace without content"):
         load(tmp_path / "t.jsonl")
 
 

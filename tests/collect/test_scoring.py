@@ -185,7 +185,7 @@ async def test_a_request_that_is_sent_again_after_a_restart_is_not_scored_again(
         later = chat([message("user", "q"), message("assistant", "a"), message("user", "more")], "b")
         await post(session, url, spans(span(3, "chat", later, parent=1, start=2, end=3)))
     (found,) = live().coverage().scorers
-    assert found.scored == 2, "its answer is another one now"
+    assert found.scored == 2  # its answer is another one now
 
 
 @awaited
@@ -250,7 +250,7 @@ async def test_log_records_without_a_trace_id_that_are_sent_again_are_scored_onc
         await post(session, url, logs(lone("q1"), lone("q4"), lone("q4", time=1), lone("q4", response="r2")), "logs")
         await until(lambda: not receiver.spool.waiting)
     (found,) = live.coverage().scorers
-    assert found.scored == 6, "the same question at another time, or another response, is another one"
+    assert found.scored == 6  # the same question at another time, or another response, is another one
 
 
 @awaited

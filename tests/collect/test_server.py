@@ -232,10 +232,8 @@ async def test_a_small_request_that_unpacks_to_a_large_one_is_refused(
             assert reply.status == 400
         half = gzip.compress(json.dumps(ONE).encode())[:-9]
         async with session.post(f"{url}/v1/traces", data=half, headers=headers) as reply:
-            assert (reply.status, (await reply.json())["message"]) == (
-                400,
-                "the data compressed with gzip is not complete",
-            )
+            assert reply.status == 400
+            assert "gzip is not complete" in (await reply.json())["message"]
         other = {"Content-Type": JSON, "Content-Encoding": "br"}
         async with session.post(f"{url}/v1/traces", data=b"{}", headers=other) as reply:
             assert reply.status == 415
@@ -246,7 +244,7 @@ async def test_a_small_request_that_unpacks_to_a_large_one_is_refused(
         many = json.dumps({"resourceSpans": [{}] * 1001}).encode()
         async with session.post(f"{url}/v1/traces", data=many, headers={"Content-Type": JSON}) as reply:
             assert reply.status == 400
-            assert (await reply.json())["message"] == "the request has more than 1,000 spans, attributes and values"
+            assert "more than 1,000 spans" in (await reply.json())["message"]
         assert receiver.requests == 0
     assert (tmp_path / "t.jsonl").read_bytes() == b""
 
@@ -328,12 +326,12 @@ async def test_clients_of_grpc_are_told_the_protocol_to_set(tmp_path: Path, capl
             writer.close()
         (record,) = caplog.records
         assert "gRPC" in record.message
-        assert "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in record.message
+        assert "PROTOCOL=http/protobuf" in record.message
         caplog.clear()
         headers = {"Content-Type": "application/grpc+proto"}
         async with session.post(f"{url}/v1/traces", data=b"", headers=headers) as reply:
             assert reply.status == 415
-            assert "OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf" in await reply.text()
+            assert "PROTOCOL=http/protobuf" in await reply.text()
 
 
 @awaited
@@ -489,7 +487,7 @@ async def test_without_any_thread_nothing_is_received(tmp_path: Path, monkeypatc
     monkeypatch.setattr("evalstone._core.sync._threads", {})
     monkeypatch.setattr(threading.Thread, "start", no_thread)
     receiver = receiver_of(tmp_path / "t.jsonl")
-    with pytest.raises(ConfigError, match="cannot receive traces: can't start new thread"):
+    with pytest.raises(ConfigError, match="can't start new"):
         await receiver.start("127.0.0.1", 0)
     await receiver.stop()
 
@@ -524,7 +522,7 @@ async def test_without_the_library_only_json_is_understood(tmp_path: Path, monke
     async with receiving(tmp_path / "t.jsonl") as (_, url, session):
         async with session.post(f"{url}/v1/traces", data=b"", headers={"Content-Type": PROTOBUF}) as reply:
             assert reply.status == 415
-            assert "opentelemetry-exporter-otlp-proto-http" in await reply.text()
+            assert "otlp-proto-http" in await reply.text()
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
 
@@ -584,7 +582,8 @@ async def test_what_goes_wrong_in_passing_samples_on_is_logged_at_once_and_raise
         async with session.post(f"{url}/v1/traces", json=ONE) as reply:
             assert reply.status == 200
     (told,) = caplog.messages
-    assert told.startswith("scoring has ended with an error; traces are only stored: ZeroDivisionError")
+    assert told.startswith("scoring has ended ")
+    assert ": ZeroDivisionError" in told
     assert receiver.spool.waiting == 2
     with pytest.raises(ZeroDivisionError):
         await receiver.stop()
@@ -657,7 +656,7 @@ def test_many_small_pieces_and_long_ones_are_unpacked_soon() -> None:
 
     began = time.monotonic()
     assert unpacked(gzip.compress(b"") * 200_000) == b""
-    assert time.monotonic() - began < 4, "each piece costs what it is long, not what is left"
+    assert time.monotonic() - began < 4  # each piece costs what it is long, not what is left
     for text in (b"", b"a", b"ab" * 2_000_000, random.Random(1).randbytes(50_000)):
         packed = gzip.compress(text)
         assert unpacked(packed + packed) == text + text
@@ -685,7 +684,8 @@ async def test_a_trace_that_breaks_its_reader_does_not_end_scoring(
         async with session.post(f"{url}/v1/traces", json=ONE):
             await until(lambda: bool(found))
     (note,) = scored(receiver).notes.lines()
-    assert note.startswith(f"1 × a trace that cannot be read; first in trace '{'a' * 32}', KeyError: 'odd'")
+    assert note.startswith("1 × a trace that cannot")
+    assert f" '{'a' * 32}', KeyError: 'odd'" in note
 
 
 @awaited
@@ -729,7 +729,7 @@ async def test_only_so_much_is_received_at_a_time(tmp_path: Path, monkeypatch: p
         slow = [asyncio.create_task(post(session, url, held_back())) for _ in range(4)]
         await until(lambda: received.size == 36_000)
         assert await post(session, url, data) == (503, "1")
-        assert await post(session, url, gzip.compress(data), **headers) == (503, "1"), "once it is unpacked"
+        assert await post(session, url, gzip.compress(data), **headers) == (503, "1")  # once it is unpacked
         assert received.size == 36_000
         go.set()
         assert await asyncio.gather(*slow) == [(200, None)] * 4
@@ -752,7 +752,7 @@ async def test_a_client_that_stops_in_the_middle_gives_its_room_back(
             b"Content-Length: 99\r\n\r\n{"
         )
         head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 503 "), "which exporters retry, unlike 408"
+        assert head.startswith(b"HTTP/1.1 503 ")  # which exporters retry, unlike 408
         assert b"Retry-After: 1" in head
         assert receiver._bodies.size == 0  # pyright: ignore[reportPrivateUsage]
         writer.close()

@@ -87,10 +87,10 @@ async def test_only_so_much_waits_for_the_disk_and_what_was_written_waits_no_mor
             appended.append(task)
         raise AssertionError("all were taken")
 
-    assert await fill() == 3, "one is being written, and two wait"
+    assert await fill() == 3  # one is being written, and two wait
     written.release()
     await appended[0]
-    assert await fill() == 1, "two are being written, and one waits"
+    assert await fill() == 1  # two are being written, and one waits
     for _ in range(2):
         written.release()
     await asyncio.gather(*appended)
@@ -239,7 +239,7 @@ async def test_a_file_that_stays_unwritable_takes_no_more_open_files(tmp_path: P
 def test_a_file_with_anything_else_is_left_alone(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "notes.jsonl"
     path.write_bytes(content)
-    with pytest.raises(ConfigError, match="exists and has no traces"):
+    with pytest.raises(ConfigError, match="has no traces"):
         Spool(path)
     assert path.read_bytes() == content
 
@@ -248,7 +248,7 @@ def test_one_process_writes_at_a_time(tmp_path: Path) -> None:
     spool = Spool(tmp_path / "t.jsonl")
     (tmp_path / "link.jsonl").symlink_to(tmp_path / "t.jsonl")
     for name in ("t.jsonl", "link.jsonl"):
-        with pytest.raises(ConfigError, match="being written to by another process"):
+        with pytest.raises(ConfigError, match="by another process"):
             Spool(tmp_path / name)
     asyncio.run(spool.close())
     asyncio.run(Spool(tmp_path / "t.jsonl").close())
@@ -266,7 +266,7 @@ def test_another_database_is_no_spool(tmp_path: Path) -> None:
         other.execute("CREATE TABLE notes (text)")
     other.close()
     before = path.read_bytes()
-    with pytest.raises(ConfigError, match="no spool of this version"):
+    with pytest.raises(ConfigError, match="of this version"):
         Spool(tmp_path / "t.jsonl")
     assert path.read_bytes() == before
     path.write_bytes(b"something else" * 1000)
@@ -280,7 +280,7 @@ async def test_a_damaged_spool_is_refused_by_name(tmp_path: Path) -> None:
     await write(tmp_path / "t.jsonl", *[LINE] * 50)
     data = path.read_bytes()
     path.write_bytes(data[:4096] + b"\xff" * (len(data) - 4096))
-    with pytest.raises(StorageError, match=r"t\.jsonl\.spool is damaged"):
+    with pytest.raises(StorageError, match=r"jsonl\.spool is damaged"):
         Spool(tmp_path / "t.jsonl")
 
 
@@ -289,7 +289,7 @@ async def test_a_spool_that_was_moved_or_removed_takes_no_more(tmp_path: Path) -
     spool = Spool(tmp_path / "t.jsonl", scored=True)
     await spool.append([part()])
     (tmp_path / "t.jsonl.spool").unlink()
-    with pytest.raises(OSError, match="was moved or removed"):
+    with pytest.raises(OSError, match="moved or removed"):
         await spool.append([part()])
     await spool.close()
 
@@ -441,7 +441,7 @@ async def test_a_spool_stays_within_its_limits(tmp_path: Path, monkeypatch: pyte
         await spool.append([part(str(number), body)])
     assert spool.dropped
     assert spool.waiting + spool.dropped == 300
-    assert letters(spool.complete(60.0, all=True)[:1]) == str(spool.dropped), "the oldest were removed"
+    assert letters(spool.complete(60.0, all=True)[:1]) == str(spool.dropped)  # the oldest were removed
     while complete := spool.complete(60.0, all=True):
         spool.done(complete)
     for number in range(300, 400):
