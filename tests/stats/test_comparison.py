@@ -26,7 +26,7 @@ def test_a_comparison_worked_by_hand() -> None:
     assert (found.n, found.wins, found.ties, found.losses) == (6, 4, 1, 1)
     assert found.difference.mean == pytest.approx(0.15)
     assert found.p_value == BoundedMean.of([y - x for x, y in zip(A, B, strict=True)], -1, 1).two_sided_p(0)
-    assert found.test.name == "test of the mean difference"
+    assert found.test.name.endswith("mean difference")
     assert found.mcnemar is None
     assert found.notes == ()
 
@@ -394,8 +394,9 @@ def test_a_declared_largest_change_gives_small_shifts_their_power() -> None:
 
 def test_a_change_beyond_the_declared_largest_one_is_refused() -> None:
     for max_change in (0.0, -1.0, 1.1, math.nan):
-        with pytest.raises(ConfigError, match="max_change must be above 0 and at most 1"):
+        with pytest.raises(ConfigError) as raised:
             compare_pairs([0.5], [0.5], max_change=max_change)
+        assert (raised.value.field, str(raised.value.value)) == ("max_change", str(max_change))
     with pytest.raises(ConfigError) as raised:
         compare_pairs([0.5], [0.5], margin=2)
     assert (raised.value.field, raised.value.value) == ("margin", 2)

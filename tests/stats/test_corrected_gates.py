@@ -78,7 +78,7 @@ def test_too_few_labels_decide_nothing_and_say_so() -> None:
     [({"stopped": True}, "a run that its own gate stopped"), ({"weights": [1.0] * 400}, "weighted samples")],
 )
 def test_what_labels_cannot_correct_is_refused(change: dict[str, bool], problem: str) -> None:
-    with pytest.raises(ConfigError, match=f"a: human labels can't correct the scores of {problem}"):
+    with pytest.raises(ConfigError, match=f"a: human labels .* {problem}"):
         decide([replace(AtLeast("a", JUDGED, 0.5, human=LABELS), **change)])
 
 

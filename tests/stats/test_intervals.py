@@ -77,7 +77,7 @@ def test_quantiles_are_symmetric_around_zero(probability: float, freedom: int):
 
 @pytest.mark.parametrize(("probability", "freedom"), [(0, 5), (1, 5), (-0.1, 5), (1.1, 5), (math.nan, 5), (0.9, 0)])
 def test_a_quantile_that_does_not_exist_is_refused(probability: float, freedom: int):
-    with pytest.raises(ValueError, match="probability must be in"):
+    with pytest.raises(ValueError, match="probability must be"):
         t_quantile(probability, freedom)
 
 
@@ -267,14 +267,15 @@ def test_a_quantile_for_broken_degrees_of_freedom_is_scipys(freedom: float) -> N
 
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
 def test_a_value_that_is_no_number_is_named(wrong: float) -> None:
-    with pytest.raises(DataError, match=rf"values must be finite numbers: value 1 is {wrong}"):
+    with pytest.raises(DataError, match=f"value 1 is {wrong}"):
         mean_interval([0.5, wrong, 0.5], low=0, high=1)
 
 
 def test_impossible_levels_and_groups_are_refused() -> None:
     for confidence in (0, 1, 95, math.nan):
-        with pytest.raises(ConfigError, match="confidence must be between 0 and 1"):
+        with pytest.raises(ConfigError) as raised:
             mean_interval([0.5, 0.6], confidence=confidence)
+        assert (raised.value.field, str(raised.value.value)) == ("confidence", str(confidence))
     with pytest.raises(DataError, match="2 values, 1 groups"):
         mean_interval([0.5, 0.6], groups=["a"])
     with pytest.raises(DataError, match="beyond floating point"):
@@ -313,13 +314,13 @@ def test_weights_weigh_and_wrong_ones_are_refused() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "0.5"])
 def test_what_is_no_number_at_all_is_named(wrong: Any) -> None:
-    with pytest.raises(DataError, match=rf"values must be finite numbers: value 1 is {wrong!r}"):
+    with pytest.raises(DataError, match=f"value 1 is {wrong!r}"):
         mean_interval([0.5, wrong], low=0, high=1)
 
 
 def test_values_and_ranges_that_do_not_fit_are_refused() -> None:
     for low, high in ((1, 0), (0, 0), (0, math.nan)):
-        with pytest.raises(ConfigError, match="low must be below high"):
+        with pytest.raises(ConfigError, match="low must be below"):
             mean_interval([0.5, 0.6], low=low, high=high)
 
 

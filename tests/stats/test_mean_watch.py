@@ -92,13 +92,13 @@ def test_a_bad_night_is_a_drop_unless_days_are_the_cycles() -> None:
     assert watch_mean(baseline, same, cycles=day) == watch_mean(baseline, same, cycles=[3 * d for d in day])
     by_day = watch_mean(baseline, same, cycles=day)
     assert by_day is not None
-    assert by_day.verdict == "no drift so far"
+    assert by_day.verdict.startswith("no drift")
     fell = watch_mean(baseline, worse, cycles=day)
     assert fell is not None
     assert (fell.verdict, fell.alarm, fell.changed) == ("drifted", 999, 0)
     late = watch_mean(baseline, same + worse, cycles=[place // 1000 for place in range(20_000)])
     assert late is not None
-    assert (late.alarm, late.changed) == (11_999, 10_000), "the end of the second worse day"
+    assert (late.alarm, late.changed) == (11_999, 10_000)  # the end of the second worse day
 
 
 def test_every_value_its_own_cycle_is_no_cycle() -> None:
@@ -139,7 +139,7 @@ def test_a_fall_is_found_at_once_and_late_with_about_where_it_began() -> None:
     assert 1950 <= late.changed <= 2050
     assert late.mean_since == pytest.approx(0.6, abs=0.08)
     assert late.mean is not None
-    assert late.mean > late.bound, "the mean over everything hides it"
+    assert late.mean > late.bound  # the mean over everything hides it
 
 
 def test_what_comes_after_an_alarm_does_not_move_where_the_change_began() -> None:
@@ -161,7 +161,7 @@ def test_what_is_no_worse_than_the_baseline_raises_no_alarm() -> None:
 def test_a_fall_within_the_tolerance_is_none() -> None:
     values = [1.0, 0.0] * 500
     baseline = [0.55] * 4000
-    assert watched(baseline, values, tolerance=0.2).verdict == "no drift so far"
+    assert watched(baseline, values, tolerance=0.2).verdict.startswith("no drift")
     assert watched(baseline, values, tolerance=0.02).bound == pytest.approx(
         BoundedMean.of(baseline, 0, 1).limit(BASELINE_SHARE * 0.05, 1) - 0.02
     )
@@ -174,7 +174,7 @@ def test_too_few_is_said_while_the_worst_could_raise_no_alarm() -> None:
     assert set(worst) == {"too few", "drifted"}
     turn = worst.index("drifted")
     assert watched(BASELINE, [1.0] * (turn - 1)).verdict == "too few"
-    assert watched(BASELINE, [1.0] * turn).verdict == "no drift so far"
+    assert watched(BASELINE, [1.0] * turn).verdict.startswith("no drift")
 
 
 def test_a_baseline_that_says_nothing_finds_nothing() -> None:

@@ -42,7 +42,7 @@ def test_the_number_is_the_mean_variance_over_the_variance_of_the_mean() -> None
 def test_members_that_always_err_together_are_one_vote() -> None:
     found = votes_of([[n % 5 == 0] * 4 for n in range(100)])
     assert (found.votes.mean, found.votes.low, found.correlation.mean) == (1, 1, 1)
-    assert (found.votes.high or 0) > 1, "one of 101 samples may be judged differently"
+    assert (found.votes.high or 0) > 1  # one of 101 samples may be judged differently
 
 
 @pytest.mark.parametrize("rates", [[0.1, 0.1, 0.1], [0.05, 0.1, 0.3, 0.5]])
@@ -62,7 +62,7 @@ def test_the_order_of_members_and_samples_changes_nothing() -> None:
 
 def test_without_errors_samples_or_members_there_is_nothing_to_say() -> None:
     assert effective_votes([[False, False]] * 20) is None
-    assert effective_votes([[True, False]] * 20) is None, "each member is right on all or wrong on all"
+    assert effective_votes([[True, False]] * 20) is None  # each member is right on all or wrong on all
     assert effective_votes([[True, False]]) is None
     assert effective_votes([[True], [False]]) is None
     assert effective_votes([]) is None

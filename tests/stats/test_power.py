@@ -133,7 +133,7 @@ def test_a_plan_from_a_pilot() -> None:
     assert found.deviation == pytest.approx(math.sqrt(0.4 / 59))
     low, needed, high = numbers(found)
     assert low <= needed < high
-    assert found.test == "test of the mean difference"
+    assert found.test.endswith("mean difference")
     changes = plan(Pilot.of([1.0] * 8 + [-1.0] * 3 + [0.0] * 89, pass_fail=True), 0.05)
     assert changes.needed == samples_needed(Changes(0.11), 0.05)
     assert changes.test == "mid-p McNemar test"
@@ -277,8 +277,9 @@ def test_impossible_settings_are_refused() -> None:
         samples_needed(Changes(0.1), 0.1, power=0.01)
     assert (raised.value.field, raised.value.value) == ("power", 0.01)
     for difference in (0.0, -0.1, 1.5, math.nan, math.inf):
-        with pytest.raises(ConfigError, match="difference must be above 0 and at most 1"):
+        with pytest.raises(ConfigError) as raised:
             samples_needed(Changes(0.1), difference)
+        assert (raised.value.field, str(raised.value.value)) == ("difference", str(difference))
     with pytest.raises(DataError, match=r"a number in \[0, 1\]"):
         Pilot.of([0.5, -0.5], paired=False)
 
