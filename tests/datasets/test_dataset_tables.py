@@ -82,12 +82,12 @@ def test_a_dictionary_is_read_whatever_its_texts_are_stored_as(kind: str) -> Non
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
-    with pytest.raises(DataError, match="two columns of the table are named 'input'"):
+    with pytest.raises(DataError, match=r"two columns .* 'input'"):
         load(PandasLike(["input", "input"], [{"input": "q"}]))
 
 
 def test_a_wrong_cell_of_a_table_is_refused_with_its_row() -> None:
-    with pytest.raises(DataError, match=r"^row 2: input must be text, not list: \[5\]"):
+    with pytest.raises(DataError, match=r"^row 2: input .* list: \[5\]"):
         load(PolarsLike([{"input": "q"}, {"input": [5]}]))
 
 

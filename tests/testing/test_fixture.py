@@ -387,7 +387,7 @@ def test_run(evalstone):
 """
     result = run(pytester, code, "--evalstone-budget", "1")
     result.assert_outcomes(failed=2)
-    assert len([line for line in result.outlines if "the price of counting is unknown" in line]) >= 2
+    assert len([line for line in result.outlines if "price of counting" in line]) >= 2
     assert not (pytester.path / "asked.txt").exists()
 
 
