@@ -144,7 +144,7 @@ def test_a_notebook_shows_an_escaped_table() -> None:
     assert "<img" not in page
     assert "<b>" not in page
     assert f"{html.escape(run.dataset_name)}</strong> · 2 samples · judge {html.escape(run.judge)}" in page
-    assert "<td>given</td>\n<td>0.750" in page
+    assert "<td>given</td>\n<td>0.750</td>" in page
     assert f"<p>cost $0.00 · {run.seconds:.1f} s</p>" in page
     assert page.count("<tr>") == page.count("</tr>") == 2
 

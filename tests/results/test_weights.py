@@ -145,7 +145,7 @@ def test_compared_runs_must_agree_on_each_weight() -> None:
         lambda: compare(weighted(), other, allow_mismatch=True),
         lambda: gate(other, GateCriteria(max_regression={"given": 0.5}), baseline=weighted()),
     ):
-        with pytest.raises(ConfigError, match=r"'s20' .* of 1 in .* of 2 "):
+        with pytest.raises(ConfigError, match=r"'s20' .* 1 .*first .* 2 .*second"):
             use()
 
 

@@ -397,6 +397,7 @@ def test_a_change_beyond_the_declared_largest_one_is_refused() -> None:
         with pytest.raises(ConfigError) as raised:
             compare_pairs([0.5], [0.5], max_change=max_change)
         assert (raised.value.field, str(raised.value.value)) == ("max_change", str(max_change))
+        assert raised.value.allowed.endswith("at most 1")
     with pytest.raises(ConfigError) as raised:
         compare_pairs([0.5], [0.5], margin=2)
     assert (raised.value.field, raised.value.value) == ("margin", 2)

@@ -276,6 +276,7 @@ def test_impossible_levels_and_groups_are_refused() -> None:
         with pytest.raises(ConfigError) as raised:
             mean_interval([0.5, 0.6], confidence=confidence)
         assert (raised.value.field, str(raised.value.value)) == ("confidence", str(confidence))
+        assert raised.value.allowed.startswith("between 0 and 1")
     with pytest.raises(DataError, match="2 values, 1 groups"):
         mean_interval([0.5, 0.6], groups=["a"])
     with pytest.raises(DataError, match="beyond floating point"):

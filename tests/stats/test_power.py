@@ -280,6 +280,7 @@ def test_impossible_settings_are_refused() -> None:
         with pytest.raises(ConfigError) as raised:
             samples_needed(Changes(0.1), difference)
         assert (raised.value.field, str(raised.value.value)) == ("difference", str(difference))
+        assert raised.value.allowed.endswith("at most 1")
     with pytest.raises(DataError, match=r"a number in \[0, 1\]"):
         Pilot.of([0.5, -0.5], paired=False)
 
