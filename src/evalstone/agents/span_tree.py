@@ -23,7 +23,7 @@ from evalstone.agents.formats.dialects import (
     kind_of,
     translated,
 )
-from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.records import TelemetryRecord
 from evalstone.agents.formats.spans import cost_of, has_content
 from evalstone.agents.formats.tool_runs import tool_run
 from evalstone.agents.formats.values import Entries, PlacedError, objects_in, parsed
@@ -42,10 +42,10 @@ _TOKENS = ("gen_ai.usage.", "llm.token_count", "llm.usage.")
 class Node:
     """A span with its events, log records and children."""
 
-    record: Record
+    record: TelemetryRecord
     kind: Kind | None
     attributes: Entries
-    beside: list[Record] = field(default_factory=list[Record])
+    beside: list[TelemetryRecord] = field(default_factory=list[TelemetryRecord])
     """Its events and log records."""
     children: list[Node] = field(default_factory=list["Node"])
     is_orphan: bool = False
@@ -91,12 +91,12 @@ class Node:
         return any(map(_has_messages, (self.attributes, *map(translated, self.beside)))) or any(map(has_content, said))
 
 
-def tree_of(records: Sequence[Record], trace: str, notes: Notes) -> list[Node]:
+def tree_of(records: Sequence[TelemetryRecord], trace: str, notes: Notes) -> list[Node]:
     """The spans as a forest, each with its events and log records; siblings in the order in which they began."""
     nodes: dict[str, Node] = {}
-    events: dict[int, list[Record]] = {}
+    events: dict[int, list[TelemetryRecord]] = {}
     # By content and place, which are the same in a batch that an exporter has repeated: log records have no ids.
-    logged: dict[str, Record] = {}
+    logged: dict[str, TelemetryRecord] = {}
     unreadable: dict[int, PlacedError] = {}
     questions: dict[int, PlacedError] = {}  # both by the sources of spans and log records
     for number, whole in enumerate(records):
@@ -137,12 +137,12 @@ def tree_of(records: Sequence[Record], trace: str, notes: Notes) -> list[Node]:
 
 
 def _readable(
-    record: Record,
+    record: TelemetryRecord,
     trace: str,
     notes: Notes,
     unreadable: dict[int, PlacedError],
     questions: dict[int, PlacedError],
-) -> Record:
+) -> TelemetryRecord:
     """A record without the attributes that are cut; those with messages and questions are noted."""
     cut = cut_attributes(record)
     if not cut:

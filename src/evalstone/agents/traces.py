@@ -23,7 +23,7 @@ from evalstone.agents.formats.conversation import Conversation, Reading
 from evalstone.agents.formats.dialects import DOCUMENTS, OPERATION, QUESTION, answers_for_others, translated
 from evalstone.agents.formats.graph_states import answer_in, has_answer, state_in
 from evalstone.agents.formats.mastra_spans import without_summaries, workflow_step
-from evalstone.agents.formats.records import Record, is_telemetry, records_in
+from evalstone.agents.formats.records import TelemetryRecord, is_telemetry, records_in
 from evalstone.agents.formats.spans import SpanReader, cost_of, is_part, read_spans
 from evalstone.agents.formats.tool_runs import said_beside
 from evalstone.agents.formats.unread import CAPTURE, is_known, without_content
@@ -51,7 +51,7 @@ UNRECORDED = f"a retrieval whose documents aren't recorded, so that the sample h
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
 
 
-def samples_of(records: Iterable[Record], notes: Notes) -> list[Sample]:
+def samples_of(records: Iterable[TelemetryRecord], notes: Notes) -> list[Sample]:
     """The samples of one trace, in the order of their answers.
 
     Args:
@@ -98,7 +98,7 @@ def read_trace(value: Any) -> Reading:
         DataError: They have several requests that are no conversation.
     """
     listed, notes = without_summaries(records_in(value)), Notes()
-    traces: dict[str, list[Record]] = {}
+    traces: dict[str, list[TelemetryRecord]] = {}
     for record in listed:
         traces.setdefault(record.trace, []).append(record)
     roots = {trace: tree_of(records, trace, notes) for trace, records in traces.items()}

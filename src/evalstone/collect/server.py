@@ -26,7 +26,7 @@ from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.redaction import masked
-from evalstone.agents.formats.records import Record, by_trace, records_in
+from evalstone.agents.formats.records import TelemetryRecord, by_trace, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
 from evalstone.collect import connections, hosts, protobuf
 from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
@@ -244,7 +244,7 @@ class _Scope:
     place: str
 
 
-def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], list[Record], list[str]]:
+def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], list[TelemetryRecord], list[str]]:
     """What to write, its records, and why others are left out, one problem for each.
 
     Raises DataError if this isn't an export request of the signal.
@@ -273,11 +273,11 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], l
     return parts, records, problems
 
 
-def _whole(data: Entries) -> tuple[list[Part], list[Record]]:
+def _whole(data: Entries) -> tuple[list[Part], list[TelemetryRecord]]:
     """The parts of a request, and its records. Raises DataError and RecursionError."""
     _check_depth(data)
     records = [] if data == {key: [] for key in data} else list(records_in(data))
-    of_trace: defaultdict[str, list[Record]] = defaultdict(list)
+    of_trace: defaultdict[str, list[TelemetryRecord]] = defaultdict(list)
     for record in records:
         of_trace[record.trace].append(record)
     parts, left = list[Part](), row_limit()

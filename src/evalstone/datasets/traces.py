@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from evalstone._core.display import shortlist
 from evalstone._core.guards import is_object
-from evalstone.agents.formats.records import Record, is_telemetry, records_in
+from evalstone.agents.formats.records import TelemetryRecord, is_telemetry, records_in
 from evalstone.agents.formats.values import PlacedError
 from evalstone.agents.notes import Notes
 from evalstone.agents.traces import samples_of
@@ -31,19 +31,19 @@ class TraceReader:
 
     def __iter__(self) -> Iterator[Sample]:
         left = Counter(record.trace for record in self._records())
-        waiting: dict[str, list[Record]] = {}
+        waiting: dict[str, list[TelemetryRecord]] = {}
         for record in self._records():
             waiting.setdefault(record.trace, []).append(record)
             left[record.trace] -= 1
             if not left[record.trace]:
                 yield from samples_of(waiting.pop(record.trace), self.notes)
 
-    def _records(self) -> Iterator[Record]:
+    def _records(self) -> Iterator[TelemetryRecord]:
         for place, row in self.rows():
             yield from records_of(row, place)
 
 
-def records_of(row: object, place: str) -> list[Record]:
+def records_of(row: object, place: str) -> list[TelemetryRecord]:
     """The records in a row. Raises DataError, with the position, for an invalid row."""
     if not is_telemetry(row):
         has = shortlist(row) if is_object(row) else type(row).__name__

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from evalstone._core.files import check_containers
 from evalstone.agents.formats.dialects import ANSWER, DOCUMENTS, INPUT, OUTPUT, QUESTION, SYSTEM, kind_of
-from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.records import TelemetryRecord
 from evalstone.agents.formats.values import PlacedError
 from evalstone.errors import DataError
 
@@ -66,7 +66,7 @@ def is_cut(text: str) -> bool:
     return False
 
 
-def cut_attributes(record: Record) -> list[str]:
+def cut_attributes(record: TelemetryRecord) -> list[str]:
     """The attributes of a record that would be read and are cut."""
     is_event = record.kind != "span" and record.name.startswith("gen_ai.")
     return [
@@ -89,7 +89,7 @@ def has_question(name: str) -> bool:
     return name in _QUESTIONS
 
 
-def without(record: Record, cut: list[str]) -> Record:
+def without(record: TelemetryRecord, cut: list[str]) -> TelemetryRecord:
     """A record without attributes that are cut. Documents stay: they are known to be unreadable then, not absent."""
     kept = {name: value for name, value in record.attributes.items() if name not in cut or name.endswith(".documents")}
     if _TRACELOOP_OUTPUT in cut and kind_of(record) == "retrieval":
@@ -97,7 +97,7 @@ def without(record: Record, cut: list[str]) -> Record:
     return replace(record, attributes=kept)
 
 
-def cut_error(record: Record, name: str) -> PlacedError:
+def cut_error(record: TelemetryRecord, name: str) -> PlacedError:
     """That a part of a record can't be read because it was cut."""
     length = len(str(record.attributes[name]))
     problem = f"was cut after {length:,} characters, in the middle of its JSON; {REMEDY}"

@@ -16,7 +16,7 @@ from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
 from evalstone.agents.formats.mastra_spans import mastra
 from evalstone.agents.formats.parts import BLOCKS, Content
 from evalstone.agents.formats.pydantic_ai import is_waiting
-from evalstone.agents.formats.records import Record, decoded
+from evalstone.agents.formats.records import TelemetryRecord, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
@@ -70,7 +70,7 @@ _SPRING_LOG = re.compile(
 _SPRING_ROLE = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
 
 
-def kind_of(record: Record) -> Kind | None:
+def kind_of(record: TelemetryRecord) -> Kind | None:
     """What a span did; None for one that has nothing to do with models."""
     attributes = record.attributes
     spring = attributes.get("spring.ai.kind")
@@ -111,7 +111,7 @@ def _makes_answer(attributes: Entries) -> bool:
     return str(attributes.get("logfire.msg")).startswith("running output function")
 
 
-def translated(record: Record) -> Entries:
+def translated(record: TelemetryRecord) -> Entries:
     """The attributes of a record, and under the conventions' names what only its dialect has."""
     own = record.attributes
     added, replaced = Entries(), Entries()
@@ -161,7 +161,7 @@ def translated(record: Record) -> Entries:
     return {key: value for key, value in {**added, **own, **hidden, **replaced}.items() if key not in left_out}
 
 
-def event_message(record: Record) -> Entries | None:
+def event_message(record: TelemetryRecord) -> Entries | None:
     """The message that an event of OpenTelemetry's has, as in version 1.36 and earlier; None for any other record.
 
     Events of spans have lists and objects as JSON.
@@ -195,7 +195,7 @@ def event_message(record: Record) -> Entries | None:
     return {**message, "tool_calls": parsed(message["tool_calls"])} if "tool_calls" in message else message
 
 
-def _is_of_strands_agent(record: Record) -> bool:
+def _is_of_strands_agent(record: TelemetryRecord) -> bool:
     """Whether this is an event of the span of a Strands agent, which has the answer as text, and no blocks."""
     span = entries_of(decoded(record.source.get("attributes"))) if record.kind == "event" else {}
     system = span.get("gen_ai.provider.name", span.get("gen_ai.system"))
@@ -223,7 +223,7 @@ def _is_text(part: Entries) -> bool:
     return isinstance(part.get("text"), str) and part.keys() <= {"type", "text"}
 
 
-def is_repeated(record: Record) -> bool:
+def is_repeated(record: TelemetryRecord) -> bool:
     """Whether this event repeats what other spans have, or what is read of its own span: in that of a tool, its
     arguments or its result; in those of several agents together, their task; in that of Strands' cycle around a model
     call, the messages of the call and the results of tools without their calls."""
@@ -232,14 +232,14 @@ def is_repeated(record: Record) -> bool:
     return entries_of(decoded(record.source.get("attributes"))).get(OPERATION) in _REPEATING
 
 
-def _accounts(record: Record) -> Iterator[tuple[str, Entries]]:
+def _accounts(record: TelemetryRecord) -> Iterator[tuple[str, Entries]]:
     """The attributes of a span and those of its events, with their names: Strands has its content in either."""
     yield "", record.attributes
     for event in objects_in(record.source.get("events")):
         yield str(event.get("name")), entries_of(decoded(event.get("attributes")))
 
 
-def _multi_agent(record: Record) -> Entries:
+def _multi_agent(record: TelemetryRecord) -> Entries:
     """The task of a graph or a swarm of Strands' agents, and its result if the span has it."""
     found: Entries = {}
     for name, said in _accounts(record):
@@ -258,7 +258,7 @@ def _multi_agent(record: Record) -> Entries:
     return found
 
 
-def _tool_events(record: Record) -> Entries:
+def _tool_events(record: TelemetryRecord) -> Entries:
     """The arguments and the result of a tool that Strands has as messages."""
     found: Entries = {}
     for name, said in _accounts(record):
@@ -470,7 +470,7 @@ def _arguments(called: Any) -> Any:
     return {**({"args": positional} if positional else {}), **entries_of(entries["kwargs"])}
 
 
-def _openinference_tool(record: Record) -> Entries:
+def _openinference_tool(record: TelemetryRecord) -> Entries:
     own = record.attributes
     result: Any = own.get(ANSWER)
     said = _tool_message(parsed(result))

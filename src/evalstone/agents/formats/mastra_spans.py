@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, cast
 
 from evalstone.agents.formats.mastra_rows import STEP_ID, TYPE
-from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.records import TelemetryRecord
 from evalstone.agents.formats.values import Entries, entries_of, objects_in, parsed
 from evalstone.types import TrajectoryStep
 
@@ -16,7 +16,7 @@ _ANSWERING = ("agent_run", "model_generation", "model_step", "model_inference")
 _SUMMARIES = ("model_generation", "agent_run")
 
 
-def mastra(record: Record) -> Entries:
+def mastra(record: TelemetryRecord) -> Entries:
     """The messages in the attributes of a span, under the names of the conventions."""
     own = record.attributes
     kind = own[TYPE]
@@ -33,7 +33,7 @@ def mastra(record: Record) -> Entries:
     return found
 
 
-def workflow_step(record: Record) -> TrajectoryStep:
+def workflow_step(record: TelemetryRecord) -> TrajectoryStep:
     """The span of a step of a workflow, as what `start` of the workflow returns has it."""
     own, kind = record.attributes, record.attributes[TYPE]
     name = str(own.get(STEP_ID) or record.name)
@@ -80,7 +80,7 @@ def _answer(said: Any, *, alone: bool) -> list[Entries] | None:
     return [{"role": "assistant", "content": text if text or not calls else None, "tool_calls": calls}]
 
 
-def without_summaries(records: Iterable[Record]) -> list[Record]:
+def without_summaries(records: Iterable[TelemetryRecord]) -> list[TelemetryRecord]:
     """The records, those of Mastra's without an answer that spans below them have in more detail.
 
     An agent and its generation have the texts of all steps in one; the inference of a step has no tool calls where the
@@ -118,20 +118,20 @@ def without_summaries(records: Iterable[Record]) -> list[Record]:
     ]
 
 
-def _sums_up(summary: Record, record: Record) -> bool:
+def _sums_up(summary: TelemetryRecord, record: TelemetryRecord) -> bool:
     """Whether a span that may sum up others ran while another one did."""
     if summary.attributes[TYPE] not in _SUMMARIES or None in (summary.start, summary.end, record.start):
         return False
     return (summary.start or 0.0) <= (record.start or 0.0) <= (summary.end or 0.0)
 
 
-def _has_answer(record: Record) -> bool:
+def _has_answer(record: TelemetryRecord) -> bool:
     own = record.attributes
     said = parsed(own.get(f"mastra.{own[TYPE]}.output"))
     return "gen_ai.output.messages" in own or _answer(said, alone=own[TYPE] != "model_generation") is not None
 
 
-def _without_answer(record: Record) -> Record:
+def _without_answer(record: TelemetryRecord) -> TelemetryRecord:
     left_out = ("gen_ai.output.messages", f"mastra.{record.attributes[TYPE]}.output")
     kept = {name: value for name, value in record.attributes.items() if name not in left_out}
     return replace(record, attributes=kept)

@@ -43,7 +43,7 @@ _FAILED = ("2", "ERROR", "STATUS_CODE_ERROR")
 
 
 @dataclass
-class Record:
+class TelemetryRecord:
     """A span, a log record, or the event of a span."""
 
     place: str
@@ -102,7 +102,9 @@ def is_telemetry(row: Any) -> bool:
     return ids and starts and any(key == "attributes" or key.startswith("attributes.") for key in entries)
 
 
-def records_in(value: Any, place: str = "", resource: Entries | None = None, *, log: bool = False) -> Iterator[Record]:
+def records_in(
+    value: Any, place: str = "", resource: Entries | None = None, *, log: bool = False
+) -> Iterator[TelemetryRecord]:
     """The records in an export request, in a span or log record, or in a list of these.
 
     Raises PlacedError for what is no object.
@@ -139,7 +141,7 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
         resource = entries_of(decoded(entries_of(described).get("attributes"))) or entries_of(described)
     named = first(item, ("event_name", "eventName")) or attributes.get("event.name") or item.get("name")
     context = by_normal_name(entries_of(item.get("context")))
-    known = Record(
+    known = TelemetryRecord(
         place,
         str(named or ""),
         attributes,
@@ -154,7 +156,7 @@ def records_in(value: Any, place: str = "", resource: Entries | None = None, *, 
     )
     yield known
     for number, event in enumerate(objects_in(item.get("events"))):
-        yield Record(
+        yield TelemetryRecord(
             f"{place}.events[{number}]",
             str(event.get("name")),
             entries_of(decoded(event.get("attributes"))),
@@ -172,7 +174,7 @@ def _containers(item: Entries) -> list[str]:
     return [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
 
 
-def by_trace(value: Any, records: Iterable[Record]) -> dict[str, Any]:
+def by_trace(value: Any, records: Iterable[TelemetryRecord]) -> dict[str, Any]:
     """What an export request says of each trace, in the form of the request.
 
     value: The request.

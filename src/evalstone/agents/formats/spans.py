@@ -40,7 +40,7 @@ from evalstone.agents.formats.openinference import (
     nested,
 )
 from evalstone.agents.formats.parts import CONTENT_KEYS
-from evalstone.agents.formats.records import Record, records_in
+from evalstone.agents.formats.records import TelemetryRecord, records_in
 from evalstone.agents.formats.tool_runs import attempts_in, tool_run
 from evalstone.agents.formats.values import (
     Entries,
@@ -95,7 +95,7 @@ def read_spans(value: Any) -> Reading:
     return trace.reading()
 
 
-def _in_order(records: list[Record]) -> list[Record]:
+def _in_order(records: list[TelemetryRecord]) -> list[TelemetryRecord]:
     """The records by the times when they began, as they come if some have none; last those with a part of messages."""
     if any(record.start is None for record in records):
         return records
@@ -147,7 +147,7 @@ class SpanReader:
     _inserted: dict[int, list[Message]] = field(default_factory=dict[int, list[Message]])
     """By the place that they belong before. They are added at the end, since an insertion moves all others."""
 
-    def read(self, record: Record, *, main: bool, counted: bool = True) -> None:
+    def read(self, record: TelemetryRecord, *, main: bool, counted: bool = True) -> None:
         """Read one more record.
 
         Args:
@@ -202,7 +202,7 @@ class SpanReader:
             self.passages |= state.passages
             self._returned += [call for message in state.messages for call in message.tool_calls if call.id]
 
-    def _read_model_call(self, record: Record, attributes: Entries, *, summary: bool) -> None:
+    def _read_model_call(self, record: TelemetryRecord, attributes: Entries, *, summary: bool) -> None:
         conversation = Conversation()
         system: Any = parsed(attributes.get(SYSTEM))
         if system:
@@ -245,7 +245,7 @@ class SpanReader:
         if last:
             self.end_call()
 
-    def _read_openinference(self, record: Record, attributes: Entries, *, main: bool, counted: bool) -> None:
+    def _read_openinference(self, record: TelemetryRecord, attributes: Entries, *, main: bool, counted: bool) -> None:
         tree = nested(attributes)
         llm = entries_of(tree.get("llm"))
         kind = attributes.get("openinference.span.kind")

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from evalstone._core.display import shortlist
 from evalstone.agents.formats.dialects import INPUT, OUTPUT
-from evalstone.agents.formats.records import Record
+from evalstone.agents.formats.records import TelemetryRecord
 from evalstone.types.accounts import is_hidden
 
 CAPTURE = "turn on the capture of message content where the spans are recorded"
@@ -35,7 +35,7 @@ _READ = (INPUT, OUTPUT, "pydantic_ai.all_messages")
 _NOT_CONTENT = re.compile(r"http\.|url\.|rpc\.|db\.|gen_ai\.(?:request|response|output)$|.*\.(?:metadata|tags?)\.")
 
 
-def without_content(records: Iterable[Record]) -> str:
+def without_content(records: Iterable[TelemetryRecord]) -> str:
     """Why a trace of models has no content: what wrote it and where its content is, or that none was captured."""
     listed = list(records)
     names = sorted({name for record in listed for name in _content(record)})
@@ -48,16 +48,16 @@ def without_content(records: Iterable[Record]) -> str:
     return f"a trace {what} is in attributes that aren't read ({shortlist(names)}){instead}"
 
 
-def is_known(records: Iterable[Record]) -> bool:
+def is_known(records: Iterable[TelemetryRecord]) -> bool:
     """Whether one of the instrumentations that are named here wrote any of the records."""
     return any(_is_of(record, prefix) for record in records for prefix in _SDKS)
 
 
-def _is_of(record: Record, prefix: str) -> bool:
+def _is_of(record: TelemetryRecord, prefix: str) -> bool:
     return record.name.startswith(prefix) or any(name.startswith(prefix) for name in record.attributes)
 
 
-def _content(record: Record) -> list[str]:
+def _content(record: TelemetryRecord) -> list[str]:
     if record.kind != "span" and record.name.startswith("gen_ai."):
         return []  # read as messages, if they have any content
     return [
