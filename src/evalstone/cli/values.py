@@ -19,8 +19,7 @@ from evalstone.errors import ConfigError, EvalstoneError, described, repeated
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
-    from evalstone.targets import Target as Targets
-    from evalstone.targets import User as Users
+    from evalstone.targets import Target, User
 
 
 V = TypeVar("V")
@@ -296,7 +295,7 @@ def _import_beside(address: str, folder: str | Path, what: str) -> None:
 _FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
 
 
-def say_code(*owners: Targets | Users | None) -> None:
+def say_code(*owners: Target | User | None) -> None:
     """Print the files of the functions of targets and users, since their code was run."""
     files: dict[str, None] = {}
     for owner in owners:
