@@ -9,7 +9,7 @@ import time
 import pytest
 
 from evalstone import errors
-from evalstone._core.front_ends import Problem, Setting
+from evalstone._core.front_ends import Setting
 from evalstone.errors import (
     ConfigError,
     DataError,
@@ -18,6 +18,7 @@ from evalstone.errors import (
     JudgeError,
     LedgerError,
     MissingDependency,
+    Problem,
     ReplyError,
     RunAborted,
     absent,
@@ -146,6 +147,10 @@ def test_an_error_is_plain_data():
         "known": ["a", "b"],
     }
     assert RunAborted("late").to_dict() == {"error": "RunAborted", "message": "late"}
+
+
+def test_an_invalid_empty_text_is_in_the_plain_data():
+    assert ConfigError(invalid("log", "a path", "")).to_dict()["value"] == ""
 
 
 def test_the_value_of_an_error_has_no_secrets_and_can_be_pickled():

@@ -45,13 +45,35 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeAlias
 
 from evalstone._core.display import excerpt
-from evalstone._core.front_ends import PYTHON, ErrorKind, FrontEnd, Hint, Message, Part, Problem, Setting
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import masked, redacted
+
+ErrorKind: TypeAlias = Literal["unknown", "invalid", "missing", "repeated", "dependency", ""]
+"""What is wrong: a name that nothing has, a value that must be another, a thing that isn't there, one that is there
+twice, or a library that isn't installed; "" for anything else."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A part of an error's message, and the same as values (see `EvalstoneError`)."""
+
+    parts: tuple[Part, ...]
+    kind: ErrorKind
+    field: str = ""
+    # Any: whatever was passed.
+    value: Any = None
+    allowed: str = ""
+    known: tuple[str, ...] = ()
+    near: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return PYTHON.written(self.parts)
 
 
 class EvalstoneError(Exception):
@@ -97,7 +119,7 @@ class EvalstoneError(Exception):
     def to_dict(self) -> dict[str, Any]:
         """The error as plain data: `error` (its class), `message`, and the values that it has."""
         names = ("advice", "kind", "field", "value", "allowed", "known", "near")
-        values = {name: value for name in names if (value := getattr(self, name)) not in ("", None, ())}
+        values = {name: value for name in names if (value := getattr(self, name)) != getattr(EvalstoneError, name)}
         return {"error": type(self).__name__, "message": self.problem, **to_jsonable(values)}
 
     def text(self, front_end: FrontEnd) -> str:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import EllipsisType
-from typing import Any, Literal, TypeAlias
+from typing import TypeAlias
 
 Value: TypeAlias = str | float | bool | Mapping[str, str | float] | EllipsisType | None
 
@@ -40,28 +40,6 @@ class Hint:
 Part: TypeAlias = str | Setting | Hint
 Message: TypeAlias = Part | tuple[Part, ...]
 """A text, or one that names settings."""
-
-
-ErrorKind: TypeAlias = Literal["unknown", "invalid", "missing", "repeated", "dependency", ""]
-"""What is wrong: a name that nothing has, a value that must be another, a thing that isn't there, one that is there
-twice, or a library that isn't installed; "" for anything else."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """A part of an error's message, and the same as values (see `EvalstoneError`)."""
-
-    parts: tuple[Part, ...]
-    kind: ErrorKind
-    field: str = ""
-    # Any: whatever was passed.
-    value: Any = None
-    allowed: str = ""
-    known: tuple[str, ...] = ()
-    near: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return PYTHON.written(self.parts)
 
 
 @dataclass(frozen=True)

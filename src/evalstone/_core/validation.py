@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
-from evalstone._core.front_ends import Problem
 from evalstone._core.guards import is_list, is_mapping
-from evalstone.errors import ConfigError, DataError, absent, invalid
+from evalstone.errors import ConfigError, DataError, Problem, absent, invalid
 
 T = TypeVar("T")
 _LARGEST = sys.float_info.max

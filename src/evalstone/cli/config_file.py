@@ -31,14 +31,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from evalstone._core.files import file_text, home_expanded, is_folder
-from evalstone._core.front_ends import Problem
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Declared, Outputs, argument, declared, option
 from evalstone.cli.values import positive, scorer_numbers
-from evalstone.errors import ConfigError, absent, invalid, unknown
+from evalstone.errors import ConfigError, Problem, absent, invalid, unknown
 
 if TYPE_CHECKING:
     from pydantic import ValidationError

@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
-from evalstone._core.front_ends import Problem, Setting
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import normal
-from evalstone.errors import ConfigError, DataError, unknown
+from evalstone.errors import ConfigError, DataError, Problem, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]

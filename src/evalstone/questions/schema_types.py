@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, Union
 
 from evalstone._core.display import excerpt, shortlist
-from evalstone._core.front_ends import Problem
 from evalstone._core.guards import is_array, is_object
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, Problem, unknown
 
 _PLAIN: Mapping[str, Any] = {"string": str, "number": float, "integer": int, "boolean": bool, "null": None}
 _LIMITS = {

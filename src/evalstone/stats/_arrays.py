@@ -10,8 +10,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from evalstone._core.front_ends import Problem
-from evalstone.errors import ConfigError, DataError, invalid
+from evalstone.errors import ConfigError, DataError, Problem, invalid
 
 Floats: TypeAlias = NDArray[np.float64]
 Positions: TypeAlias = NDArray[np.intp]

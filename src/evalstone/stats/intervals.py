@@ -18,8 +18,8 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, SupportsFloat, TypeAlias, cast
 
-from evalstone._core.front_ends import Message, Problem, Setting
-from evalstone.errors import ConfigError, DataError, invalid
+from evalstone._core.front_ends import Message, Setting
+from evalstone.errors import ConfigError, DataError, Problem, invalid
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
 from evalstone.stats.weighted_mean import WeightedMean, effective_number, weighted_average
