@@ -289,7 +289,7 @@ BROKEN = [
     ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
     ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),
     ("d.json", '{"columns": ["input", "input"], "data": []}', "two columns are named 'input'"),
-    ("d.json", '{"columns": ["input"], "data": [5]}', "row 1: must be a list of cells, not int: 5"),
+    ("d.json", '{"columns": ["input"], "data": [5]}', "row 1 must be a list of cells, not int: 5"),
     ("d.json", '{"columns": ["input"], "data": [["q"], [[5]]]}', "row 2: input must be text, not list: [5]"),
     ("d.json", '{"question": ["q", [5]], "answer": ["a", "b"]}', "column 'question', read as input, must be text"),
     ("d.jsonl", LINE + '{"input": "q", "output": "a", "input": "r"}', "line 2: duplicate key 'input' in one object"),

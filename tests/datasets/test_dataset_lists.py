@@ -103,3 +103,9 @@ def test_a_list_that_cannot_be_read_is_named_with_its_line_and_column(tmp_path: 
     line = 3 if suffix == "csv" else 2
     assert f"line {line}: column 'ctxs', " in str(caught.value)
     assert "read as context" in str(caught.value)
+
+
+def test_an_error_of_a_passage_names_the_passage() -> None:
+    with pytest.raises(DataError) as raised:
+        load([{"input": "q", "context": ["p", 5]}])
+    assert (raised.value.field, raised.value.value) == ("passage 2", 5)

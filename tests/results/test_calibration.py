@@ -243,7 +243,7 @@ def test_a_calibration_comes_back_from_its_data():
         ("pair", "labels", ["1"], r"pairs\.1\.labels\.0 must be a finite number, not '1'"),
         ("pair", "labels", [-0.5], r"sample '1': -0\.5 is not in \[0, 1\]"),
         ("pair", "labels", [1, 0], "one label per column"),
-        ("", "scale", 0, "scale: must be above 0"),
+        ("", "scale", 0, "^scale must be above 0"),
         ("", "scale", float("inf"), "scale must be a finite number"),
         ("threshold", "value", "0.5", r"threshold\.value must be a finite number, not '0\.5'"),
         ("", "skipped", float("inf"), "skipped must be a whole number, not inf"),
@@ -259,6 +259,12 @@ def test_a_kept_number_that_is_none_is_refused(part: str, key: str, value: Any, 
     (data["pairs"][1] if part == "pair" else data[part] if part else data)[key] = value
     with pytest.raises(DataError, match=told):
         Calibration.from_dict(data)
+
+
+def test_the_error_of_a_wrong_scale_has_its_name_and_value():
+    with pytest.raises(DataError) as raised:
+        Calibration.from_dict({**SEPARATED.to_dict(), "scale": 0})
+    assert (raised.value.field, raised.value.value) == ("scale", 0)
 
 
 def test_a_calibration_without_pairs_is_refused():

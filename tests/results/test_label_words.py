@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.labels import Cell, LabelReader
 
@@ -35,7 +36,7 @@ def test_absent_labels_are_no_labels():
 @pytest.mark.parametrize("error", ["#N/A", "#NAME?", "#NV"])
 @pytest.mark.parametrize("how", [{}, {"positive": ("good",)}])
 def test_an_error_of_a_spreadsheet_is_no_label(error: str, how: dict[str, Any]) -> None:
-    with pytest.raises(DataError, match=r"line 3: .*'label' .*; if"):
+    with pytest.raises(DataError, match=r"line 3: .*column 'label' .*; if it is missing"):
         read("good", error, **how)
 
 
@@ -82,7 +83,7 @@ def test_what_each_word_was_read_as_is_told():
         ("perhaps", "line 2: the label in column 'label' must be a number, or a word such as yes.* not 'perhaps'"),
         ("inf", "not 'inf'"),
         ("1_0", "not '1_0'"),
-        (1.5, r"must be in \[0, 1\] .*--label-range\), not 1.5"),
+        (1.5, r"must be in \[0, 1\], not 1.5; .* label_range"),
         (-0.1, r"not -0.1"),
         ({"a": 1}, "must be a word or a number, not"),
         ("\x1b[31mred", r"not '\\x1b\[31mred'"),
@@ -91,6 +92,20 @@ def test_what_each_word_was_read_as_is_told():
 def test_a_label_that_cannot_be_read_is_refused_with_its_place(value: Any, told: str):
     with pytest.raises(DataError, match=told):
         read(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "allowed", "option"),
+    [(1.5, "in [0, 1]", "label-range"), ("perhaps", "a number, or a word such as", "positive")],
+)
+def test_a_bad_label_says_what_it_may_be_and_names_a_setting_as_its_reader_writes_it(
+    value: Any, allowed: str, option: str
+) -> None:
+    with pytest.raises(DataError) as raised:
+        read(value)
+    assert raised.value.allowed.startswith(allowed)
+    assert f"--{option}" in raised.value.text(COMMAND_LINE)
+    assert "--" not in f"{raised.value}{raised.value.allowed}"
 
 
 @pytest.mark.parametrize("bounds", [(5, 1), (1, 1), (0, float("inf")), (float("nan"), 1)])

@@ -287,7 +287,7 @@ def test_endless_and_dripping_replies_end() -> None:
     ("reply", "problem"),
     [
         ({"reply": {}}, "it has no reply.text, where output is expected; it has reply, docs"),
-        ({"reply": {"text": ["a"]}}, "reply.text, the output, must be text, not list"),
+        ({"reply": {"text": ["a"]}}, "the output: reply.text must be text, not list"),
         ({"reply": {"text": "x"}, "docs": [{"url": "u"}]}, "passage 1 must be text or an object with text"),
         ({"error": "no index"}, "sent an error: no index"),
     ],

@@ -79,7 +79,9 @@ class FrontEnd:
 
 
 PYTHON = FrontEnd()
-COMMAND_LINE = FrontEnd({"minimum": "min", "maximum": "max", "mapping": "map", "dataset": "data"}, options=True)
+COMMAND_LINE = FrontEnd(
+    {"minimum": "min", "maximum": "max", "mapping": "map", "dataset": "data", "columns": "label"}, options=True
+)
 _NOT_OF_MARKS = (
     "look",
     "baseline",

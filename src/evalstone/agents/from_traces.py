@@ -190,7 +190,7 @@ def _exported(span: dict[str, Any]) -> dict[str, Any]:
 def _camel(entry: object, what: str) -> dict[str, Any]:
     """An object with its keys in camelCase."""
     if not is_mapping(entry):
-        raise DataError(invalid(what, "an object", entry, f"{type(entry).__name__}"))
+        raise DataError(invalid(what, "an object", entry, type(entry).__name__))
     return {_camel_key(str(key)): value for key, value in entry.items()}
 
 
@@ -221,7 +221,7 @@ def _milliseconds(value: Any) -> float | None:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise DataError(invalid("a time", "in ISO 8601 or a number of milliseconds", value, f"{value!r}")) from None
+            raise DataError(invalid("a time", "in ISO 8601 or a number of milliseconds", value)) from None
     if isinstance(value, datetime):
         return value.timestamp() * 1000
-    raise DataError(invalid("a time", "a text or a number", value, f"{type(value).__name__}"))
+    raise DataError(invalid("a time", "a text or a number", value, type(value).__name__))

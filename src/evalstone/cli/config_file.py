@@ -282,9 +282,7 @@ def _check_limits(setting: str, one: Declared, value: float) -> None:
     if value < inf and (low is None or value >= low) and (high is None or value <= high):
         return
     allowed = "" if low is None else f", {low} or more" if high is None else f" from {low} to {high}"
-    raise ConfigError(
-        invalid(setting, f"a {('whole' if one.whole else 'finite')} number{allowed}", value, f"{value!r}")
-    )
+    raise ConfigError(invalid(setting, f"a {('whole' if one.whole else 'finite')} number{allowed}", value))
 
 
 def _checked(file: str, settings: Mapping[str, Any]) -> RunConfig:

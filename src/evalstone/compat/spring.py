@@ -86,10 +86,10 @@ class EvaluationRequest:
         for name in ("user_text", "response_content", "reference"):
             value = getattr(self, name)
             if not isinstance(value, str) and not (name == "reference" and value is None):
-                raise ConfigError(invalid(name, "text", value, f"{type(value).__name__}"))
+                raise ConfigError(invalid(name, "text", value, type(value).__name__))
         documents = (self.data_list,) if isinstance(self.data_list, str) else self.data_list
         if not is_sequence(documents):
-            raise ConfigError(invalid("data_list", "a list of documents", documents, f"{type(documents).__name__}"))
+            raise ConfigError(invalid("data_list", "a list of documents", documents, type(documents).__name__))
         texts = [_document_text(item, number) for number, item in enumerate(documents, start=1)]
         object.__setattr__(self, "data_list", tuple(text for text in texts if text is not None and not is_blank(text)))
 
@@ -111,7 +111,7 @@ def _document_text(item: Any, number: int) -> str | None:
         raise ConfigError(f"document {number} must be text, or have text, content or page_content, not {kind}")
     for name, value in present.items():
         if value is not None and not isinstance(value, str):
-            raise ConfigError(f"document {number}: ", invalid(name, "text", value, f"{type(value).__name__}"))
+            raise ConfigError(f"document {number}: ", invalid(name, "text", value, type(value).__name__))
     return next((value for value in present.values() if value is not None), None)
 
 
@@ -137,10 +137,10 @@ class EvaluationResponse:
 
     def __post_init__(self) -> None:
         if self.passed is not None and not isinstance(cast(object, self.passed), bool):
-            raise ConfigError(invalid("passed", "True, False or None", self.passed, f"{self.passed!r}"))
+            raise ConfigError(invalid("passed", "True, False or None", self.passed))
         score = cast(object, self.score)
         if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
-            raise OutcomeError(invalid("a score", "a number", score, f"{type(score).__name__}"))
+            raise OutcomeError(invalid("a score", "a number", score, type(score).__name__))
         if score is not None and not 0 <= score <= 1:
             raise OutcomeError(invalid("an evaluator's score", "in [0, 1]", score))
 
@@ -270,7 +270,7 @@ class JudgeEvaluator:
         samples: list[Sample] = []
         for number, request in enumerate(requests, start=1):
             if not isinstance(request, EvaluationRequest):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(invalid("request", "an EvaluationRequest", request, f"{type(request).__name__}"))
+                raise ConfigError(invalid("request", "an EvaluationRequest", request, type(request).__name__))
             samples.append(self.sample(request, str(number)))
         if not samples:
             return []

@@ -194,7 +194,7 @@ def _passage(item: Any, number: int) -> str:
     if isinstance(text, str):
         return text
     expected = "text or an object with text, page_content, content or chunk"
-    raise DataError(invalid(f"must be a list of passages; passage {number}", expected, item))
+    raise DataError("must be a list of passages; ", invalid(f"passage {number}", expected, item))
 
 
 def _inner_passage(item: Any) -> Any:

@@ -46,7 +46,7 @@ def record_line(record: Record) -> str:
 def sample_of(row: object) -> Sample:
     """A sample from a line of `samples.jsonl`. Raises DataError for anything else."""
     if not is_object(row):
-        raise DataError(invalid("a sample", "an object", row, f"{type(row).__name__}"))
+        raise DataError(invalid("a sample", "an object", row, type(row).__name__))
     fields = dict(row)
     try:
         fields["messages"] = [message_of(message) for message in fields.get("messages", ())]

@@ -133,7 +133,7 @@ def _split_rows(entries: Mapping[str, Any]) -> list[tuple[str, Any]]:
     rows: list[tuple[str, Any]] = []
     for number, (place, cells) in enumerate(numbered("row", data)):
         if not is_array(cells):
-            raise DataError(invalid(f"{place}:", "a list of cells", cells, f"{type(cells).__name__}: {excerpt(cells)}"))
+            raise DataError(invalid(place, "a list of cells", cells, f"{type(cells).__name__}: {excerpt(cells)}"))
         if len(cells) != len(columns):
             raise DataError(f"{place}: {len(cells)} cells for {len(columns)} columns")
         labels_of_row = {name: of[number] for name, of in labeled.items()}

@@ -264,7 +264,7 @@ def fit_threshold(
     """
     for name, value in (("accuracy", accuracy), ("escalated", escalated)):
         if value is not None and (not is_number(value) or not 0 <= value <= 1):
-            raise ConfigError(invalid(name, "a number from 0 to 1", value, f"{value!r}"))
+            raise ConfigError(invalid(name, "a number from 0 to 1", value))
     if not cases:
         raise ConfigError("fitting a threshold needs labeled verdicts that the fallback answered; there are none")
     curve = thresholds(cases)
@@ -384,7 +384,7 @@ def _cases_of(label: LabeledQuestion, first: JudgeAnswer[Any] | None, second: Ju
 def _check(label: object, number: int) -> None:
     """Raise DataError for a label that doesn't match its question, as far as that shows before any call."""
     if not isinstance(label, LabeledQuestion):
-        raise DataError(invalid("labels", "LabeledQuestion values", label, f"{type(label).__name__}"))
+        raise DataError(invalid("labels", "LabeledQuestion values", label, type(label).__name__))
     question = label.question
     items = len(getattr(question, question.divisible_by)) if question.divisible_by else 1
     if items != len(label.expected):
@@ -422,5 +422,5 @@ def _is_correct(item: Any, kind: type[Any], expected: Any, question: Question[An
         return (verdict == words[-1]) == expected
     if words and expected not in words:
         message = ", ".join(str(word) for word in words) + (", or true or false" if order.ordered else "")
-        raise DataError(f"{where}: ", invalid("a label", f"one of {message}", expected, f"{reprlib.repr(expected)}"))
+        raise DataError(f"{where}: ", invalid("a label", f"one of {message}", expected, reprlib.repr(expected)))
     return verdict == expected

@@ -261,9 +261,7 @@ class Panel(Composite):
             )
         check_settings(self)
         if self.quorum is not None and self.quorum > len(names):
-            raise ConfigError(
-                invalid("quorum", f"from 1 to {len(names)}, the number of judges", self.quorum, f"{self.quorum}")
-            )
+            raise ConfigError(invalid("quorum", f"from 1 to {len(names)}, the number of judges", self.quorum))
         self.derive(*self.judges)
 
     def __repr__(self) -> str:

@@ -75,7 +75,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     if log is None:
         return judge
     if not isinstance(log, str) or not log:
-        raise ConfigError(invalid("log", "the path of a file", log, f"{masked(log)!r}"))
+        raise ConfigError(invalid("log", "the path of a file", log, repr(masked(log))))
     from evalstone.judges.logging import LoggingJudge  # noqa: PLC0415
 
     return LoggingJudge(judge, log)

@@ -195,15 +195,13 @@ def drift(
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
     if not 0 < alpha < 0.5:
-        raise ConfigError(invalid(Setting("alpha"), "above 0 and below 0.5, such as 0.05", alpha, f"{alpha}"))
+        raise ConfigError(invalid(Setting("alpha"), "above 0 and below 0.5, such as 0.05", alpha))
     if tolerance is not None and not 0 <= tolerance < 1:
-        raise ConfigError(
-            invalid(Setting("tolerance"), "a share of the scale, at least 0 and below 1", tolerance, f"{tolerance}")
-        )
+        raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, at least 0 and below 1", tolerance))
     if settle <= timedelta(0):
-        raise ConfigError(invalid("settle", "above 0", settle, f"{settle}"))
+        raise ConfigError(invalid("settle", "above 0", settle, str(settle)))
     if cycle is not None and cycle <= timedelta(0):
-        raise ConfigError(invalid("cycle", "above 0", cycle, f"{cycle}"))
+        raise ConfigError(invalid("cycle", "above 0", cycle, str(cycle)))
     check_time("since", since)
     source = _read_baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:

@@ -139,7 +139,7 @@ def _exports(signal: str) -> bool:
         case "none":
             return False
         case other:
-            raise ConfigError(invalid(variable, "otlp or none", other, f"{safe(other, 40)}"))
+            raise ConfigError(invalid(variable, "otlp or none", other, safe(other, 40)))
 
 
 def _set_global(tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider) -> None:

@@ -60,7 +60,7 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
     """
     words = [word.strip() for word in cast("Sequence[object]", choices) if isinstance(word, str) and word.strip()]
     if len(words) < len(choices) or len({word.casefold() for word in words}) < max(2, len(words)):
-        raise ConfigError(invalid("choices", "two or more different words", choices, f"{list(choices)}"))
+        raise ConfigError(invalid("choices", "two or more different words", choices, str(list(choices))))
     return tuple(words)
 
 

@@ -133,7 +133,7 @@ class Calibration(Shown):
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
-            raise DataError(invalid("scale:", "above 0", self.scale))
+            raise DataError(invalid("scale", "above 0", self.scale))
         if len({len(pair.labels) for pair in self.pairs}) != 1:
             raise DataError("pairs: need at least one, each with one label per column")
         for pair in self.pairs:

@@ -256,9 +256,7 @@ def compare(
     stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)
     if correction not in CORRECTIONS:
-        raise ConfigError(
-            invalid(Setting("correction"), f"one of {', '.join(CORRECTIONS)}", correction, f"{correction!r}")
-        )
+        raise ConfigError(invalid(Setting("correction"), f"one of {', '.join(CORRECTIONS)}", correction))
     if labels:
         _check_labels(runs.values(), stopped=stopped, unpaired=unpaired)
     if unpaired and not (max_change is None and margin is None):

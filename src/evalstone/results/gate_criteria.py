@@ -45,14 +45,12 @@ class GateCriteria:
         required: object = self.require
         names = (required,) if isinstance(required, str) else required
         if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in cast("list[Any]", names)):
-            raise ConfigError(
-                invalid(Setting("require"), 'a list of scorers, such as ["contains"]', required, f"{required!r}")
-            )
+            raise ConfigError(invalid(Setting("require"), 'a list of scorers, such as ["contains"]', required))
         object.__setattr__(self, "require", tuple(cast("list[str]", names)))
         for check in CHECKS:
             table: object = getattr(self, check)
             if not isinstance(table, Mapping):
-                raise ConfigError(invalid(Setting(check), "a table from scorer to threshold", table, f"{table!r}"))
+                raise ConfigError(invalid(Setting(check), "a table from scorer to threshold", table))
             for name, value in cast("Mapping[object, object]", table).items():
                 if not isinstance(name, str):
                     raise ConfigError(Setting(check), f': scorers are named by text, such as "contains", not {name!r}')

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone._core.display import excerpt, named, shortlist
+from evalstone._core.front_ends import Hint, Part, Setting
 from evalstone.agents.formats.values import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.cells import native, read_id, unpacked
@@ -119,8 +120,8 @@ class LabelReader:
         def on_scale(cell: Cell, share: float | None, number: float | None) -> float | None:
             if number is not None:
                 if not low <= number <= high:
-                    hint = " (set the annotators' range with --label-range)" if self.has_options else ""
-                    raise _bad_label(cell, f"in [{low:g}, {high:g}]{hint}")
+                    hint = self._hint("set the annotators' range with ", "label_range")
+                    raise _bad_label(cell, f"in [{low:g}, {high:g}]", hint)
                 share = (number - low) / (high - low)
             return None if share is None else share * self.scale
 
@@ -135,7 +136,7 @@ class LabelReader:
             raise _bad_label(cell, "a word or a number")
         text = str(value).strip()
         if is_sheet_error(text):
-            raise _bad_label(cell, "a word or a number; if it is missing, leave the cell empty")
+            raise _bad_label(cell, "a word or a number", "; if it is missing, leave the cell empty")
         word, number = folded(text), _number(text)
         if self.positive:  # 1, 1.0 and "1" are equal
             positive = {_comparable(label) for label in self.positive}
@@ -157,14 +158,17 @@ class LabelReader:
         elif word in GOOD or word in BAD:
             words[text] = float((word in GOOD) != self.lower_is_better)
         else:
-            hint = " (add your own with --positive)" if self.has_options else ""
-            raise _bad_label(cell, f"a number, or a word such as yes, no, supported or unsupported{hint}")
+            hint = self._hint("add your own with ", "positive")
+            raise _bad_label(cell, "a number, or a word such as yes, no, supported or unsupported", hint)
         return words[text], None
 
+    def _hint(self, text: str, setting: str) -> Part:
+        return Hint.of(f"; {text}", Setting(setting, ...)) if self.has_options else ""
 
-def _bad_label(cell: Cell, expected: str) -> DataError:
+
+def _bad_label(cell: Cell, expected: str, hint: Part = "") -> DataError:
     return DataError(
-        f"{cell.place}: ", invalid(f"the label in column {excerpt(cell.column)}", f"{expected}", cell.value)
+        f"{cell.place}: ", invalid(f"the label in column {excerpt(cell.column)}", expected, cell.value), hint
     )
 
 
@@ -229,10 +233,11 @@ def read_labels(
         rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:
-        message = str(error)
+        message, parts = str(error), (error,)
         if data is None and UNRECOGNIZED in message:
-            message = message.partition(";")[0] + "; if it has only ids and labels, name the samples with --data FILE"
-        raise DataError(message if message.startswith(source_name) else f"{source_name}: {message}") from None
+            hint = "; if it has only ids and labels, name the samples with "
+            parts = (message.partition(";")[0], Hint.of(hint, Setting("data", "FILE")))
+        raise DataError("" if message.startswith(source_name) else f"{source_name}: ", *parts) from None
 
 
 @dataclass(frozen=True)
@@ -376,8 +381,8 @@ def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ..
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
     others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
-    hint = "name it with --label COLUMN, once per annotator" if reader.has_options else "name it label"
-    raise DataError(f"no column of labels ({others}); {hint}")
+    named_by = Hint.of("name it with ", Setting("columns", ...), ", once per annotator")
+    raise DataError(f"no column of labels ({others}); ", named_by if reader.has_options else "name it label")
 
 
 def _cells(rows: Sequence[_Row], columns: Sequence[str]) -> list[list[Cell]]:

@@ -15,9 +15,7 @@ MISSING: tuple[Missing, ...] = get_args(Missing)
 def check_missing(missing: object) -> None:
     """Raise ConfigError unless it is one of `MISSING`."""
     if missing not in MISSING:
-        raise ConfigError(
-            invalid(Setting("missing"), f"{', '.join(MISSING[:-1])} or {MISSING[-1]}", missing, f"{missing!r}")
-        )
+        raise ConfigError(invalid(Setting("missing"), f"{', '.join(MISSING[:-1])} or {MISSING[-1]}", missing))
 
 
 def counts(entry: Entry, missing: Missing) -> bool:

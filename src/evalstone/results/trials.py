@@ -158,7 +158,7 @@ def _reliability(
 ) -> Reliability:
     limit = info.scale / 2 if threshold is None else threshold
     if not 0 <= limit <= info.scale:
-        raise ConfigError(invalid(f"{info.name}: the threshold", f"in [0, {info.scale:g}]", limit, f"{limit:g}"))
+        raise ConfigError(f"{info.name}: ", invalid("the threshold", f"in [0, {info.scale:g}]", limit, f"{limit:g}"))
     trials_of: dict[str, Counts] = {}
     for sample, trials in records.items():
         counted = [r for r in trials if r.value is not None or _by_target(r.outcome) or counts(Entry.of(r), missing)]

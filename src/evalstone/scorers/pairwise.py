@@ -98,7 +98,7 @@ class Pairwise(TextSource):
             return Skipped(f"{self.name} needs {self.compare_to} in metadata")
         if not isinstance(other, str):
             raise OutcomeError(
-                f"{self.name}: ", invalid(f"{self.compare_to} in metadata", "text", other, f"{type(other).__name__}")
+                f"{self.name}: ", invalid(f"{self.compare_to} in metadata", "text", other, type(other).__name__)
             )
         if not begins_with_reasoning(output):  # neither answer has it, or both may
             other = split_reasoning(other).answer

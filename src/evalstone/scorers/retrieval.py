@@ -75,9 +75,7 @@ def _ranked(retrieved: object) -> list[str]:
         scores = {_id("retrieved", key): value for key, value in _entries(retrieved)}
         for key, score in scores.items():
             if not _is_number(score):
-                raise OutcomeError(
-                    "retrieved: ", invalid(f"the score of {key!r}", "a number", _shown(score), f"{_shown(score)}")
-                )
+                raise OutcomeError("retrieved: ", invalid(f"the score of {key!r}", "a number", score, _shown(score)))
         return sorted(scores, key=lambda key: (cast(float, scores[key]), key), reverse=True)
     return [_id("retrieved", key) for key in _listed("retrieved", retrieved)]
 
@@ -88,9 +86,7 @@ def _grades(relevant: object) -> dict[str, float]:
     grades: dict[str, float] = {}
     for key, grade in _entries(relevant):
         if not _is_number(grade):
-            raise OutcomeError(
-                "relevant: ", invalid(f"the grade of {_shown(key)}", "a number", _shown(grade), f"{_shown(grade)}")
-            )
+            raise OutcomeError("relevant: ", invalid(f"the grade of {_shown(key)}", "a number", grade, _shown(grade)))
         grades[_id("relevant", key)] = float(cast(float, grade))
     return grades
 
@@ -102,14 +98,14 @@ def _entries(numbers: Mapping[object, object]) -> list[tuple[object, object]]:
 
 def _listed(name: str, value: object) -> Sequence[object]:
     if not is_sequence(value):
-        raise OutcomeError(invalid(name, "a list of ids, or numbers by id", _shown(value), f"{_shown(value)}"))
+        raise OutcomeError(invalid(name, "a list of ids, or numbers by id", value, _shown(value)))
     return value
 
 
 def _id(name: str, value: object) -> str:
     """An id as text, like the keys of JSON objects: 7 and "7" are the same document."""
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
-        raise OutcomeError(f"{name}: ", invalid("an id", "text or a whole number", _shown(value), f"{_shown(value)}"))
+        raise OutcomeError(f"{name}: ", invalid("an id", "text or a whole number", value, _shown(value)))
     return str(value)
 
 

@@ -232,5 +232,5 @@ def _missing(rating: object) -> bool:
 
 def _number(value: object, level: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise DataError(invalid(f"{level} ratings", "finite numbers", value, f"{value!r}"))
+        raise DataError(invalid(f"{level} ratings", "finite numbers", value))
     return float(value)

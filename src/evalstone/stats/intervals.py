@@ -199,7 +199,7 @@ def _not_finite(name: Literal["values", "weights"], place: int, value: object) -
 def check_number(name: Message, value: object) -> None:
     """Raise ConfigError unless a setting is a real number; bools are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
-        raise ConfigError(invalid(name, "a number", value, f"{value!r}"))
+        raise ConfigError(invalid(name, "a number", value))
 
 
 def check_weights(weights: Sequence[float] | None) -> None:

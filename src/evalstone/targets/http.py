@@ -120,7 +120,7 @@ class HTTPTarget(Target):
         register_settings(self.body)
         _check_url(self.address)
         if self.api and self.api not in APIS:
-            raise ConfigError(invalid("api", f"{' or '.join(APIS)}", self.api, f"{self.api!r}"))
+            raise ConfigError(invalid("api", " or ".join(APIS), self.api))
         if not self.api:
             path = urlsplit(self.address).path.rstrip("/")
             object.__setattr__(self, "api", next((name for name, end in APIS.items() if path.endswith(end)), ""))
@@ -283,7 +283,7 @@ class HTTPTarget(Target):
                 text = scalar_text(value)
                 if text is None:
                     raise ConfigError(
-                        invalid(f"{path}, the output,", "text", value, f"{type(value).__name__} {shown(value)}")
+                        "the output: ", invalid(path, "text", value, f"{type(value).__name__} {shown(value)}")
                     )
                 return text
             case "context":

@@ -117,7 +117,7 @@ def _read(config: pytest.Config) -> Settings:
     if trials is not None:
         check_argument(_name(config, "trials"), trials, Trials)
     if budget is not None and not budget >= 0:
-        raise ConfigError(invalid(f"{_name(config, 'budget')}", "0 or more US dollars", budget, f"{budget:g}"))
+        raise ConfigError(invalid(_name(config, "budget"), "0 or more US dollars", budget, f"{budget:g}"))
     ledger = _path(config, "ledger", ledger) if ledger else config.rootpath / DEFAULT_LEDGER.removeprefix(SQLITE)
     try:
         file_of(ledger)
@@ -156,7 +156,7 @@ def _number(config: pytest.Config, name: str) -> float | None:
         return kind(text) if text else None  # pyright: ignore[reportReturnType]
     except ValueError:
         noun = "a whole number" if kind is int else "a number"
-        raise ConfigError(invalid(f"{_name(config, name)}", f"{noun}", text, f"{text!r}")) from None
+        raise ConfigError(invalid(_name(config, name), noun, text)) from None
 
 
 def _path(config: pytest.Config, name: str, text: str) -> str:

@@ -81,11 +81,9 @@ class Message:
 
     def __post_init__(self) -> None:
         if self.role not in ROLES:
-            raise ConfigError(invalid("message role", f"one of {', '.join(ROLES)}", self.role, f"{self.role!r}"))
+            raise ConfigError(invalid("message role", f"one of {', '.join(ROLES)}", self.role))
         if self.origin is not None and self.origin not in ORIGINS:
-            raise ConfigError(
-                invalid("message origin", f"one of {', '.join(ORIGINS)}", self.origin, f"{self.origin!r}")
-            )
+            raise ConfigError(invalid("message origin", f"one of {', '.join(ORIGINS)}", self.origin))
         if not isinstance(self.content, str):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise ConfigError(
                 invalid(

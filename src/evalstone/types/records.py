@@ -42,7 +42,7 @@ class Score:
             raise OutcomeError(invalid("a score", "finite", self.value))
         if not 0 < self.scale <= MOST_SCALE:
             limit = f"{MOST_SCALE:g} at most" if 0 < self.scale < math.inf else "a positive number"
-            raise OutcomeError(invalid("a score's scale", limit, self.scale, f"{self.scale}"))
+            raise OutcomeError(invalid("a score's scale", limit, self.scale))
         if not 0 <= self.value <= self.scale:
             raise OutcomeError(invalid("a score", f"in [0, {self.scale:g}]", self.value))
         _check_reason(self.reason)
@@ -248,7 +248,7 @@ class Record:
             OutcomeError: The score is out of range.
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise DataError(invalid("a record", "an object", data, f"{type(data).__name__}"))
+            raise DataError(invalid("a record", "an object", data, type(data).__name__))
         if (usual := _usual(data)) is not None:
             return usual
         if data.get("format") != RECORD_FORMAT:

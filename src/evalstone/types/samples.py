@@ -114,7 +114,7 @@ class Sample:
             object.__setattr__(self, "messages", tuple(self.messages))
         for message in self.messages:
             if not isinstance(message, Message):  # pyright: ignore[reportUnnecessaryIsInstance]
-                raise ConfigError(invalid("messages", "Message values", message, f"{type(message).__name__}"))
+                raise ConfigError(invalid("messages", "Message values", message, type(message).__name__))
         if self.trajectory is not None and self.messages:
             messages, trajectory = agreed(self.messages, self.trajectory)
             object.__setattr__(self, "messages", messages)

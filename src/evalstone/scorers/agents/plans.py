@@ -34,7 +34,7 @@ async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[st
         return () if is_blank(plan) else await ask(ListPlan((f"{ASSISTANT}\n{plan}",)))
     if is_sequence(plan):
         return tuple(text for text in map(as_text, plan) if not is_blank(text))
-    raise OutcomeError(invalid("plan in state", "text or a list of steps", plan, f"{shortened(repr(plan), 60)}"))
+    raise OutcomeError(invalid("plan in state", "text or a list of steps", plan, shortened(repr(plan), 60)))
 
 
 def plan_worth(review: PlanReview) -> float:

@@ -235,7 +235,7 @@ class Choice(TextCheck):
         if self.expected is not None and choice_in(self.expected, self.letters) is None:
             raise ConfigError(
                 f"{self.name}: ",
-                invalid("expected", f"one of {self.letters}", self.expected, f"{shortened(self.expected)!r}"),
+                invalid("expected", f"one of {self.letters}", self.expected, repr(shortened(self.expected))),
             )
 
     def check(self, output: str, expected: str) -> Score | Skipped:

@@ -238,7 +238,7 @@ class Pipeline(CustomScorer):
         if not isinstance(template, str):
             raise OutcomeError(
                 f"{self.name}: ",
-                invalid(f"the prompt of the step {name}", "text", _type_name(template), f"{_type_name(template)}"),
+                invalid(f"the prompt of the step {name}", "text", template, _type_name(template)),
             )
         try:
             return template_prompt(template, self.step_prompts[name].instructions, placeholders=self._known(name))
@@ -270,7 +270,7 @@ def _check_steps(steps: Sequence[tuple[str, object]]) -> None:
         raise ConfigError("a pipeline needs a score step: a function, or a PromptStep")
     for name, step in steps:
         if not isinstance(step, PromptStep) and not callable(step):
-            raise ConfigError(invalid(f"the step {name}", "a function or a PromptStep", step, f"{type(step).__name__}"))
+            raise ConfigError(invalid(f"the step {name}", "a function or a PromptStep", step, type(step).__name__))
     for name, types in (("score", (str, int, float)), ("reason", (str,))):
         step = dict(steps).get(name)
         if isinstance(step, PromptStep) and step.answer not in types:

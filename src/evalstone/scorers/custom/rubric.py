@@ -58,7 +58,7 @@ def parse_criteria(value: object) -> tuple[Criterion, ...]:
         return tuple(map(Criterion, lines_of(value)))
     if is_sequence(value):
         return tuple(map(Criterion.parse, value))
-    raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, f"{type(value).__name__}"))
+    raise ConfigError(invalid("criteria", "a checklist or a list of criteria", value, type(value).__name__))
 
 
 def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:

@@ -111,5 +111,5 @@ def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:
     arguments = settings_of("embedding_similarity: embedder", settings, names)
     if not isinstance(model, str):
         expected = "a table with a model, such as openai/text-embedding-3-small"
-        raise ConfigError("embedding_similarity: ", invalid("embedder", expected, table, f"{excerpt(dict(table))}"))
+        raise ConfigError("embedding_similarity: ", invalid("embedder", expected, table, excerpt(dict(table))))
     return EmbeddingModel(model, **arguments)
