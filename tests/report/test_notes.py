@@ -354,11 +354,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: no perturbation affected it by more than chance.",
     ),
     (
-        note("too_few_changed", "caution", "s", perturbations=(), needed=7),
+        note("too_few_changed", "caution", "s", perturbations=("reversed",), of=1, needed=7),
         "s: too few samples to find any effect (at least 7 changed samples are needed).",
     ),
     (
-        note("too_few_changed", "caution", "s", perturbations=("reversed", "padded"), needed=7),
+        note("too_few_changed", "caution", "s", perturbations=("reversed", "padded"), of=3, needed=7),
         "s: too few samples to find an effect of reversed, padded (at least 7 changed samples are needed).",
     ),
     (

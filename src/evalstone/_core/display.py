@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from evalstone._core.redaction import redacted
 
 LINE_WIDTH = 240
+UNLIMITED = 100_000
+"""The width of what is printed anywhere but in a terminal, in characters."""
 _MAX_EXCERPT = 60
 IGNORABLE = (
     "\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufeff\uffa0"

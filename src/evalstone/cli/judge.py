@@ -261,7 +261,6 @@ def audit(
     from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditConfig, estimate_audit
     from evalstone.ledger.base import DEFAULT_LEDGER
-    from evalstone.results.views.audit import audit_view
 
     if list_perturbations:
         _list_perturbations()
@@ -292,7 +291,7 @@ def audit(
     if result.stop_reason and stop.ending is INTERRUPTED:
         to_stderr(f"Interrupted; {resume}.")
         return ExitCode.INTERRUPTED
-    view = audit_view(result, COMMAND_LINE)
+    view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILURES if result.failed or result.stop_reason else ExitCode.OK
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from evalstone._core.display import safe, visible
+from evalstone._core.display import UNLIMITED, safe, visible
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError, DataError
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 STDOUT = "-"
-UNLIMITED = 100_000
-"""The width, in characters, of piped output."""
 _READABLE = "evalstone.readable"
 _LOOKALIKES = {
     **dict.fromkeys("▲↑", "^"), **dict.fromkeys("▼↓", "v"), "→": ">", "←": "<", "×": "x", "±": "+/-", "≥": ">=",

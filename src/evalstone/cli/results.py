@@ -388,7 +388,6 @@ def gate(
     """
     from evalstone._core.files import is_folder
     from evalstone.results.looks import LOOKS, next_look, remember
-    from evalstone.results.views.gate import gate_view
     from evalstone.results.views.junit import gate_junit
 
     counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
@@ -443,7 +442,7 @@ def gate(
         )
         if warning:
             to_stderr(f"Warning: {warning}")
-    view = gate_view(result, COMMAND_LINE)
+    view = result.view(COMMAND_LINE)
     own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, formats(view, outputs, result.to_dict()) | own)
     return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
@@ -469,8 +468,6 @@ def power(
     Computes from a pilot run how many samples are needed to detect a difference of means, and what the pilot itself can
     detect. Give a second pilot run over the same samples as --baseline for a much more precise estimate.
     """
-    from evalstone.results.views.power import power_view
-
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
     analysis = evalstone.sample_size(
@@ -478,7 +475,7 @@ def power(
     )
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
-    view = power_view(analysis, COMMAND_LINE)
+    view = analysis.view(COMMAND_LINE)
     present(view, formats(view, outputs, analysis.to_dict()))
     return ExitCode.OK
 

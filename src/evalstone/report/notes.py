@@ -162,7 +162,8 @@ def _no_better_than_one_answer(note: Note, _: FrontEnd) -> str:
 
 
 def _effects(note: Note) -> str:
-    return f"an effect of {listed(note['perturbations'])}" if note["perturbations"] else "any effect"
+    few = note["perturbations"]
+    return f"an effect of {listed(few)}" if len(few) < note["of"] else "any effect"
 
 
 def _estimated(note: Note, name: str) -> str:

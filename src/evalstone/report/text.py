@@ -6,12 +6,9 @@ import io
 
 from rich.console import Console
 
-from evalstone._core.display import visible
+from evalstone._core.display import UNLIMITED, visible
 from evalstone.report.terminal import show
 from evalstone.report.view import View
-
-UNLIMITED = 100_000
-"""The width of what is printed anywhere but in a terminal, in characters."""
 
 
 def text(view: View, width: int = UNLIMITED) -> str:

@@ -256,8 +256,7 @@ def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) ->
     if tested and len(few) < len(tested) and not reasons:
         yield note("unaffected", "fact", title)
     if few:
-        named = few if len(few) < len(tested) else ()
-        yield note("too_few_changed", "caution", title, perturbations=named, needed=needed)
+        yield note("too_few_changed", "caution", title, perturbations=few, of=len(tested), needed=needed)
     if lost := sum(effect.lost for effect in effects):
         yield note("lost_to_perturbations", "caution", title, scores=lost)
     if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):
