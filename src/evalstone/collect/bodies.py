@@ -1,4 +1,4 @@
-"""The bodies of requests, of which only so much is in memory at a time, however many requests there are."""
+"""The bodies of requests, with a limit on their total size in memory."""
 
 from __future__ import annotations
 
@@ -13,36 +13,36 @@ from evalstone._core.files import row_limit
 from evalstone.errors import DataError
 
 AT_ONCE = 4
-"""How many of the longest requests are in memory at a time."""
+"""The number of requests of the maximum length that fit into memory together."""
 IDLE = 30.0
-"""Seconds that a client may send nothing in the middle of a request."""
+"""The longest pause of a client in the middle of a request, in seconds."""
 LONGEST = 300.0
-"""Seconds that a client may take to send a request."""
+"""The longest time for sending a request, in seconds."""
 _PIECE = 1 << 20
 _SLICE = 1 << 12
 
 
 class TooLong(Exception):
-    """A request that is longer than one may be, also once it is unpacked."""
+    """A request is too long, as sent or once it is decompressed."""
 
 
 class Busy(Exception):
-    """Too much is in memory, and nothing more is taken until some of it is done."""
+    """The memory limit is reached; the client should retry later."""
 
 
 class TooSlow(Exception):
-    """A request that the client has not sent in time."""
+    """The client didn't send a request in time."""
 
 
 class Bodies:
-    """The bodies that are in memory."""
+    """The total size of the bodies in memory."""
 
     def __init__(self) -> None:
         self.size = 0
         self._lock = threading.Lock()
 
     def add(self, size: int) -> None:
-        """Count bytes; negative ones are given back. Raises Busy when there is no room for them."""
+        """Add bytes to the total; a negative number frees them. Raises Busy if the limit would be exceeded."""
         with self._lock:
             if size > 0 and self.size + size > AT_ONCE * row_limit():
                 raise Busy
@@ -54,7 +54,7 @@ class Bodies:
 
 
 class Body:
-    """The body of one request, which counts until the context ends."""
+    """The body of one request; it counts toward the limit until the context ends."""
 
     def __init__(self, bodies: Bodies) -> None:
         self._bodies = bodies
@@ -67,7 +67,7 @@ class Body:
         self._bodies.add(-self._size)
 
     async def read(self, request: web.Request) -> bytes:
-        """What the client sends.
+        """Read the request.
 
         Raises:
             TooLong: It is longer than a request may be.
@@ -96,7 +96,7 @@ class Body:
         return bytes(body)
 
     def unzipped(self, data: bytes) -> bytes:
-        """What was compressed with gzip.
+        """Decompress gzip data.
 
         Raises:
             DataError: It is anything else.

@@ -1,4 +1,4 @@
-"""The connections of clients, of which only so many stay open, however many are made."""
+"""The connections of clients, with a limit on how many stay open."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from aiohttp import web
 from evalstone._core.files import spare_files
 
 MOST = 900
-"""How many stay open, if the process may open so many files."""
+"""The most connections that stay open; fewer if the process may not open that many files."""
 IDLE = 120.0
 """Seconds without a request, or in the middle of its headers, after which a connection is closed."""
 PAUSE = 0.1
-"""Seconds between two looks at how many there are."""
+"""Seconds between two checks of the number of connections."""
 NEW = 50
-"""How many more are taken between two looks, so that each has some time to send its request."""
+"""How far the limit may be exceeded between two checks, so that new connections have time to send a request."""
 WAITING = 1024
-"""How many wait in the system until they are taken, if it allows so many."""
+"""The backlog of the listening sockets; the system may allow fewer."""
 _HTTP2 = b"PRI * HTTP/2"
 
 
 class Connections:
-    """Closes connections where there are more than `most`: first those that never sent a whole request, then those
-    whose last request is the longest ago. One whose request is being answered stays."""
+    """Closes connections above the limit: first those without a complete request, then the least recently used. A
+    connection whose request is being answered stays open."""
 
     def __init__(self) -> None:
         self._most = spare_files(MOST)
         self._requested: dict[web.RequestHandler, float] = {}
-        """When each had sent its last request."""
+        """The time of the last complete request of each connection."""
         self._answering = set[web.RequestHandler]()
 
     @contextlib.contextmanager
     def answering(self, connection: web.RequestHandler) -> Generator[None]:
-        """In this context a request is answered that was received whole."""
+        """A context in which a complete request of this connection is answered."""
         self._requested[connection] = asyncio.get_running_loop().time()
         self._answering.add(connection)
         try:
@@ -46,11 +46,11 @@ class Connections:
             self._answering.discard(connection)
 
     async def take(self, listener: socket.socket, server: web.Server, on_http2: Callable[[], None]) -> None:
-        """Take connections, one at a time, while there is room, until it is canceled.
+        """Accept connections, one at a time, while there is room, until canceled.
 
-        on_http2: Called for a connection that begins as those of HTTP/2 do, which clients of gRPC speak.
+        on_http2: Called for a connection that begins with the preface of HTTP/2, as a gRPC client's does.
 
-        asyncio would take a hundred at once, and log each for which the process has no file left.
+        asyncio would accept a hundred at once, and log an error for each one beyond the process's limit on open files.
         """
         loop = asyncio.get_running_loop()
         while True:
@@ -69,7 +69,7 @@ class Connections:
                     raise
 
     async def watch(self, server: web.Server) -> None:
-        """Close what is too much, until it is canceled."""
+        """Close connections above the limit, until canceled."""
         while True:
             await asyncio.sleep(PAUSE)
             connections = server.connections
@@ -81,7 +81,7 @@ class Connections:
 
 
 class _Greeted(asyncio.Protocol):
-    """Looks at the first bytes of a connection, and leaves it to its handler."""
+    """Inspects the first bytes of a connection, then hands it to its handler."""
 
     def __init__(self, handler: web.RequestHandler, on_http2: Callable[[], None]) -> None:
         self._handler, self._on_http2 = handler, on_http2

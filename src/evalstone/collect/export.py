@@ -1,4 +1,4 @@
-"""The file of traces: the parts of the spool as lines, in the order in which they came."""
+"""The file of traces: the parts of the spool, one per line, in the order of arrival."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ _GZIP = b"\x1f\x8b"
 
 
 class Position(NamedTuple):
-    """Up to where parts are in a file."""
+    """How far a file has the parts of the spool."""
 
     number: int
-    """That of the last part."""
+    """The number of the last part in it."""
     file: str
-    """Which file it is, wherever it was moved; "" if none was written yet."""
+    """The file's device and inode, which stay the same if it is moved; "" if nothing was written yet."""
     size: int
-    """Its length in bytes."""
+    """The length of the file in bytes."""
 
 
 class Export:
@@ -35,11 +35,11 @@ class Export:
 
     Args:
         path: The file.
-        noted: Up to where parts were known to be in it. Some of the next ones may be, and the last of these may be cut.
-        after: The parts after one with this number, with their numbers.
+        noted: The last stored position. The file may have later parts, and the last of these may be cut off.
+        after: Returns the parts with higher numbers than this one, with their numbers.
 
     Raises:
-        ConfigError: It has something else than traces.
+        ConfigError: It has something other than traces.
         OSError: It can't be read or written to.
     """
 
@@ -48,9 +48,9 @@ class Export:
         self._file: BinaryIO | None = self._opened()
 
     def write(self) -> bool:
-        """Append what isn't in the file yet. Returns whether another file has taken its place.
+        """Append the parts that aren't in the file yet. Returns whether a new file was started.
 
-        Raises OSError, and ConfigError for a file that is not ours to write to.
+        Raises OSError, and ConfigError for a file with something other than traces.
         """
         try:
             moved = self._file is not None and self._is_gone(self._file)
@@ -69,7 +69,7 @@ class Export:
         return moved
 
     def sync(self) -> Position:
-        """Up to where parts are in the file, once they are on disk. Raises OSError."""
+        """Sync the file to disk, and return how far it has the parts. Raises OSError."""
         assert self._file is not None  # noqa: S101 - `write` has opened it
         os.fsync(self._file.fileno())
         status = os.fstat(self._file.fileno())
@@ -84,7 +84,7 @@ class Export:
             self._file = None
 
     def _is_gone(self, file: BinaryIO) -> bool:
-        """Whether the file was removed, or moved to another place, as one is that is rotated."""
+        """Whether the file was removed or moved, as by log rotation."""
         try:
             return not os.path.samestat(os.fstat(file.fileno()), self._path.stat())
         except FileNotFoundError:
@@ -107,7 +107,8 @@ class Export:
         return file
 
     def _matched(self, file: BinaryIO) -> int:
-        """Up to where a file has the parts that were written before a crash; without the beginning of another one."""
+        """Find the parts after the noted position, which were written before a crash; cut off an unfinished one.
+        Returns where they end."""
         end = file.seek(self._noted.size)
         for number, body in self._after(self._number):
             line = body + b"\n"
@@ -140,7 +141,7 @@ def _last_byte(file: BinaryIO) -> bytes:
 
 
 def has_traces(path: Path) -> bool:
-    """Whether a file begins with traces, in one of the forms in which they are read."""
+    """Whether a file begins with traces in a format that evalstone reads."""
     with path.open("rb") as file:
         zipped = file.read(2) == _GZIP
     try:

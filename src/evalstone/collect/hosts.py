@@ -1,4 +1,4 @@
-"""The names by which a receiver on loopback may be called.
+"""The host names under which a receiver on loopback accepts requests.
 
 A page of another site can have its own name resolve to 127.0.0.1 (DNS rebinding), and a browser then sends its requests
 here. They have the name of the site in `Host`.
@@ -17,8 +17,8 @@ _PORT = re.compile(r":\d*$")
 
 
 def allowed(host: str, addresses: Iterable[str]) -> frozenset[str]:
-    """The names that a request may have in `Host`, for a receiver that was started on this host, with these addresses;
-    empty for any: an address that other machines reach can have names that are not known here."""
+    """The accepted names in `Host` for a receiver on this host with these addresses. Empty accepts any name: an address
+    that other machines reach can have names that are unknown here."""
     addresses = list(addresses)
     if not all(ipaddress.ip_address(each).is_loopback for each in addresses):
         return frozenset()
@@ -26,7 +26,7 @@ def allowed(host: str, addresses: Iterable[str]) -> frozenset[str]:
 
 
 def refused(hosts: Iterable[str], names: frozenset[str]) -> str:
-    """Why a request with this `Host` is refused; "" if it isn't. Browsers never leave it out."""
+    """Why a request with this `Host` is refused; "" if it is accepted. Browsers always send the header."""
     for host in hosts if names else ():
         if _PORT.sub("", host).strip("[]").rstrip(".").lower() not in names:
             return (

@@ -1,4 +1,4 @@
-"""OTLP in protobuf: export requests as the JSON that OTLP has for them, their limits, and the replies to them."""
+"""OTLP in protobuf: export requests as OTLP's JSON, their limits, and the replies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Signal: TypeAlias = Literal["traces", "logs"]
 
 MOST_MESSAGES = 600_000
 _TEXT_OR_OBJECT = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*(?:"|\\?\Z)|\{', re.DOTALL)
-"""A text may be unfinished: if only whole ones were found, each quotation mark in it would be tried."""
+"""Matches unterminated strings too: otherwise, the search would retry at each quotation mark inside one."""
 _IDS = ("traceId", "spanId", "parentSpanId")
 
 
@@ -49,7 +49,7 @@ def request_data(body: bytes, signal: Signal) -> Entries:
 
 
 def _check_size(message: Any) -> None:
-    """Raise DataError for too many messages inside: an empty one takes two bytes, and a thousand times that as data."""
+    """Raise DataError for too many nested messages: an empty one takes two bytes, and a thousand times that as data."""
     waiting, left = [message], MOST_MESSAGES
     while waiting:
         for field, value in waiting.pop().ListFields():
@@ -62,7 +62,7 @@ def _check_size(message: Any) -> None:
 
 
 def check_objects(text: str) -> None:
-    """Raise DataError for too many objects in a request as JSON, before they are in memory: each is a message."""
+    """Raise DataError for too many objects in a JSON request, before it is parsed."""
     if text.count("{") <= MOST_MESSAGES:
         return
     left = MOST_MESSAGES + 1  # the request itself
@@ -77,7 +77,7 @@ def _too_many() -> DataError:
 
 
 def reply(signal: Signal, rejected: int, problem: str) -> bytes:
-    """The reply to an export request that was stored, all of it but what was rejected."""
+    """The reply to an export request that was stored, except for what was rejected."""
     message = _messages(signal)[1]()
     if rejected:
         setattr(message.partial_success, rejected_name(signal, snake=True), rejected)
@@ -86,14 +86,14 @@ def reply(signal: Signal, rejected: int, problem: str) -> bytes:
 
 
 def rejected_name(signal: Signal, *, snake: bool = False) -> str:
-    """The name of the entry with the number of what was rejected."""
+    """The name of the entry with the number of rejected spans or log records."""
     if snake:
         return "rejected_spans" if signal == "traces" else "rejected_log_records"
     return "rejectedSpans" if signal == "traces" else "rejectedLogRecords"
 
 
 def status(code: int, problem: str) -> bytes:
-    """A `google.rpc.Status`, which is the reply to a request that failed."""
+    """The reply to a failed request: a `google.rpc.Status`."""
     try:
         from google.rpc.status_pb2 import Status  # noqa: PLC0415 - optional
     except ImportError:

@@ -1,6 +1,6 @@
-"""From the spool to scoring: the samples of complete traces, one by one, as fast as they are taken.
+"""From the spool to scoring: the samples of complete traces, one by one, as fast as they are accepted.
 
-The spool is the queue. While samples are not taken, nothing more is read from it, so what is in memory is bounded.
+The spool is the queue. It is read only as fast as samples are accepted, so memory is bounded.
 """
 
 from __future__ import annotations
@@ -28,40 +28,39 @@ if TYPE_CHECKING:
     from evalstone.live import Live
 
 SCORE = "gen_ai.evaluation.result"
-"""The log record of a score, by the semantic conventions."""
+"""The event name of a score in the semantic conventions."""
 AT_ONCE = 100
-"""Log records without a trace ID for which is asked at once whether they were scored."""
+"""The number of log records without a trace ID that are looked up together among the scored ones."""
 PAUSE = 5.0
-"""Seconds until a ledger that can't be read is asked again."""
+"""Seconds before an unreadable ledger is tried again."""
 
 
 async def nothing(traces: Collection[str]) -> Mapping[str, Collection[str]]:
-    """That no trace was scored before."""
+    """No trace was scored before."""
     return {}
 
 
 async def at_once() -> None:
-    """That samples are safe as soon as they were passed on."""
+    """Samples are stored as soon as they are submitted."""
 
 
 def always(trace: str) -> bool:
-    """That all traces are scored."""
+    """Every trace is scored."""
     return True
 
 
 class TraceScoring:
-    """Passes on the samples of traces that are complete, and of those to which spans come late, if they change them.
+    """Submits the samples of complete traces, and again those that late spans changed.
 
-    Samples of log records without a trace ID have a key in its place, which is the hash of all that they say: the same
-    sample with the same time and response ID is the same.
+    Samples of log records without a trace ID have a key instead: the hash of their content, with time and response ID.
 
     Args:
-        spool: Has the traces.
-        submit: Called with each sample and its trace ID or key; the next one comes when it returns.
-        quiet: After how many seconds without more a trace whose root has ended is complete.
-        scored: Gives the hashes of the samples of some traces that were scored before: only others are passed on.
-        stored: Returns once a crash loses none of the samples that were passed on.
-        drawn: Whether a trace is scored. What comes late for one that isn't is not submitted.
+        spool: The spool with the traces.
+        submit: Called with each sample and its trace ID or key, one at a time.
+        quiet: Seconds without a new part after which a trace with an ended root span is complete.
+        scored: Returns the hashes of scored samples by trace. Those samples aren't submitted again.
+        stored: Returns once a crash can't lose submitted samples.
+        drawn: Whether a trace is scored. Late spans of other traces are ignored.
     """
 
     def __init__(
@@ -79,18 +78,18 @@ class TraceScoring:
         self._quiet = quiet
         self.notes = Notes()
         self.passed = 0
-        """How many samples were passed on."""
+        """The number of submitted samples."""
         self._unknown = 0
-        """How many spans and log records came for a trace that was scored, but is not in the spool any more."""
+        """The number of spans and log records for scored traces that are no longer in the spool."""
         self._warned = False
 
     @property
     def late(self) -> int:
-        """How many spans and log records came after their trace was scored."""
+        """The number of spans and log records that came after their trace was scored."""
         return self.spool.late + self._unknown
 
     async def run(self, stopping: asyncio.Event) -> None:
-        """Pass on what is complete until that is set, and then all that is left."""
+        """Submit complete traces until the event is set, and then all that are left."""
         while True:
             last = stopping.is_set()
             try:
@@ -104,7 +103,7 @@ class TraceScoring:
                 await asyncio.wait_for(stopping.wait(), min(1.0, self._quiet / 4))
 
     async def _pass_on(self, *, all: bool) -> bool:
-        """Pass on the next traces, and return whether there were any."""
+        """Submit the samples of the next traces. Returns whether there were any."""
         traces = await sync.call(self.spool.complete, self._quiet, all=all)
         scored = await self._known([each.trace for each in traces if each.trace])
         for each in traces:
@@ -126,7 +125,7 @@ class TraceScoring:
         return bool(traces)
 
     async def _pass_alone(self, samples: Iterable[Sample]) -> None:
-        """Pass on samples of log records without a trace ID, each once, however often an exporter sends it."""
+        """Submit samples of log records without a trace ID, each once, even if an exporter sends it again."""
         for some in chunks(samples, AT_ONCE):
             keys = {f"log-{sample_hash(sample)}": sample for sample in some}
             scored = await self._known(keys)
@@ -164,7 +163,7 @@ class TraceScoring:
 
 @contextlib.asynccontextmanager
 async def scoring_into(live: Live, spool: Spool, quiet: float) -> AsyncGenerator[TraceScoring]:
-    """Traces that are scored live, each sample once: those that the stream has in its ledger are not scored again."""
+    """Score traces live. Samples that are in the stream's ledger are not scored again."""
     from evalstone.ledger.live import samples_of_traces  # noqa: PLC0415 - only traces need it
 
     async def submit(sample: Sample, trace: str) -> None:

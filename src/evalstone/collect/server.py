@@ -42,12 +42,12 @@ PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1
 _IN_A_THREAD = 100_000
 MOST_NESTED = 700
-"""How deeply lists and objects of a request may be nested. Readers of the file recurse about as often, possibly from a
-deeper stack: a request that is accepted here and can't be read there would make the whole file unreadable."""
+"""The maximum nesting of lists and objects in a request. Readers of the file recurse to the same depth, possibly from a
+deeper stack: a request that is accepted here but can't be read there would make the whole file unreadable."""
 _DEPTH_OF_ENTRIES = 6
-"""How many lists and objects are around a span in a request."""
+"""The number of lists and objects that enclose a span in a request."""
 MOST_REPORTED = 50
-"""How many different problems of clients are logged."""
+"""The most distinct client problems that are logged."""
 GRPC_REMEDY = "set OTEL_EXPORTER_OTLP_PROTOCOL=http/protobuf where the spans are recorded"
 _GRPC_TYPE = "application/grpc"
 _NUMBERS = re.compile(r"[0-9,]+")
@@ -61,7 +61,7 @@ _log = logging.getLogger("evalstone.collect.http")
 
 
 def _is_no_broken_request(record: logging.LogRecord) -> bool:
-    """Anyone can send these; what is wrong is in the reply."""
+    """aiohttp logs each malformed request; the reply already says what is wrong with it."""
     return not (record.exc_info and isinstance(record.exc_info[1], HttpProcessingError))
 
 
@@ -74,14 +74,14 @@ class Receiver:
 
     spool: Spool
     scoring: TraceScoring | None = None
-    """Scores what was written, while the receiver runs."""
+    """Scores the written traces while the receiver runs."""
     requests: int = 0
     spans: int = 0
     logs: int = 0
     refused: int = 0
-    """How many requests were not stored."""
+    """The number of requests that were not stored."""
     rejected: int = 0
-    """How many spans and log records were not stored, of requests that were."""
+    """The number of rejected spans and log records in stored requests."""
     scoring_error: str = ""
     """The error that ended scoring; "" if none did."""
 
@@ -97,7 +97,8 @@ class Receiver:
         self._hosts = frozenset[str]()
 
     async def start(self, host: str, port: int) -> str:
-        """Listen; the URL to export to. Raises ConfigError if it can't listen there or start a thread."""
+        """Start listening. Returns the URL to export to. Raises ConfigError if it can't listen there or start a
+        thread."""
         try:
             await sync.call(time.monotonic)  # a thread stays for all requests, even if no other can be started later
         except RuntimeError as error:
@@ -132,8 +133,8 @@ class Receiver:
         return f"http://{name}:{bound[1]}"
 
     async def stop(self, seconds: float | None = None) -> None:
-        """Answer the requests that have been received, write them, and pass on the samples of all open traces, within
-        this many seconds."""
+        """Answer and write the requests received so far, and submit the samples of all open traces, within this many
+        seconds."""
         began = time.monotonic()
         await sync.cancel_all(self._tasks)
         for listener in self._listeners:
@@ -217,7 +218,7 @@ class Receiver:
         self._report(f"a client speaks gRPC, which is not received; {GRPC_REMEDY}", "gRPC")
 
     def _report(self, message: str, problem: str) -> None:
-        """Log a problem of a client, unless it was logged before, apart from its numbers."""
+        """Log a client's problem, unless it was logged before with other numbers."""
         kind = _NUMBERS.sub("0", problem)
         if kind not in self._reported and len(self._reported) < MOST_REPORTED:
             self._reported.add(kind)
@@ -245,7 +246,7 @@ class _Scope:
 
 
 def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], list[TelemetryRecord], list[str]]:
-    """What to write, its records, and why others are left out, one problem for each.
+    """The parts to write, their records, and the problems of the rejected ones.
 
     Raises DataError if this isn't an export request of the signal.
     """
@@ -305,7 +306,7 @@ def _scopes(data: Entries, resources: str, scopes: str, entries: str) -> list[_S
 
 
 def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) -> list[str]:
-    """Remove the spans or log records that have a problem. Returns the problems."""
+    """Remove invalid spans or log records. Returns their problems."""
     problems: list[str] = []
     for each in scopes:
         entries = cast("list[Any]", each.scope[each.key])
@@ -317,7 +318,7 @@ def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) ->
 
 
 def _without_ids(entry: Any, place: str) -> str:
-    """That a span has no ids; "" if it has, or is no object."""
+    """The problem of a span without IDs; "" if it has them or isn't an object."""
     if not isinstance(entry, dict):
         return ""
     span = cast("Entries", entry)

@@ -1,8 +1,8 @@
-"""The spool: what was received, by trace and by time, in an SQLite file beside the file of traces.
+"""The spool: the received parts, by trace and by time, in an SQLite file beside the file of traces.
 
-parts     what one request said of one trace, as OTLP's JSON
-traces    for each trace, when something came last, and what was not passed on to scoring yet
-export    up to where the parts are in the file of traces
+parts     the part of a request that belongs to one trace, as OTLP JSON
+traces    for each trace, the time of its last part, and how much of it wasn't processed yet
+export    how far the file of traces has the parts
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from evalstone.errors import ConfigError, described
 from evalstone.ledger.base import chunks
 
 WAITING_BYTES = 64_000_000
-"""How much may wait for the disk before more is refused."""
+"""The most bytes that wait to be written; further requests are refused."""
 KEPT_BYTES = 1_000_000_000
-"""How much is kept of traces that were passed on, for spans that come late."""
+"""The bytes of processed traces that are kept in case late spans arrive."""
 MOST_BYTES = 10_000_000_000
-"""How large the spool may become with traces that wait for their scores."""
+"""The maximum size of the spool with unprocessed traces."""
 MOST_OF_TRACE = 256_000_000
-"""How much of a trace is read. One that is longer doesn't wait for its end, and what comes late is not read."""
+"""The most bytes of a trace that are read. A longer one isn't waited for, and its later spans aren't read."""
 MOST_OF_LOGS = 64_000_000
-"""How much of log records without a trace ID is read together."""
+"""The most bytes of log records without a trace ID that are read together."""
 AT_ONCE = 500
-"""How many traces are passed on between two notes of that."""
+"""The number of traces that are processed before their progress is stored."""
 PATIENCE = 12
-"""How many times longer a trace without its root is waited for, as one that began in another process is."""
+"""How many times longer to wait for a trace without a root span, which may have begun in another process."""
 PAUSE = 1.0
-"""Seconds between two notes of how much was exported."""
+"""Seconds between two updates of the stored export position."""
 _PRUNED = 10_000
-"""How many traces are removed at a time, at most."""
+"""The most traces that are removed at a time."""
 _ROWS = 100
-"""How many rows are inserted with one statement: SQLite has a limit on the values in one."""
+"""The rows per INSERT statement: SQLite limits the number of values."""
 _BUSY = 1.0
 """Seconds to wait for another process, such as one that makes a backup."""
 _LOGS = "log records "
-"""The beginning of the key of log records without a trace ID."""
+"""The prefix of the keys of log records without a trace ID."""
 _APPLICATION, _VERSION = 0x65766C73, 1
 _SCHEMA = f"""
     BEGIN;
@@ -76,34 +76,34 @@ log = logging.getLogger("evalstone.collect")
 
 
 class SpoolFull(Exception):
-    """The disk can't follow, and nothing more is taken until it has."""
+    """Writing to disk is behind; the client should retry later."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """What a request says of a trace."""
+    """The part of a request that belongs to one trace."""
 
     trace: str
     """The trace ID; "" for log records without one."""
     body: bytes
-    """As OTLP's JSON."""
+    """OTLP JSON."""
     records: int
-    """How many spans and log records wait for scoring: those of scores don't."""
+    """The number of spans and log records to score; those that are scores themselves don't count."""
     rooted: bool
-    """Whether the root span is one of them."""
+    """Whether the root span is in it."""
 
 
 @dataclass(frozen=True)
 class Complete:
-    """A trace that is complete, or log records without a trace ID that came about the same time."""
+    """A complete trace, or log records without a trace ID that came at about the same time."""
 
     key: str
     newest: int
-    """The number of its last part."""
+    """The number of its newest part."""
     waiting: int
-    """How many of its spans and log records were not passed on yet."""
+    """The number of its spans and log records that weren't processed yet."""
     again: bool
-    """Whether it was passed on before, and something came late; or passing it on was interrupted."""
+    """Whether it was processed before and late spans came, or processing was interrupted."""
 
     @property
     def trace(self) -> str:
@@ -112,10 +112,10 @@ class Complete:
 
 
 class Spool:
-    """What was received. One process uses it at a time.
+    """The received parts, on disk. One process uses it at a time.
 
-    Parts that wait together are written and synced together, and what can't be written leaves no trace. Then they are
-    appended to the file of traces. All methods but the properties may be called from any thread.
+    Parts that wait together are written and synced in one transaction, then appended to the file of traces. Its
+    synchronous methods may be called from any thread.
 
     Args:
         out: The file of traces. The spool is beside it, with `.spool` at the end of its name.
@@ -131,16 +131,16 @@ class Spool:
         self._scored = scored
         self._lock = threading.RLock()
         self._logs = _new_key()
-        """The key of log records without a trace ID, which are complete so long after the first of them."""
+        """The key of log records without a trace ID. They are complete a fixed time after the first one."""
         self._fresh = list[tuple[int, bytes]]()
         """The parts that were just written."""
         self._queue: list[tuple[Sequence[Part], asyncio.Future[None]]] = []
         self._size = 0
         self._task: asyncio.Task[None] | None = None
         self.late = 0
-        """How many spans and log records came after their trace was passed on, without scores."""
+        """The number of spans and log records that came after their trace was processed; scores don't count."""
         self.dropped = 0
-        """How many spans and log records were removed before they were passed on, because too much waited."""
+        """The number of spans and log records that were removed unprocessed, because the spool was full."""
         self.export_error = ""
         """Why the last parts aren't in the file of traces; "" if they are."""
         if out.exists() and not out.is_file():
@@ -196,7 +196,7 @@ class Spool:
             raise
 
     def _resume(self) -> None:
-        """Let what waits wait anew: clients may not have reached this process before."""
+        """Restart the waiting time of unprocessed traces: clients may have been unable to reach this process."""
         queries = (f"SELECT max(last) FROM traces WHERE waiting {which} 0" for which in (">", "="))  # noqa: S608
         last = max(self._connection.execute(query).fetchone()[0] or 0.0 for query in queries)
         self._clock = last - time.monotonic()
@@ -212,7 +212,7 @@ class Spool:
 
     @contextlib.contextmanager
     def _transaction(self) -> Generator[None]:
-        """All or nothing, on disk at the end. Raises OSError."""
+        """A transaction, synced to disk at its end. Raises OSError."""
         with self._lock:
             if not self._is_in_place():
                 raise OSError(f"the spool {self.path} was moved or removed; start the command again")
@@ -277,13 +277,14 @@ class Spool:
             self._fresh = []
 
     def _now(self) -> float:
-        """Seconds that go on where they stood when the spool was last closed, whatever the system's clock is set to."""
+        """Seconds on a clock that continues where it was when the spool was last closed, regardless of the system's
+        clock."""
         return time.monotonic() + self._clock
 
     def _store(self, parts: Sequence[Part], now: float) -> tuple[int, int]:
-        """How many spans and log records wait now, and how many came late.
+        """Insert parts. Returns how many of their spans and log records wait to be processed, and how many came late.
 
-        A statement for each part would wait for the interpreter's lock as often as there are parts.
+        One statement per part would wait for the interpreter's lock once per part.
         """
         found = "SELECT * FROM traces WHERE trace IN (SELECT value FROM json_each(?))"
         keys = json.dumps([self._logs, *(part.trace for part in parts)])
@@ -315,7 +316,7 @@ class Spool:
         )
 
     def _prune(self) -> None:
-        """Remove the oldest traces where there are too many, of what is in the file of traces."""
+        """Remove the oldest traces above the limits, if they are in the file of traces."""
         pages, free, size = (
             self._connection.execute(f"PRAGMA {name}").fetchone()[0]
             for name in ("page_count", "freelist_count", "page_size")
@@ -341,10 +342,10 @@ class Spool:
     def _count(self) -> None:
         count = "SELECT coalesce(sum(waiting), 0) FROM traces WHERE waiting > 0"
         self.waiting: int = self._connection.execute(count).fetchone()[0]
-        """How many spans and log records were not passed on to scoring yet."""
+        """The number of spans and log records that weren't passed on to scoring yet."""
 
     def _follow(self, *, at_end: bool = False) -> None:
-        """Append what isn't in the file of traces yet; from time to time, note how far that is."""
+        """Append new parts to the file of traces; periodically sync it and store the position."""
         try:
             rotated = self._export.write()
             now = time.monotonic()
@@ -362,13 +363,13 @@ class Spool:
             self.export_error = problem
 
     def _after(self, number: int) -> Iterator[tuple[int, bytes]]:
-        """The parts after this number, which the file of traces doesn't have."""
+        """The parts with higher numbers, which the file of traces doesn't have yet."""
         if self._fresh and self._fresh[0][0] == number + 1:
             return iter(self._fresh)
         return self._connection.execute("SELECT number, body FROM parts WHERE number > ? ORDER BY number", (number,))
 
     def complete(self, quiet: float, *, all: bool = False) -> list[Complete]:
-        """The next traces that wait, and of which nothing came for so many seconds; or all. Raises OSError."""
+        """The next unprocessed traces without a new part for this many seconds; or all of them. Raises OSError."""
         query = """
             SELECT trace, newest, waiting, passed FROM traces
             WHERE waiting > 0 AND (
@@ -397,7 +398,7 @@ class Spool:
         return bodies
 
     def done(self, traces: Sequence[Complete]) -> None:
-        """Note that traces were passed on. What came meanwhile waits. Raises OSError."""
+        """Mark traces as processed. Parts that came in the meantime still wait. Raises OSError."""
         came = "SELECT coalesce(sum(waits), 0) FROM parts WHERE trace = :key AND number > :newest"
         with self._transaction():
             update = f"UPDATE traces SET waiting = ({came}) WHERE trace = :key"  # noqa: S608
@@ -405,7 +406,7 @@ class Spool:
             self._count()
 
     async def close(self) -> None:
-        """Write what waits, and close the files."""
+        """Write all waiting parts, and close the files."""
         while self._task is not None:
             await asyncio.shield(self._task)
         with self._lock:

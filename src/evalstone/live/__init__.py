@@ -1,5 +1,5 @@
-"""Scoring beside an application: live scoring, guards, and what becomes of live scores. Each is imported when it is
-first used."""
+"""Scoring beside an application: live scoring, guards, coverage and drift of live scores. Each is imported on first
+use."""
 
 from evalstone._core.lazy import lazy_exports
 

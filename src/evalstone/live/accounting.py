@@ -1,4 +1,4 @@
-"""Coverage of live scoring: how many submissions a stream has seen, and what became of them. The sums are checked.
+"""Coverage of live scoring: the number of submissions of a stream, by what happened to them. The sums are checked.
 
     seen = filtered + eligible
     eligible = declined + sampled
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class ScorerCoverage:
-    """What became of the traffic for one scorer. In a total over scorers, a submission counts once for each."""
+    """The coverage of one scorer. In a total over scorers, a submission counts once per scorer."""
 
     scorer: str
     """The scorer's signature; "" in a total."""

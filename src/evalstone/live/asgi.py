@@ -30,12 +30,12 @@ _UNSEEN = ("HEAD", "OPTIONS")
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """What a request and a response have in common."""
+    """The common part of requests and responses."""
 
     headers: Mapping[str, str]
     """By lower-case name; the last of several values."""
     body: bytes
-    """As it was sent, such as compressed; the first `body_limit` bytes."""
+    """The first `body_limit` bytes as sent, which may be compressed."""
     truncated: bool = False
     """Whether the body is longer, or was sent in a way that can't be copied."""
 
@@ -72,7 +72,7 @@ class Request(Part):
     method: str
     path: str
     query: str
-    """What follows the question mark, as it was sent."""
+    """The query string, as sent."""
 
 
 @dataclass(frozen=True, kw_only=True)

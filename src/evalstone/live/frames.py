@@ -1,4 +1,4 @@
-"""What the application and the worker send each other: pickled frames with their length, over a pipe.
+"""The messages between the application and the worker: pickled frames with their length, over a pipe.
 
 A snapshot of a sample is made in the request, so that later changes of the application's lists don't reach it: of texts
 in lists and mappings a copy, whose code a request can bear though it is in no cache, and of all else a pickle. There,
@@ -24,46 +24,46 @@ from evalstone.types.samples import TEXTS, check_text
 
 _LENGTH = 8
 LONGEST_NAME = 200
-"""Characters of a stream, an entity, a trace or a span at most: more don't fit into an index of PostgreSQL."""
+"""The most characters of a stream, entity, trace or span: more don't fit into a PostgreSQL index."""
 READ_FAILED = "read, the function of live.asgi, failed: "
-"""How the problem begins where there is no sample because the application's `read` gave none."""
+"""The beginning of the problem if the application's `read` failed to return a sample."""
 USER_ERRORS = (Exception, asyncio.CancelledError, GeneratorExit)
 """What the application's code raises that is an error of it: where nothing is awaited, nobody has canceled anything.
 The rest is not caught in a request: SystemExit and KeyboardInterrupt may be those of a signal handler."""
 MOST_VALUES = 30
 """Values in a list, and lists, of which a copy is quicker than a pickle. So no copy is too deep to be pickled later."""
 VALUE_BYTES = 64
-"""What a value takes beside its text."""
+"""The size of a value without its text, in bytes."""
 
 
 class Submitted(NamedTuple):
-    """One submission that was drawn, as the worker gets it."""
+    """One sampled submission, as the worker receives it."""
 
     number: int
-    """Its place among those of its owner."""
+    """Its number among the submissions of its owner."""
     at: float
     """Seconds since 1970."""
     drawn: int
-    """How many of the scorers score it: those with the highest rates."""
+    """The number of scorers that score it: those with the highest rates."""
     source: str
     trace: str | None
     span: str | None
     entity: str | None
     content: Snapshot
     size: int
-    """About how many bytes it takes."""
+    """Its approximate size in bytes."""
 
 
 class Content(NamedTuple):
-    """What a sample is made of."""
+    """The content of a sample."""
 
     fields: object
-    """A Sample, a mapping of its fields, or what else was submitted."""
+    """A Sample, a mapping of its fields, or any other submitted value."""
     answer: object = None
-    """What a function returned, if `answered`."""
+    """The return value of the function, if `answered`."""
     answered: bool = False
     seconds: float = 0.0
-    """How long the function took."""
+    """The duration of the call in seconds."""
     problem: str = ""
     """Why there is no sample."""
 
@@ -73,37 +73,37 @@ Snapshot: TypeAlias = "bytes | tuple[Any, ...]"
 
 
 class HourCounts(NamedTuple):
-    """What an owner has counted in an hour so far."""
+    """The counts of an owner in one hour so far."""
 
     hour: int
     """Hours since 1970."""
     seen: int
     filtered: int
     dropped: tuple[int, ...]
-    """By how many scorers were drawn, from 0."""
+    """The number of submissions by the number of scorers that sampled them, from 0."""
     accepted: tuple[int, ...]
     """Likewise."""
 
 
 @dataclass(frozen=True)
 class Frame:
-    """What the application sends."""
+    """A message from the application."""
 
     number: int
-    """Its place among those of its `Live`, from 1."""
+    """Its number among the frames of its `Live`, from 1."""
     counts: Sequence[HourCounts] = ()
     submitted: Sequence[Submitted] = ()
     end: float | None = None
-    """Seconds that the worker has to finish what it works on, as the last frame says."""
+    """In the last frame: seconds that the worker has to finish its work."""
 
 
 class Reply(NamedTuple):
-    """What the worker answers once a frame is durable."""
+    """The worker's reply once a frame is durable."""
 
     room: int
-    """How many more samples it takes now."""
+    """The number of further samples that it accepts now."""
     settled: int
-    """The number of the last frame of which, and of all before it, everything has an outcome in the ledger."""
+    """The number of the last frame up to which all samples have an outcome in the ledger."""
 
 
 class _Pickler(pickle.Pickler):
@@ -121,7 +121,7 @@ def _plain(value: object) -> object:
 
 
 def snapshot(content: Content) -> tuple[Snapshot, int]:
-    """A copy of the content that nobody changes, and its size. Raises what a value's own code raises in being read."""
+    """An immutable copy of the content, and its size. Raises whatever the value's own code raises."""
     root = [content.fields, content.answer]
     size = _copy(root)
     if size is not None:
@@ -159,7 +159,7 @@ def _copy(root: list[Any]) -> int | None:
 
 
 PAIRS: dict[Any, Callable[[Any], Iterable[tuple[Any, Any]]]] = {dict: dict[Any, Any].items, list: enumerate}
-"""The kinds of values that are copied, with what gives their items and the places of these."""
+"""The types of values that are copied, each with a function that returns pairs of a position and an item."""
 _NUMBERS = frozenset({int, float, bool, type(None)})
 _KEYS = frozenset({str, int})
 
@@ -184,7 +184,7 @@ def copied(value: Any) -> Any:
 
 
 def restored(data: Snapshot) -> Content:
-    """The content in a snapshot."""
+    """The content of a snapshot."""
     return Content(*(pickle.loads(data) if isinstance(data, bytes) else data))  # noqa: S301 - from our own application
 
 
@@ -234,7 +234,8 @@ def _sent(value: object) -> tuple[set[str], bytes]:
 
 
 def received(data: bytes) -> Any:
-    """What `portable` was given, in the other process: a module that isn't installed is imported from its folder."""
+    """The value that was passed to `portable`, in the other process. Modules that aren't installed are imported from
+    their folders."""
     folders, settings = pickle.loads(data)  # noqa: S301 - from our own application
     for folder, module in folders:
         import_from(folder, module)
@@ -242,7 +243,7 @@ def received(data: bytes) -> Any:
 
 
 def write(pipe: IO[bytes], data: bytes) -> None:
-    """Write one frame to a pipe without a buffer. Raises OSError when nobody reads any more."""
+    """Write one frame to an unbuffered pipe. Raises OSError if the other end is closed."""
     left = memoryview(len(data).to_bytes(_LENGTH) + data)
     while left:
         left = left[pipe.write(left) :]
@@ -270,7 +271,7 @@ Priority: TypeAlias = Literal["low", "idle"]
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What a worker needs to know."""
+    """The settings of a worker."""
 
     stream: str
     owner: str

@@ -55,12 +55,12 @@ class WatchedMean:
     of: str
     """"score", "scored" (the share of samples with a score), or with `two_sided` also "score, rising"."""
     watch: MeanWatch
-    """The verdict and its figures. In "score, rising", and for scores of which lower is better, these are scale -
+    """The verdict and its figures. For "score, rising", and for scorers where lower is better, they are of scale -
     score, so that lower is worse."""
     alarm: datetime | None
-    """When the unit began that raised the first alarm."""
+    """The start of the unit that raised the first alarm."""
     changed: datetime | None
-    """Since about when the mean is different; an estimate."""
+    """An estimate of when the mean changed."""
 
 
 @dataclass(frozen=True)
@@ -68,25 +68,25 @@ class ScorerWatch(OfScorer):
     """One scorer's drift between a baseline and live scores."""
 
     verdict: WatchVerdict
-    """"drifted" once any test raised an alarm; "too few" if the mean of scores can't have; else "no drift so far"."""
+    """"drifted" if any test raised an alarm; "too few" if there is too little data for an alarm on the mean of scores;
+    else "no drift so far"."""
     mean: float | None
-    """The mean of the live scores over units; None without any."""
+    """The mean of the live scores over units; None without scores."""
     baseline: float | None
-    """The mean of the baseline over units; None without any."""
+    """The mean of the baseline over units; None without scores."""
     tests: tuple[WatchedMean, ...]
     """The tests; without one of scores where the baseline has none."""
     units: int
-    """How many units are closed."""
+    """The number of closed units."""
     waiting: int
-    """How many units are not closed yet, or began in a cycle that isn't complete."""
+    """The number of units that are not closed yet, or that began in an incomplete cycle."""
     late: int
-    """How many samples came after their unit was closed, and count nowhere."""
+    """The number of samples that came after their unit was closed and are ignored."""
     unfinished: int
-    """How many scores were not finished when their unit was closed, and count as missing: those that came later, and
-    those that are pending still."""
+    """The number of scores that were not finished when their unit was closed and count as missing, whether they came
+    later or are still pending."""
     alarm_by_unfinished: bool
-    """Whether the share of samples with a score raised an alarm that it would not have raised if these had been
-    finished in time."""
+    """Whether the share of samples with a score raised an alarm only because of these."""
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data."""
@@ -106,13 +106,13 @@ class LiveDrift(Shown):
     stream: str
     """The name of the `Live`."""
     since: datetime | None
-    """Where the watch begins; None for the first score."""
+    """The start of the watch; None for the time of the first score."""
     alpha: float
     """The chance of any false alarm, over all scorers and the whole watch."""
     cycle: timedelta | None
-    """The length of the cycles of which only whole ones are tested; None if all times count as alike."""
+    """The length of a cycle, such as a day or a week: only whole cycles are tested. None treats all times alike."""
     notes: tuple[Note, ...]
-    """What makes the comparison doubtful."""
+    """Reasons to doubt the comparison."""
     scorers: tuple[ScorerWatch, ...]
 
     @property
@@ -272,15 +272,15 @@ def _read_baseline(
 
 @dataclass
 class _Unit:
-    """A trace, a conversation or a single score: how many samples, and the shares of the scale of those scored."""
+    """A trace, a conversation or a single score: its number of samples, and their scores as shares of the scale."""
 
     began: float = 0.0
     samples: int = 0
     shares: list[float] = field(default_factory=list[float])
     unfinished: int = 0
-    """How many of the samples had a score later, or have none yet."""
+    """The number of samples that got a score later, or have none yet."""
     cycle: int = 0
-    """The number of the cycle that it began in."""
+    """The number of the cycle in which it began."""
 
 
 @dataclass(frozen=True)

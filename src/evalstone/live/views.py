@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from evalstone.live.score_drift import LiveDrift, ScorerWatch, WatchedMean
 
 UNACCOUNTED = "rows were deleted or imported without their counts, or the ledger is damaged"
-"""What it means that counts and rows differ."""
+"""The meaning of a difference between counts and rows."""
 DRIFT = ("scorer", "verdict", "baseline", "mean", "units", "without score")
 DRIFT_NUMBERS = ("baseline", "mean", "units")
 Rows: TypeAlias = list[tuple[str, ...]]
@@ -39,7 +39,7 @@ _COVERAGE: tuple[tuple[str, Callable[[ScorerCoverage], int]], ...] = (
 
 
 def coverage_view(found: Coverage, _: FrontEnd = PYTHON) -> View:
-    """What was seen and what became of it, a column for each scorer; of several, the last column is for all."""
+    """The counts of each scorer as a column; with several scorers, the last column is their total."""
     header, rows = _coverage_rows(found)
     columns = (words(""), *map(Column, header))
     missed = found.total.unaccounted
@@ -57,7 +57,7 @@ def _level(label: str) -> int:
 
 
 def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
-    """The header and the rows of the table; of several scorers, the last column is for all."""
+    """The header and the rows of the table; with several scorers, the last column is their total."""
     shown = (*found.scorers, *([found.total] if len(found.scorers) > 1 else []))
     rows: Rows = []
     for label, value in _COVERAGE:
@@ -69,7 +69,7 @@ def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
 
 
 def drift_view(found: LiveDrift, front_end: FrontEnd = PYTHON) -> View:
-    """The table of scorers, and what there is to say of each."""
+    """The table of scorers, and sentences about each."""
     columns = [Column(title) if title in DRIFT_NUMBERS else words(title) for title in DRIFT]
     rows = tuple(tuple(map(Cell, row)) for row in _drift_rows(found))
     about = tuple(f"{text}." for one in found for text in _about(one, found, front_end))

@@ -163,7 +163,7 @@ class _Call:
 
 
 def _first(result: Any) -> Any:
-    """The first item of a list, which says what the others are; anything else as it is."""
+    """The first item of a list, which stands for the others; any other value unchanged."""
     if isinstance(result, Sequence) and not isinstance(result, str):
         return next(iter(cast("Sequence[Any]", result)), None)
     return cast(Any, result)

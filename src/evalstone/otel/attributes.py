@@ -39,28 +39,28 @@ from evalstone.types import (
 Attributes: TypeAlias = dict[str, str | bool | int | float]
 
 EXPLANATION = 2_000
-"""Characters of a text that explains something, at most."""
+"""The most characters of an explanation."""
 NAME = 200
-"""Characters of a name, at most."""
+"""The most characters of a name."""
 CONTENT = 20_000
-"""Characters of a message to or from a model, at most."""
+"""The most characters of a message to or from a model."""
 SKIPPED = "skipped"
 OTHER = "_OTHER"
-"""What the conventions call a kind of error that isn't known."""
+"""The conventions' value for an unknown kind of error."""
 _PROVIDERS = {
     "bedrock": "aws.bedrock",
     "google": "gcp.gemini",
     "mistral": "mistral_ai",
     "xai": "x_ai",
 }
-"""What the conventions call providers, where evalstone says something else."""
+"""The conventions' names of providers, where evalstone's differ."""
 _FOLDERS = re.compile(r"^[^:@ ]*[/\\](?=[^/\\:]+\.py:)")
 _TRACE_ID, _SPAN_ID = re.compile("(?!0{32})[0-9a-f]{32}"), re.compile("[0-9a-f]{16}")
 
 
 def source_of(sample: Sample) -> dict[str, str]:
-    """`metadata["trace"]` of a sample, as far as it is what it should be: `trace_id`, `span_id`, `response_id`,
-    `entity` and `service`. IDs have small hexadecimal digits, and that of a trace is not zero."""
+    """The valid entries of a sample's `metadata["trace"]`: `trace_id`, `span_id`, `response_id`, `entity` and
+    `service`. IDs have lower-case hexadecimal digits, and that of a trace is not zero."""
     source: dict[str, str] = {}
     for name, text in trace_metadata(sample).items():
         pattern = {"trace_id": _TRACE_ID, "span_id": _SPAN_ID}.get(str(name))
@@ -123,20 +123,20 @@ def _evaluator(record: Record, scorer: Scorer | None) -> str:
 
 
 def _argument(value: object) -> str | bool | int | float | None:
-    """A parameter as JSON has it: no number is NaN or infinite there."""
+    """A parameter as JSON, which has no NaN and no infinity."""
     if value is None or isinstance(value, int) or (isinstance(value, float) and math.isfinite(value)):
         return value
     return safe(value if isinstance(value, str) else brief(value), NAME)
 
 
 def _label(score: Score, scorer: Scorer | None) -> str:
-    """What a score means by the scorer's interpretation; "" where it has none."""
+    """The label of a score in the scorer's interpretation; "" if it has none."""
     bands = () if scorer is None else scorer.interpretation
     return next((safe(meaning, NAME) for floor, meaning in bands if score.fraction >= floor), "")
 
 
 def failure_type(record: Record) -> str:
-    """`error.type` of a failed record: what the scorer's own code raised, or who failed."""
+    """`error.type` of a failed record: the exception of the scorer's own code, or the part that failed."""
     outcome = record.outcome
     if not isinstance(outcome, Failed):
         return ""
@@ -148,26 +148,26 @@ def failure_type(record: Record) -> str:
 
 
 def error_type(error: BaseException | type[BaseException]) -> str:
-    """`error.type` of an exception: its class, with the module of one that is neither Python's nor evalstone's."""
+    """`error.type` of an exception: its class, with its module unless it is Python's or evalstone's."""
     kind = error if isinstance(error, type) else type(error)
     known = kind.__module__ == "builtins" or issubclass(kind, EvalstoneError | asyncio.CancelledError)
     return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def target_name(name: str) -> str:
-    """The name or the identity of a target, without the folders of the file that it is in."""
+    """The name or identity of a target, without the folders of its file."""
     return safe(_FOLDERS.sub("", name), NAME)
 
 
 def model_of(judge: Judge) -> Model[Any] | None:
-    """The model behind a judge; None for one that is none."""
+    """The model of a judge; None if it isn't a model."""
     while isinstance(judge, LoggingJudge):
         judge = judge.judge
     return judge if isinstance(judge, Model) else None
 
 
 def model_attributes(model: Model[Any]) -> Attributes:
-    """What identifies the operation of a model, on its spans and its metrics."""
+    """The attributes that identify a model's operation on spans and metrics."""
     provider, name = split_model(model.model)
     found: Attributes = {
         "gen_ai.operation.name": "embeddings" if isinstance(model, EmbeddingModel) else "chat",
@@ -195,7 +195,7 @@ def request_attributes(model: Model[Any], question: Question[Any], repeat: int) 
 
 
 def usage_attributes(usage: Usage, cost: float | None) -> Attributes:
-    """The tokens of a call and what it cost, as far as they are known."""
+    """The tokens and the cost of a call, as far as known."""
     found: Attributes = {}
     if usage.input or usage.output:
         found |= {"gen_ai.usage.input_tokens": usage.input, "gen_ai.usage.output_tokens": usage.output}
@@ -207,7 +207,7 @@ def usage_attributes(usage: Usage, cost: float | None) -> Attributes:
 
 
 def messages(said: Iterable[ChatMessage | tuple[str, str]], *, finish_reason: str = "") -> str:
-    """Messages as the JSON of `gen_ai.input.messages`, and of `gen_ai.output.messages` with a finish_reason."""
+    """Messages as JSON for `gen_ai.input.messages`; with a finish_reason, for `gen_ai.output.messages`."""
     pairs = ((one.role, one.content) if isinstance(one, ChatMessage) else one for one in said)
     ended = {"finish_reason": finish_reason} if finish_reason else {}
     rows = [{"role": role, "parts": [{"type": "text", "content": _content(text)}], **ended} for role, text in pairs]

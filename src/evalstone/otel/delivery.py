@@ -1,4 +1,4 @@
-"""The HTTP session of the exporters, which knows what was delivered. The SDK counts redirects, web pages and partly
+"""The HTTP session of the exporters, which detects failed deliveries. The SDK counts redirects, web pages and partly
 rejected requests as delivered."""
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ class Delivery(requests.Session):
         self._reply, self._field = _REPLIES[signal]
         self._trouble = trouble
         self.rejected = 0
-        """How many spans, data points or events the endpoint rejected in requests that it accepted."""
+        """The number of spans, data points or events that the endpoint rejected in accepted requests."""
 
     def request(self, method: str, url: str | bytes, *arguments: Any, **settings: Any) -> requests.Response:
-        """Send a request. Raises RequestException if nothing answers, or something that is no endpoint of OTLP."""
+        """Send a request. Raises RequestException without a response, or for one that isn't from an OTLP endpoint."""
         host = _host(str(url))
         try:
             response = super().request(method, url, *arguments, **{**settings, "allow_redirects": False})

@@ -36,12 +36,12 @@ SIGNALS = ("TRACES", "METRICS", "LOGS")
 PROTOCOL = "http/protobuf"
 ENDPOINT, DEFAULT_ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"
 QUEUE = 32_768
-"""Spans, and score events, that wait to be exported, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE says
-otherwise. The SDK's 2,048 are fewer than a fast run makes before the first batch is sent."""
+"""The queue size for spans and for score events, unless OTEL_BSP_MAX_QUEUE_SIZE or OTEL_BLRP_MAX_QUEUE_SIZE is set. A
+fast run makes more than the SDK's 2,048 before the first batch is sent."""
 HOPELESS_SECONDS = 1.0
-"""How long the end waits if nothing has been exported by then."""
+"""How long to wait at the end if nothing has been exported by then."""
 LAST_SECONDS = 0.2
-"""How long requests in flight may still take after that."""
+"""How much longer to wait for requests in flight."""
 CAPTURE = "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT"
 CAPTURED = ("TRUE", "SPAN_ONLY", "SPAN_AND_EVENT")
 EACH_COUNTED = ("span", "score event")
@@ -59,7 +59,7 @@ def exporting(*, content: bool, flush_seconds: float, on_loss: Callable[[str], N
 
 @contextmanager
 def exporting_scores(*, flush_seconds: float) -> Generator[Telemetry]:
-    """Export scores only: neither spans, nor the metrics of other libraries."""
+    """Export scores only, without spans and the metrics of other libraries."""
     with _providers(("METRICS", "LOGS"), flush_seconds, None) as (tracers, meters, loggers):
         yield Telemetry(tracers, meters, loggers)
 
@@ -107,8 +107,8 @@ def _providers(
 
 
 def check_environment() -> None:
-    """Raise ConfigError if the standard variables ask for something that evalstone can't do. Their secrets are masked
-    from then on."""
+    """Raise ConfigError if a standard variable asks for something unsupported. Secrets in the variables are masked from
+    then on."""
     for signal in ("", *(f"{signal}_" for signal in SIGNALS)):
         variable = f"OTEL_EXPORTER_OTLP_{signal}PROTOCOL"
         if (protocol := os.environ.get(variable, PROTOCOL).strip() or PROTOCOL) != PROTOCOL:
@@ -143,7 +143,7 @@ def _exports(signal: str) -> bool:
 
 
 def _set_global(tracers: TracerProvider, meters: MeterProvider, loggers: LoggerProvider) -> None:
-    """Make the providers those of the process, so that spans of a target that runs in it are exported too."""
+    """Set the providers as the global ones, so that spans of a target in this process are exported too."""
     if isinstance(trace.get_tracer_provider(), trace.ProxyTracerProvider):
         trace.set_tracer_provider(tracers)
     if type(metrics.get_meter_provider()).__name__ == "_ProxyMeterProvider":
@@ -173,8 +173,8 @@ class _ShutDown:
         return any(thread.is_alive() for thread in self._threads)
 
     def within(self, seconds: float, exporters: Sequence[_Counting], troubles: _Troubles) -> bool:
-        """Export what is left, within this many seconds, or HOPELESS_SECONDS if nothing gets through. Returns whether
-        everything ended in time."""
+        """Export the rest within this many seconds, or HOPELESS_SECONDS if nothing gets through. Returns whether it
+        finished in time."""
         began = time.monotonic()
         self._begin.set()
         while self._going_on:
@@ -193,8 +193,7 @@ class _ShutDown:
 
 
 class _Troubles(logging.Handler):
-    """The first warning of the SDK and the exporters. They repeat it for every batch, so it is kept off standard
-    error."""
+    """Keeps the first warning of the SDK and the exporters, which repeat it for every batch, instead of printing it."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -208,18 +207,18 @@ class _Troubles(logging.Handler):
         self.say(" ".join(filter(None, (record.getMessage(), str(error or "")))))
 
     def say(self, text: str) -> None:
-        """Something went wrong."""
+        """Record a problem."""
         self.first = self.first or text
 
     def close(self) -> None:
-        """Let them log as before."""
+        """Restore their logging."""
         self._library.removeHandler(self)
         self._library.propagate = self._propagated
         super().close()
 
 
 class _Counting:
-    """An exporter that counts what it is to export, and what has arrived."""
+    """An exporter that counts items to export, and delivered ones."""
 
     def __init__(
         self,
@@ -240,13 +239,13 @@ class _Counting:
         return getattr(self._exporter, name)
 
     def made(self) -> None:
-        """Count one that is to be exported."""
+        """Count an item to export."""
         with self._lock:
             self._counted += 1
 
     @property
     def lost(self) -> str:
-        """What has not arrived, in words; "" if everything has."""
+        """What was not delivered, in words; "" if everything was."""
         left = self._counted - self.sent
         return f"{left:,} of {count(self._counted, self._noun, self._plural)}" if left else ""
 
@@ -266,7 +265,7 @@ class _Counting:
         return 0 if self._delivery is None else self._delivery.rejected
 
     def shutdown(self, *arguments: Any, **more: Any) -> None:
-        """Export nothing any more."""
+        """Stop exporting."""
         if not self._closed:
             self._closed = True
             self._exporter.shutdown()

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 FLUSH_SECONDS = 5.0
 _SETUP = threading.Lock()
 _EXPORTING: dict[int, Telemetry] = {}
-"""What `emit_otlp` has set up, by process: in this one, unless it was forked since."""
+"""The exports that `emit_otlp` has set up, by process ID, since a forked process needs its own."""
 
 
 def emit_otlp(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:

@@ -44,14 +44,14 @@ def enable(
 
 
 def disable() -> None:
-    """Emit nothing any more."""
+    """Stop emitting."""
     observe(NOBODY)
 
 
 def emit(record: Record, sample: Sample, scorer: Scorer | None = None) -> None:
     """Emit one score as an event, and count it: a score of a saved run, for example.
 
-    A score that was made while `enable` was on has been emitted already, and isn't emitted again.
+    A score that was made while `enable` was active isn't emitted again.
 
     The event's parent is the span in `sample.metadata["trace"]`; without one, the current span.
 
@@ -77,5 +77,5 @@ def telemetry_class() -> type[Telemetry]:
 
 
 def missing(error: ModuleNotFoundError) -> Exception:
-    """The error of an import: MissingDependency if it was one of opentelemetry."""
+    """The error to raise for a failed import: MissingDependency if the missing module is opentelemetry's."""
     return MissingDependency("opentelemetry", "otel") if (error.name or "").startswith("opentelemetry") else error

@@ -368,7 +368,7 @@ def _nothing(span: Span, result: object) -> None:
 
 
 def _context_of(sample: Sample) -> Context | None:
-    """The span that answered a sample, as a context; None if it isn't known, which stands for the current one."""
+    """The span that answered a sample, as a context; None (the current context) if it is unknown."""
     source = source_of(sample)
     if "trace_id" not in source:
         return None
@@ -380,5 +380,5 @@ def _context_of(sample: Sample) -> Context | None:
 
 
 def _operation(identified: Attributes) -> str:
-    """What the conventions call the kind of a model's operation in the names of metrics."""
+    """The kind of a model's operation in the conventions' metric names."""
     return "embeddings" if identified["gen_ai.operation.name"] == "embeddings" else "inference"
