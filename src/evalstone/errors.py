@@ -5,9 +5,9 @@
     │   ├── DataError          a data file or a sample cannot be read; names file, line and field
     │   ├── NotComparable      two runs differ in what they must have in common
     │   ├── PromptError        a template has an unknown or a missing placeholder
-    │   └── MissingDependency  an optional library is absent; its text is the install line
+    │   └── MissingDependency  an optional library is missing; the message has the install command
     ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
-    ├── StorageError           what is to be kept cannot be written or read: a full disk, a lost server
+    ├── StorageError           results cannot be written or read: a full disk, a lost server
     │   ├── LedgerError        the ledger broke, or was lost
     │   │   ├── LedgerBusyError        another process holds the lock and did not release it in time
     │   │   ├── LedgerConnectionError  the connection to the ledger's server was lost
@@ -16,7 +16,7 @@
     ├── RunAborted             the run cannot continue; what it has is kept
     │   ├── BudgetExceeded     the next call does not fit into the budget
     │   │   └── RequestLimitReached  max_requests is reached
-    │   ├── JudgeRefused       the judge's endpoint refuses the key or the model, wants to be paid first, or redirects
+    │   ├── JudgeRefused       the judge's endpoint refuses the key or the model, requires payment, or redirects
     │   ├── JudgeUnavailable   the judge fails on every question, or has stopped answering
     │   ├── TargetUnavailable  the target fails on every sample, or has stopped answering
     │   ├── AnswerPending      the answer will come from a provider's batch
@@ -24,7 +24,7 @@
     │   └── BatchError         a provider did not accept a batch, or cannot report its state
     ├── TargetError            a target gave no usable answer
     │   ├── TargetUnreachable  it could not be reached
-    │   └── TargetRefused      it lets nobody in, or is not there
+    │   └── TargetRefused      it refuses access, or does not exist
     └── JudgeError             a judge gave no usable answer
         ├── JudgeDeclined      this judge cannot answer this question; the outcome is Skipped
         ├── QuestionTooLong    the question is longer than the judge takes, so that it was not asked
@@ -183,7 +183,7 @@ class NotComparable(ConfigError):
 
 
 class PromptError(ConfigError):
-    """A prompt template lacks a placeholder that it must have, or has one that nothing fills."""
+    """A prompt template lacks a required placeholder, or has an unknown one."""
 
 
 class MissingDependency(ConfigError):
@@ -199,8 +199,8 @@ class MissingDependency(ConfigError):
 
 
 def requirements(extra: str) -> str:
-    """What `pip install` needs for an extra, quoted for a shell. It names the libraries, since the name of evalstone
-    with its extra works only if that can be downloaded."""
+    """The arguments of `pip install` for an extra, quoted for a shell. They are the libraries: `evalstone[extra]` would
+    only work if evalstone can be downloaded."""
     from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - rarely needed
 
     try:
@@ -211,12 +211,13 @@ def requirements(extra: str) -> str:
 
 
 class OutcomeError(EvalstoneError):
-    """A scorer made no valid outcome: its value is no finite number in [0, scale], or what it works on is missing."""
+    """A scorer returned no valid outcome: its value isn't a finite number in [0, scale], or its data is missing or
+    invalid."""
 
 
 class StorageError(EvalstoneError):
-    """What is to be kept cannot be written or read, although its place is a right one. If it ended a run, the ledger
-    may not have the last of the results in `run`."""
+    """Results can't be written or read, although their location is valid. If it ended a run, the ledger may lack the
+    last of the results in `run`."""
 
 
 class LedgerError(StorageError):
@@ -224,20 +225,20 @@ class LedgerError(StorageError):
 
 
 class LedgerBusyError(LedgerError):
-    """Another process has kept the ledger locked for as long as was waited."""
+    """Another process held the lock on the ledger until the timeout."""
 
 
 class LedgerConnectionError(LedgerError):
-    """The ledger's server has ended the connection, or does not accept one."""
+    """The ledger's server closed the connection, or doesn't accept one."""
 
 
 class LedgerValueError(LedgerError):
-    """The ledger's database refuses a value, such as a text that is too long or a number that is out of range. It will
-    refuse it again."""
+    """The ledger's database refuses a value, such as a text that is too long or a number that is out of range. Retrying
+    doesn't help."""
 
 
 class WriteError(StorageError):
-    """A file or standard output cannot be written to the end: the disk is full, or nobody reads any more."""
+    """A file or standard output can't be written completely: the disk is full, or the reader has closed the pipe."""
 
 
 class RunAborted(EvalstoneError):
@@ -253,7 +254,7 @@ class RequestLimitReached(BudgetExceeded):
 
 
 class JudgeRefused(RunAborted):
-    """The judge's endpoint refuses the key or the model, wants to be paid first, or redirects to another address."""
+    """The judge's endpoint refuses the key or the model, requires payment, or redirects to another address."""
 
 
 class JudgeUnavailable(RunAborted):
@@ -261,11 +262,11 @@ class JudgeUnavailable(RunAborted):
 
 
 class TargetUnavailable(RunAborted):
-    """The target failed on each of the first samples of a run, or can't be reached any more."""
+    """The target failed on each of the first samples of a run, or can no longer be reached."""
 
 
 class AnswerPending(RunAborted):
-    """A question's answer is to come from a provider's batch. The outcome stays open; the run goes on with others."""
+    """A question's answer will come from a provider's batch. The outcome stays open; the run continues with others."""
 
 
 class RunStopped(RunAborted):
@@ -273,11 +274,11 @@ class RunStopped(RunAborted):
 
 
 class BatchError(RunAborted):
-    """A provider did not take a batch, or could not be asked what became of it."""
+    """A provider didn't accept a batch, or can't report its state."""
 
 
 class TargetError(EvalstoneError):
-    """A target gave no usable answer: what it sent, or how it ended, is of no use for one sample and trial."""
+    """A target gave no usable answer for one sample and trial."""
 
 
 class TargetUnreachable(TargetError):
@@ -285,8 +286,8 @@ class TargetUnreachable(TargetError):
 
 
 class TargetRefused(TargetError):
-    """A target lets nobody in, or is not there: wrong credentials, no credit, a wrong address. A run in which it has
-    not answered yet ends."""
+    """A target refuses access or doesn't exist: wrong credentials, no credit, a wrong address. It ends a run in which
+    the target hasn't answered yet."""
 
 
 class JudgeError(EvalstoneError):
@@ -328,7 +329,8 @@ class ProviderError(JudgeError):
 
 
 class ProviderTimeout(ProviderError):
-    """The judge's endpoint gave no answer to a request within its timeout, or to a question until the deadline."""
+    """The judge's endpoint gave no answer to a request within its timeout, or to a question within the total
+    timeout."""
 
 
 class PromptTooLong(ProviderError):
@@ -343,7 +345,7 @@ class PromptTooLong(ProviderError):
 
 
 class DeliveryUnknown(ProviderError):
-    """The judge's endpoint gave no answer to a request that must not be sent twice; it may have carried it out."""
+    """The judge's endpoint didn't answer a request that must not be sent twice; it may have been carried out."""
 
 
 class ReplyError(JudgeError):
@@ -351,9 +353,9 @@ class ReplyError(JudgeError):
 
 
 LONGEST_GUESSED = 200
-"""The most characters of a name that is compared with known ones. A comparison of 4,000 takes a second."""
+"""The most characters of a name that is compared with known ones. Comparing 4,000 takes a second."""
 MOST_GUESSES = 3
-"""Where more names have the unknown one as a word, all known ones are told."""
+"""If more names contain the unknown one as a word, the message lists all known ones."""
 _GENERIC = re.compile(r"(?<=.)_(?:score|metric|scorer|evaluator)$")
 
 
@@ -372,8 +374,8 @@ def _words(name: str) -> list[str]:
 
 
 def _likeness(words: list[str], known: list[str]) -> float:
-    """How alike two names are, from 0 to 1, the higher of two measures: the similarity of their letters, and the share
-    of letters in words that both have, in any order. Names that have little in common have 0."""
+    """The similarity of two names, from 0 to 1: the higher of the similarity of their letters and the share of letters
+    in words that both have, in any order. 0 for names with little in common."""
     letters = _ratio("".join(words), "".join(known))
     sizes = len("".join(words)), len("".join(known))
     nearest = [max((_ratio(word, each) for each in known), default=0) for word in words]
@@ -431,12 +433,12 @@ def repeated(field: str, value: Any, *text: Part) -> Problem:
 
 
 def error_text(error: BaseException) -> str:
-    """What an error says: one of evalstone its text alone, which is for users; any other as `described`."""
+    """The text of an error: of evalstone's errors the message alone, of any other as `described`."""
     return str(error) if isinstance(error, EvalstoneError) else described(error)
 
 
 def described(error: BaseException) -> str:
-    """An error of code that is not ours, and the innermost line of it: `KeyError: 'id' (my_scorers.py, line 13)`"""
+    """An error of the user's code with its innermost line: `KeyError: 'id' (my_scorers.py, line 13)`"""
     libraries = (str(Path(os.__file__).parent), str(Path(__file__).parent), "<frozen")
     places = [
         (path, line)

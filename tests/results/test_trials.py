@@ -148,7 +148,7 @@ def test_a_threshold_and_the_direction_say_what_passes() -> None:
     assert [run.reliability("grade", threshold=limit)[0].always for limit in (0, 5)] == [0, 2]
     with pytest.raises(ConfigError) as raised:
         run.reliability("grade", threshold=6)
-    assert (raised.value.field, raised.value.value, raised.value.allowed) == ("grade: the threshold", 6, "in [0, 5]")
+    assert (raised.value.field, raised.value.value, raised.value.allowed) == ("the threshold", 6, "in [0, 5]")
 
 
 def test_variance_between_samples_and_between_trials() -> None:

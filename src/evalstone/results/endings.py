@@ -113,8 +113,8 @@ MAX_REQUESTS = Ending(
 )
 JUDGE_REFUSED = Ending(
     name="judge_refused",
-    cause="the judge's endpoint refuses the key or the model (HTTP 401; 403 or 404 for all questions), wants "
-    "to be paid first (HTTP 402, or in words), or redirects",
+    cause="the judge's endpoint refuses the key or the model (HTTP 401; 403 or 404 for all questions), requires "
+    "payment (HTTP 402, or in words), or redirects",
     code=ExitCode.FAILURES,
     broken_off=True,
     kept=_FINISHED,

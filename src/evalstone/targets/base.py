@@ -450,7 +450,7 @@ class Target(ABC):
 
         Raises:
             TargetUnreachable: It can't be reached, which says nothing about how it answers.
-            TargetRefused: It lets nobody in, or doesn't exist. This ends the run unless it has answered before.
+            TargetRefused: It refuses access, or doesn't exist. This ends the run unless it has answered before.
                 Anything else that is raised fails this sample and trial.
         """
 

@@ -144,8 +144,8 @@ class JudgeCall:
             yield from member.leaves()
 
     def sources(self) -> Iterator[CallSource]:
-        """Where the answers of single judges are from. A call that ended before a request was sent has no source, and
-        neither has a shared failure."""
+        """The sources of the single judges' calls, to be counted. Calls that ended before a request was sent aren't
+        counted, nor are shared failures."""
         return (leaf.source for leaf in self.leaves() if leaf.answer is not None or leaf.usage.requests > 0)
 
 
