@@ -124,7 +124,7 @@ def _transcript(name: str, read: Callable[[], Reading]) -> Transcript:
         reading = read()
     except DataError as error:
         place = getattr(error, "place", "").removeprefix(".")
-        raise DataError(f"{name}: {place}: {error}" if place else f"{name}: {error}") from None
+        raise DataError(f"{name}: {place}: " if place else f"{name}: ", error) from None
     messages = tuple(reading.conversation.messages)
     counted = [message.usage for message in messages if message.usage is not None]
     usage = reading.usage or usage_of(messages)

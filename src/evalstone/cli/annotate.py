@@ -148,7 +148,7 @@ def _same(run: Run, title: str, labels: str) -> Mapping[str, float]:
     except DataError as error:
         if all(is_own_id(record.key) for record in run.records):
             raise
-        raise DataError(f"{error}; if {labels} has the labels of another run, name that run with --baseline") from None
+        raise DataError(error, f"; if {labels} has the labels of another run, name that run with --baseline") from None
 
 
 def _partners(baseline: Run, run: Run, title: str, labels: str) -> list[str]:

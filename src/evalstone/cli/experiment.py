@@ -177,8 +177,8 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
     try:
         target = parse(settings)
     except ConfigError as error:
-        if any(f"unknown parameter {name!r}" in str(error) for name in parameters):
-            raise ConfigError(f"{error}; a parameter of an experiment needs a default") from None
+        if error.kind == "unknown" and error.field == "parameter" and error.value in parameters:
+            raise ConfigError(error, "; a parameter of an experiment needs a default") from None
         if not parameters:
             raise
         return label, parse({**settings, **parameters})

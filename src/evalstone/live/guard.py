@@ -442,7 +442,7 @@ def _answered(fields: Mapping[str, Any], answer: Any, seconds: float) -> Sample:
     try:
         read = Answer.of(answer, by="the function")
     except DataError as error:
-        raise DataError(f"{error}; give protect a function of the answer and the arguments: sample=…") from None
+        raise DataError(error, "; give protect a function of the answer and the arguments: sample=…") from None
     given = {name: value for name, value in fields.items() if value is not None}
     return read.fill(read_sample(given) if given else Sample(), seconds=seconds)
 

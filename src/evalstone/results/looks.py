@@ -66,7 +66,7 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria, *labels: Map
     try:
         looks, number = list(_looks(Path(folder) / LOOKS)), 1
     except DataError as error:
-        raise DataError(f"{error}. Fix the file, or set the number of this look (--look N)") from None
+        raise DataError(error, ". Fix the file, or set the number of this look (--look N)") from None
     for key, data in _data(run, criteria, labels, watched=False).items():
         earlier = [look for look in looks if key in look.data]
         same = [look.look for look in earlier if look.data[key] == data]

@@ -172,7 +172,7 @@ class CommandTarget(Target):
         except NoAnswer as error:
             raise NoAnswer(f"{error}{said}", error.answer) from None
         except ConfigError as error:
-            raise TargetError(f"{error}{said}") from None
+            raise TargetError(error, said) from None
 
 
 class Ended(NamedTuple):

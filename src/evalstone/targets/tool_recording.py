@@ -264,7 +264,7 @@ def _line(text: bytes, place: str) -> RecordedLine:
                 raise DataError(f"calls.{at} must have either a result or an error, for it has finished")
         return line
     except (ValueError, RecursionError, DataError) as error:
-        raise DataError(f"{place}: not the tool calls of an answer ({error})") from None
+        raise DataError(f"{place}: not the tool calls of an answer (", error, ")") from None
 
 
 def _is_whole(text: bytes) -> bool:

@@ -176,7 +176,7 @@ class Regex(DefinedText, TextCheck):
         try:
             match = matches(pattern, units(output) if self.definition == "mastra" else output, whole=self.exact)
         except OutcomeError as problem:
-            raise OutcomeError(f"{self.name}: {problem}") from None
+            raise OutcomeError(f"{self.name}: ", problem) from None
         if match:
             result = "The whole answer matches" if self.exact else "Part of the answer matches"
         else:
