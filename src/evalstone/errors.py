@@ -45,7 +45,7 @@ import os
 import re
 import traceback
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
@@ -74,6 +74,10 @@ class Problem:
 
     def __str__(self) -> str:
         return PYTHON.written(self.parts)
+
+    def worded(self, text: str, *near: str) -> Problem:
+        """The same problem, as this message. near: other names that are most like the unknown one."""
+        return replace(self, parts=(text,), near=near or self.near)
 
 
 class EvalstoneError(Exception):

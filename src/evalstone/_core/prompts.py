@@ -17,7 +17,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 from evalstone._core.json import content_hash
@@ -122,7 +122,7 @@ class Prompt:
             problems.append(f"the template has {what} that nothing fills: {named}")
         if problems:
             text = "; ".join(problems)
-            wrong = replace(unknown("placeholder", extra[0], expected), parts=(text,)) if extra else None
+            wrong = unknown("placeholder", extra[0], expected).worded(text) if extra else None
             raise PromptError(wrong or absent(missing[0], text))
         if _PLACEHOLDER.search(self.instructions):
             raise PromptError("instructions cannot have placeholders; put them into the template")

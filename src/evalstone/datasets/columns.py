@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias, cast
 
 from evalstone._core.display import excerpt, named, nearest, shortlist
@@ -134,7 +133,7 @@ def unknown_field(name: str) -> Problem:
     known, problem = field_of(name), unknown("sample field", name, FIELD_NAMES)
     if known is None:
         return problem
-    return replace(problem, parts=(f"unknown sample field {name!r}; did you mean {known}?",), near=(known,))
+    return problem.worded(f"unknown sample field {name!r}; did you mean {known}?", known)
 
 
 def inner_names(field: str) -> tuple[str, ...]:

@@ -18,7 +18,6 @@ import importlib
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from evalstone._core.guards import is_list
@@ -135,7 +134,7 @@ def _unknown_judge(name: str) -> ConfigError:
     if provider is not None:
         near = f"{provider}/{name}"
         text = f"unknown judge {name!r}; did you mean {near}? Models are named provider/model"
-        return ConfigError(replace(unknown("judge", name, ["lexical", *COMPOSITES]), parts=(text,), near=(near,)))
+        return ConfigError(unknown("judge", name, ["lexical", *COMPOSITES]).worded(text, near))
     message = unknown("judge", name, ["lexical", *COMPOSITES])
     language = " Language" if message.near else "; language"
     return ConfigError(message, f"{language} models are named provider/model, such as openai/gpt-5.1")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -50,7 +49,7 @@ def _numbers(name: str, values: Sequence[object]) -> Floats:
 
 def _wrong(name: str, place: int, value: object, shown: str, allowed: str) -> Problem:
     text = f"{name}: value {place} is {shown}, not {allowed}"
-    return replace(invalid(f"{name}[{place}]", allowed, value), parts=(text,))
+    return invalid(f"{name}[{place}]", allowed, value).worded(text)
 
 
 def same_length(**columns: Sequence[object] | None) -> int:

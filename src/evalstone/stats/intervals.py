@@ -193,7 +193,7 @@ def mean_of(values: Sequence[float]) -> float:
 def _not_finite(name: Literal["values", "weights"], place: int, value: object) -> Problem:
     allowed = "finite numbers" if name == "values" else "finite numbers above 0"
     text = f"{name} must be {allowed}: {name.removesuffix('s')} {place} is {value!r:.60}"
-    return replace(invalid(f"{name}[{place}]", allowed, value), parts=(text,))
+    return invalid(f"{name}[{place}]", allowed, value).worded(text)
 
 
 def check_number(name: Message, value: object) -> None:
