@@ -232,7 +232,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
                 safe(labels, 60),
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
-                _in_brackets(one.auroc) + (" (not used)" if one.unusable else ""),
+                _in_brackets(one.auroc) + ("" if one.unusable is None else " (not used)"),
             )
         )
     return table(f"Calibrations: {title}", [*columns], rows)

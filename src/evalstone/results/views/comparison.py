@@ -353,7 +353,7 @@ def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) ->
 
 def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     """Sentences on the samples of a comparison: those that are left out, clusters, weights and other notes."""
-    yield from (f"{clause_of(note)}." for note in sample_notes(line.result.difference))
+    yield from (f"{clause_of(note, front_end)}." for note in sample_notes(line.result.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
     if line.result.missing:
@@ -365,7 +365,7 @@ def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     if paired is not None:
         yield from _about_declared(line, paired)
     if line.result.notes and line.verdict != "equivalent":
-        yield from (f"{clause_of(note)}." for note in line.result.notes)
+        yield from (f"{clause_of(note, front_end)}." for note in line.result.notes)
     elif line.detectable is not None:
         found = f"{line.detectable:.2g} or more"
         yield f"a true difference of {found} would have been found with a probability of 80%."

@@ -77,7 +77,7 @@ def checks_table(decisions: Sequence[Decision], front_end: FrontEnd, next_look: 
 
 
 def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
-    """The gate's notes, cautions and error rates as sentences."""
+    """The gate's notes, those of its checks, and error rates as sentences."""
     decisions = gate.decisions
     labels = (
         "With labels, the estimate is of the score that people would give (prediction-powered inference). The labeled "
@@ -87,12 +87,12 @@ def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
         *sentences_of(gate.notes, front_end),
         *([labels] if any(decision.labeled is not None for decision in decisions) else []),
         *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
-        *_cautions(decisions),
+        *_of_checks(decisions),
         *_control(gate),
     ]
 
 
-def _cautions(decisions: Sequence[Decision]) -> Iterator[str]:
+def _of_checks(decisions: Sequence[Decision]) -> Iterator[str]:
     """The distinct notes on checks, each with its checks. That there is no score, the verdicts say."""
     scored = [decision for decision in decisions if not without_values(decision)]
     said = [(check_name(decision), sentence(clause_of(note))) for decision in scored for note in decision.notes]
