@@ -35,16 +35,16 @@ PAUSE = 5.0
 """Seconds before an unreadable ledger is tried again."""
 
 
-async def nothing(traces: Collection[str]) -> Mapping[str, Collection[str]]:
+async def none_scored(traces: Collection[str]) -> Mapping[str, Collection[str]]:
     """No trace was scored before."""
     return {}
 
 
-async def at_once() -> None:
+async def stored_at_once() -> None:
     """Samples are stored as soon as they are submitted."""
 
 
-def always(trace: str) -> bool:
+def every_trace(trace: str) -> bool:
     """Every trace is scored."""
     return True
 
@@ -69,9 +69,9 @@ class TraceScoring:
         submit: Callable[[Sample, str], Awaitable[object]],
         *,
         quiet: float = 5.0,
-        scored: Callable[[Collection[str]], Awaitable[Mapping[str, Collection[str]]]] = nothing,
-        stored: Callable[[], Awaitable[object]] = at_once,
-        drawn: Callable[[str], bool] = always,
+        scored: Callable[[Collection[str]], Awaitable[Mapping[str, Collection[str]]]] = none_scored,
+        stored: Callable[[], Awaitable[object]] = stored_at_once,
+        drawn: Callable[[str], bool] = every_trace,
     ) -> None:
         self.spool = spool
         self._submit, self._scored, self._stored, self._drawn = submit, scored, stored, drawn
