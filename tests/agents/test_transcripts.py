@@ -22,6 +22,7 @@ from evalstone.agents.formats.messages import message_list
 from evalstone.agents.formats.registry import FORMATS
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets import sample_from
+from evalstone.errors import DataError
 from evalstone.targets import Answer
 from evalstone.types import Message
 from tests import contributing_page
@@ -223,6 +224,13 @@ def test_a_list_of_messages_is_read_alike_as_text_and_in_a_span(name: str) -> No
     span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "chat", "startTimeUnixNano": "1714000000000000000"}
     attributes = {"gen_ai.operation.name": "chat", "gen_ai.input.messages": written}
     assert read_transcript([{**span, "attributes": attributes}]).messages == read
+
+
+def test_the_error_of_a_call_in_a_transcript_keeps_what_is_wrong() -> None:
+    with pytest.raises(DataError) as raised:
+        read_transcript([{"role": "assistant", "content": "x", "tool_calls": [5]}])
+    assert (raised.value.kind, raised.value.field, raised.value.value) == ("invalid", "a tool call", 5)
+    assert "messages[0].tool_calls[0]" in str(raised.value)
 
 
 def test_the_format_of_the_contributing_page_is_the_one_of_the_code() -> None:

@@ -42,7 +42,7 @@ class MessageError(PlacedError):
             place = _PART.sub(lambda match: f"{match[1]}[{int(match[2]) + step}]", place, count=1)
         else:
             place = step + place
-        super().__init__(str(error), where + place)
+        super().__init__(error, where + place)
         self.number = number
         self.whole = isinstance(error, NoMessageError)
 

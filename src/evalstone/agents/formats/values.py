@@ -121,14 +121,14 @@ _DIGITS = re.compile(r"[0-9]{1,15}")
 class PlacedError(DataError):
     """What cannot be read, and the place of it inside the value that is read: `.content[1].type`."""
 
-    def __init__(self, problem: str, place: str = "") -> None:
+    def __init__(self, problem: str | DataError, place: str = "") -> None:
         super().__init__(problem)
         self.place = place
 
 
 def placed(error: DataError, step: str) -> PlacedError:
     """An error one level further out."""
-    return PlacedError(str(error), step + getattr(error, "place", ""))
+    return PlacedError(error, step + getattr(error, "place", ""))
 
 
 def only(items: Any, place: str) -> Entries:
