@@ -236,7 +236,7 @@ def test_a_list_repeats_itself_from_eight_items_on_when_half_of_them_are_repetit
     ("passages", "largest", "most"), [(0, 1, 0), (1, 1, 1), (9, 9, 9), (10, 10, 10), (11, 20, 20), (51, 100, 20)]
 )
 def test_a_schema_bounds_citations_by_a_round_number_of_passages(passages: int, largest: int, most: int) -> None:
-    schema = VerifyClaims(("It is.",), ("p",) * passages).json_schema
+    schema: Any = VerifyClaims(("It is.",), ("p",) * passages).json_schema
     cited = schema["$defs"]["verdict"]["properties"]["passages"]
     assert (cited["items"]["maximum"], cited["maxItems"]) == (largest, most)
 

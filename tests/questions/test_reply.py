@@ -78,7 +78,8 @@ def reply(*words: str) -> dict[str, Any]:
 
 
 def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_the_question_says():
-    item = QUESTION.json_schema["$defs"]["verdict"]
+    schema: Any = QUESTION.json_schema
+    item = schema["$defs"]["verdict"]
     assert item == {
         "type": "object",
         "properties": {
@@ -94,8 +95,8 @@ def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_
         "additionalProperties": False,
     }
     assert list(item["properties"]) == ["reason", "rules", "verdict"]
-    no_rules = CheckPromises(("a",), ())
-    assert no_rules.json_schema["$defs"]["verdict"]["properties"]["rules"]["maxItems"] == 0
+    without_rules: Any = CheckPromises(("a",), ()).json_schema
+    assert without_rules["$defs"]["verdict"]["properties"]["rules"]["maxItems"] == 0
 
 
 def test_the_example_is_a_reply_and_differs_from_question_to_question():
