@@ -83,7 +83,9 @@ class PostgreSQL(Database):
         self.location, self.error = shown(url), self._driver.Error
         try:
             address = conninfo.conninfo_to_dict(f"postgresql://{url.partition('://')[2]}")
-        except self.error:
+            for port in filter(None, str(address.get("port", "")).split(",")):
+                int(port)  # of several servers, each has its own
+        except (self.error, ValueError):
             raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
         self._address = {**_SETTINGS, **address}
 
