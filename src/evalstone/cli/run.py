@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -102,7 +102,6 @@ def score(
     from evalstone._core.reasoning import begins_with_reasoning
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.run_notes import reasoning_note
-    from evalstone.results.views.exports import record_csv
     from evalstone.results.views.record import record_view
 
     (spec,) = values.scorer_specs([scorer])
@@ -123,7 +122,13 @@ def score(
         )
     begins = output is not None and begins_with_reasoning(output)
     view = record_view(record, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
-    present(view, formats(view, outputs, record.to_dict(), csv=lambda: record_csv(record)))
+
+    def csv() -> Iterable[str]:
+        from evalstone.results.views.exports import record_csv
+
+        return record_csv(record)
+
+    present(view, formats(view, outputs, record.to_dict(), csv=csv))
     return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
