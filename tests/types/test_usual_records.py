@@ -29,7 +29,7 @@ def test_a_usual_record_comes_back() -> None:
 def test_whatever_a_field_has_the_record_or_the_error_is_that_of_any_record(name: str) -> None:
     line = USUAL.to_dict()
     for value in ODD:
-        # An unknown field is ignored, and such a line is read in full.
-        assert repr(read({**line, name: value})) == repr(read({**line, name: value, "later": 1}))
+        # A line with a group is read in full, and one that is null is no group.
+        assert repr(read({**line, name: value})) == repr(read({**line, name: value, "group": None}))
     del line[name]
-    assert repr(read(line)) == repr(read({**line, "later": 1}))
+    assert repr(read(line)) == repr(read({**line, "group": None}))
