@@ -331,16 +331,16 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "where lower is better, the worst samples are the best",
-        f"{VIEWS}/ranking.py",
-        "total += 1 - fraction if info.lower_is_better else fraction",
-        "total += fraction",
+        "src/evalstone/results/summary.py",
+        "return 1 - fraction if self.lower_is_better else fraction",
+        "return fraction",
         ("tests/results/views/test_run.py",),
     ),
     Mutant(
         "a page of very many samples holds the best",
         f"{VIEWS}/ranking.py",
-        "places = heapq.nsmallest(most, places, key=goodness.__getitem__)",
-        "places = heapq.nlargest(most, places, key=goodness.__getitem__)",
+        "heapq.nsmallest(most, places, key=goodness.__getitem__)",
+        "heapq.nlargest(most, places, key=goodness.__getitem__)",
         ("tests/report/test_html.py",),
     ),
     Mutant(

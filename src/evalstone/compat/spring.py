@@ -304,7 +304,7 @@ class JudgeEvaluator:
                 raise kind(outcome.error, reply=outcome.reply, usage=usage, cost=cost, seconds=record.seconds)
             raise OutcomeError(outcome.error)
         score, evidence = (outcome.value, outcome.evidence) if isinstance(outcome, Score) else (None, ())
-        feedback = outcome.error if isinstance(outcome, Failed) else outcome.reason
+        feedback = outcome.reason
         if isinstance(outcome, Skipped) and calls and self.on_undecided == "raise":
             raise UndecidedError(f"{self.name} is undecided: {feedback}", reply=reply)
         prompts = {kind.kind: self.prompt or default_prompt(kind) for kind in scorer.questions}

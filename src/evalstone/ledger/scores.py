@@ -23,7 +23,7 @@ from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
-from evalstone.types import Failed, Record, Score, scorer_name
+from evalstone.types import Record, Score, scorer_name
 from evalstone.types.scorer_names import is_named
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
         state=live.STATES[type(outcome)],
         value=score and score.value,
         scale=score and score.scale,
-        reason=outcome.error if isinstance(outcome, Failed) else outcome.reason,
+        reason=outcome.reason,
         cursor=str(cursor),
     )
 

@@ -289,7 +289,7 @@ class Guard:
                 undefined.append(title)
                 if self.on_undefined == "block":
                     blocked_by.append(title)
-                why = outcome.error if isinstance(outcome, Failed) else outcome.reason
+                why = outcome.reason
                 reasons.append(f"{title} has no score: {safe(why).strip().rstrip('.')}.")
             elif not reaches(outcome.value, threshold, outcome.scale, lower_is_better=scorer.lower_is_better):
                 blocked_by.append(title)

@@ -8,13 +8,14 @@ from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from evalstone.results.summary import ScorerInfo, unanswered
+from evalstone.results.summary import unanswered
 from evalstone.types import Failed, Record, Score, case_key
 
 Kind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
 """What a record has: a score, or why it has none. A skipped sample is unanswered if the judge declined or reached no
 verdict; otherwise, its score is undefined."""
 _KINDS: tuple[Kind, ...] = get_args(Kind)
+_CODES = {kind: code for code, kind in enumerate(_KINDS)}
 _ABSENT = 255
 _NO_TRIAL = 0
 
@@ -41,15 +42,8 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, record: Record, place: int = 0) -> Entry:
         """The entry of a record. place: its place among the records of its run."""
-        kind = _KINDS[_kind(record)]
-        return cls(place, record.sample, record.trial, record.scorer, record.value, kind, record.group, record.weight)
-
-    def goodness(self, scorer: ScorerInfo) -> float | None:
-        """How good the score is, from 0 to 1, regardless of scale and direction; None without a score."""
-        if self.value is None:
-            return None
-        fraction = self.value / scorer.scale
-        return 1 - fraction if scorer.lower_is_better else fraction
+        value, kind = record.value, _kind(record)
+        return cls(place, record.sample, record.trial, record.scorer, value, kind, record.group, record.weight)
 
     @property
     def undefined(self) -> bool:
@@ -101,7 +95,7 @@ class Columns:
         self._samples[case] = record.sample
         self._set_case(case, record)
         self._values[cell] = math.nan if record.value is None else record.value
-        self._kinds[cell] = _kind(record)
+        self._kinds[cell] = _CODES[_kind(record)]
 
     def append(self, record: Record) -> None:
         """Add the entry of a record after the others."""
@@ -120,7 +114,7 @@ class Columns:
         self._filled[cell] = True
         self._cells.append(cell)
         self._values.append(math.nan if record.value is None else record.value)
-        self._kinds.append(_kind(record))
+        self._kinds.append(_CODES[_kind(record)])
 
     @property
     def has_trials(self) -> bool:
@@ -187,7 +181,7 @@ class Columns:
                 samples[case],
                 trial or None,
                 self._scorers[number],
-                value if kind == 0 else None,
+                None if math.isnan(value) else value,
                 _KINDS[kind],
                 groups[case] if groups else None,
                 None if math.isnan(weight) else weight,
@@ -198,10 +192,10 @@ def _name(record: Record) -> str | tuple[str, int]:
     return record.sample if record.trial is None else (record.sample, record.trial)
 
 
-def _kind(record: Record) -> int:
+def _kind(record: Record) -> Kind:
     outcome = record.outcome
     if isinstance(outcome, Score):
-        return 0
+        return "score"
     if isinstance(outcome, Failed):
-        return 4 if outcome.by_target else 3
-    return 2 if unanswered(record) else 1
+        return "target_failed" if outcome.by_target else "failed"
+    return "unanswered" if unanswered(record) else "undefined"

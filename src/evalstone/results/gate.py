@@ -31,7 +31,7 @@ from evalstone.results.scores import (
     weight_column,
 )
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.types import Failed, Note, about, note, reaches
+from evalstone.types import Note, about, note, reaches
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -374,8 +374,7 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
             else:
                 missed += 1
                 if len(misses) < MOST_MISSES:
-                    outcome = run.records[entry.place].outcome
-                    reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
+                    reason = run.records[entry.place].outcome.reason
                     misses.append(Miss(entry.sample, entry.trial, entry.value, reason))
         if skipped:
             notes.append(note("undefined_left_out", "caution", name, samples=skipped))

@@ -54,8 +54,8 @@ def check_grounding(run: Run) -> GroundingCheck | None:
     pairs: dict[str, list[tuple[float, bool]]] = {signature: [] for signature in scorers}
     for signature, info in scorers.items():
         for entry in run.columns.entries(signature):
-            if entry.key in labels and (good := entry.goodness(info)) is not None:
-                pairs[signature].append((good, labels[entry.key]))
+            if entry.value is not None and entry.key in labels:
+                pairs[signature].append((info.goodness(entry.value), labels[entry.key]))
     areas = {name: auroc([score for score, _ in each], [label for _, label in each]) for name, each in pairs.items()}
     grounded = sum(labels.values())
     means = {name: area.mean for name, area in areas.items() if area is not None}

@@ -52,6 +52,11 @@ class ScorerInfo:
     case_metadata: tuple[str, ...] = ()
     """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one."""
 
+    def goodness(self, value: float) -> float:
+        """How good a score is, from 0 to 1, regardless of scale and direction."""
+        fraction = value / self.scale
+        return 1 - fraction if self.lower_is_better else fraction
+
     @classmethod
     def of(cls, stored: StoredScorer) -> ScorerInfo:
         """The scorer of a stored run."""

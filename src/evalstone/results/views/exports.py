@@ -11,7 +11,7 @@ from evalstone.report.csv import Value, csv_rows
 from evalstone.results.columns import Entry
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.results.views.samples import scored_answer, with_texts
-from evalstone.types import OUTCOME_NAMES, Failed, Record, RunMetadata, Sample, Score, without_fingerprints
+from evalstone.types import OUTCOME_NAMES, Record, RunMetadata, Sample, Score, without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ScorerComparison
@@ -70,7 +70,7 @@ def _run_row(record: Record, sample: Sample | None, title: str, *, keeps_reasoni
         OUTCOME_NAMES[type(outcome)],
         record.value,
         outcome.scale if isinstance(outcome, Score) else None,
-        outcome.error if isinstance(outcome, Failed) else outcome.reason,
+        outcome.reason,
         None if sample is None else sample.input,
         answer,
         record.group,

@@ -37,16 +37,15 @@ class Ranking:
             for entry in entries:
                 if entry.value is not None:
                     info = scorers[entry.scorer]
-                    fraction = entry.value / info.scale
-                    bins[entry.scorer][min(BINS - 1, int(BINS * (fraction + TOLERANCE)))] += 1
-                    total += 1 - fraction if info.lower_is_better else fraction
+                    bins[entry.scorer][min(BINS - 1, int(BINS * (entry.value / info.scale + TOLERANCE)))] += 1
+                    total += info.goodness(entry.value)
                     scored += 1
             means.append(total / scored if scored else math.nan)
         return cls(run, means, bins)
 
-    def worst(self, most: int) -> list[str]:
-        """The keys of the samples with the lowest means below 1, and scores, worst first. Of several trials of a
-        sample, only the worst is listed, so that one sample doesn't fill the list."""
+    def worst(self, most: int) -> dict[str, list[int]]:
+        """The samples with the lowest means below 1, worst first: their keys, with the places of their records. Of
+        several trials of a sample, only the worst is listed, so that one sample doesn't fill the list."""
         places = [place for place, mean in enumerate(self.means) if mean < 1]
         if self.run.trials > 1:
             samples = [entries[0].sample for entries in self.run.columns.by_case()]
@@ -56,28 +55,21 @@ class Ranking:
                 if self.means[place] < self.means[first]:
                     best[samples[place]] = place
             places = list(best.values())
-        return self._keys(heapq.nsmallest(most, places, key=self.means.__getitem__))
+        return self._records(heapq.nsmallest(most, places, key=self.means.__getitem__))
 
-    def listed(self, most: int) -> Collection[str]:
-        """The keys of the samples to list: those without a score, then those with the lowest means."""
+    def listed(self, most: int) -> dict[str, list[int]]:
+        """The samples to list, in the order of the records: those without a score, then those with the lowest means.
+        Their keys, with the places of their records."""
         goodness = [-1.0 if math.isnan(mean) else mean for mean in self.means]
         places = range(len(goodness))
         if len(places) > most:
-            places = heapq.nsmallest(most, places, key=goodness.__getitem__)
-        return frozenset(self._keys(places))
+            places = sorted(heapq.nsmallest(most, places, key=goodness.__getitem__))
+        return self._records(places)
 
-    def _keys(self, places: Collection[int]) -> list[str]:
-        """The keys of the samples at these places, in the order of the places."""
-        wanted = dict.fromkeys(places, "")
-        for place, entries in enumerate(self.run.columns.by_case()):
+    def _records(self, places: Collection[int]) -> dict[str, list[int]]:
+        """The keys of the samples at these places, in their order, with the places of their records."""
+        wanted: dict[int, tuple[str, list[int]]] = dict.fromkeys(places, ("", []))
+        for place, entries in enumerate(self.run.columns.by_case() if wanted else ()):
             if place in wanted:
-                wanted[place] = entries[0].key
-        return list(wanted.values())
-
-    def indexes(self, keys: Collection[str]) -> dict[str, list[int]]:
-        """The places of the records of samples with these keys."""
-        found: dict[str, list[int]] = {}
-        for entry in self.run.columns.entries():
-            if entry.key in keys:
-                found.setdefault(entry.key, []).append(entry.place)
-        return found
+                wanted[place] = entries[0].key, [entry.place for entry in entries]
+        return dict(wanted.values())

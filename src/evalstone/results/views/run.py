@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -46,7 +46,6 @@ from evalstone.results.views.ranking import Ranking
 from evalstone.results.views.samples import goodness, sample_view, with_texts
 from evalstone.results.views.slices import slices_section
 from evalstone.results.views.trials import trials_section
-from evalstone.types import Failed
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
@@ -85,9 +84,9 @@ def run_view(
         brief: Leave out samples, and the differences that a run of this size can detect.
     """
     ranking = Ranking.of(run)
-    lowest = [] if brief else ranking.worst(worst)
+    lowest = ranking.worst(0 if brief else worst)
     order = {name: place for place, name in enumerate(lowest)}
-    examples = sorted(_samples(run, ranking, lowest), key=lambda view: order[view.id])
+    examples = sorted(_samples(run, lowest), key=lambda view: order[view.id])
     return View(
         name=run.dataset_name,
         lead=f"{_done(run, len(ranking.means))}{run.samples_and_judge}",
@@ -105,7 +104,7 @@ def run_view(
         if brief
         else SampleList(
             columns=tuple(ScoreColumn(run.titles[i.signature], i.scale, i.lower_is_better) for i in run.scorers),
-            samples=_Lazy(lambda: _samples(run, ranking, ranking.listed(MOST_SAMPLES))),
+            samples=_Lazy(lambda: _samples(run, ranking.listed(MOST_SAMPLES))),
             size=min(len(ranking.means), MOST_SAMPLES),
             total=len(ranking.means),
             noun="samples" if run.trials == 1 else "trials",
@@ -141,12 +140,11 @@ class _Lazy:
         return self._make()
 
 
-def _samples(run: Run, ranking: Ranking, keys: Collection[str]) -> Iterator[SampleView]:
-    """The samples with these keys, in the order of the data."""
+def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleView]:
+    """The samples with these keys, in the order of the data. shown: the places of their records."""
     scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
-    indexes = ranking.indexes(keys) if keys else {}
-    for name, sample in with_texts(run.dataset, indexes):
-        records = [run.records[index] for index in indexes[name]]
+    for name, sample in with_texts(run.dataset, shown):
+        records = [run.records[place] for place in shown[name]]
         values = [value for record in records if (value := goodness(record, scorers[record.scorer])) is not None]
         mean = sum(values) / len(values) if values else None
         yield sample_view(name, sample, records, scorers, run.titles, mean, keeps_reasoning=keeps)
@@ -340,8 +338,7 @@ def _first_missing(run: Run, reasons: Mapping[str, Mapping[str, int]]) -> Mappin
     for entry in run.columns.entries() if left else ():
         if entry.value is not None:
             continue
-        outcome = run.records[entry.place].outcome
-        reason = outcome.error if isinstance(outcome, Failed) else outcome.reason
+        reason = run.records[entry.place].outcome.reason
         names = first[entry.scorer, reason if reason in reasons[entry.scorer] else ""]
         if len(names) < FIRST_MISSING:
             names.append(safe(entry.key, LONGEST_ID))

@@ -37,10 +37,8 @@ _HANDLED = ("reason", "passages", "passage", *_LABELS)
 
 
 def goodness(record: Record, info: ScorerInfo) -> float | None:
-    """How good a score is, from 0 to 1, regardless of scale and direction; None for a skipped or failed result."""
-    if not isinstance(record.outcome, Score):
-        return None
-    return 1 - record.outcome.fraction if info.lower_is_better else record.outcome.fraction
+    """How good a score is, as `ScorerInfo.goodness` gives it; None for a skipped or failed result."""
+    return None if record.value is None else info.goodness(record.value)
 
 
 def with_texts(
