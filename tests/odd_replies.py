@@ -22,7 +22,8 @@ from evalstone.judges.model import opening_messages
 from evalstone.ledger.base import Key, StoredAnswer, to_row
 from evalstone.models.batch import batch_api
 from evalstone.models.batch.base import BatchState
-from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
+from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
+from evalstone.questions.base import Question
 from tests.fakes import QUESTION_KINDS, question_of
 from tests.hostile_serving import HostileServer, Reply, chunked, http
 from tests.serving import completion

@@ -91,8 +91,8 @@ from evalstone.judges import (
 )
 from evalstone.live.client import Live as Live
 from evalstone.live.guard import guard as guard
+from evalstone.questions.answers import JudgeAnswer as JudgeAnswer
 from evalstone.questions.base import Ask as Ask
-from evalstone.questions.base import JudgeAnswer as JudgeAnswer
 from evalstone.questions.base import Question as Question
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import compare as compare

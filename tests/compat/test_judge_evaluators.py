@@ -22,7 +22,8 @@ from evalstone.compat.spring import (
 )
 from evalstone.errors import ConfigError, JudgeDeclined, JudgeError, ReplyError
 from evalstone.judges import Judge, LexicalJudge, ModelJudge, ScriptedJudge
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.scorers import SCORERS
 from evalstone.types import Usage
 

@@ -14,7 +14,8 @@ from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import Judge, LexicalJudge, ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
 from evalstone.results.audit import Audit
 from evalstone.results.saved_calibrations import calibration_for

@@ -22,7 +22,8 @@ from evalstone.judges.base import Judge
 from evalstone.judges.cascade import Case, CurvePoint, fit_threshold, thresholds
 from evalstone.models.provider import Completion
 from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
 from tests.fakes import verdicts
 

@@ -19,7 +19,8 @@ from evalstone.errors import ConfigError, JudgeDeclined
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge, MemberCalls, leaves
 from evalstone.questions import Explain, ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.types import Usage

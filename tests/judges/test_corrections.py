@@ -14,7 +14,8 @@ from evalstone.errors import ReplyError
 from evalstone.judges.corrections import SEED_STEP, correction, repetition
 from evalstone.models.provider import ChatMessage, RequestSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
-from evalstone.questions.base import Ask, JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask
 from evalstone.scorers.base import Scorer
 from evalstone.types import Score
 from tests.serving import Behaviour, Response, completion, serving

@@ -22,7 +22,8 @@ from evalstone.questions import (
     RatePassages,
     VerifyClaims,
 )
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
 from evalstone.report.markdown import lines
 from evalstone.results.views.run import run_view

@@ -14,7 +14,8 @@ from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.models.provider import Completion
 from evalstone.questions import ClaimSupported, Grade, GradeGrounding, ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
 from tests.serving import completion, serving

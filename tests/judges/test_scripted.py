@@ -13,7 +13,8 @@ from evalstone.judges import EmbeddingModel, LexicalJudge, ModelJudge, Panel, Re
 from evalstone.judges.base import Judge
 from evalstone.judges.scripted import limits_named
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.scorers import Faithfulness, Hallucination
 from evalstone.types import Record, Sample
 from tests.fakes import claims, record_of, score_of, verdicts

@@ -15,7 +15,8 @@ from evalstone.errors import ConfigError, ProviderError, RequestLimitReached
 from evalstone.judges import ScriptedJudge
 from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from tests.fakes import claims
 from tests.serving import Response, completion, serving
 

@@ -27,7 +27,8 @@ from evalstone._core.parsing import choice_schema, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.model import opening_messages
-from evalstone.questions.base import JudgeAnswer, LabelProbabilities, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import LabelProbabilities, Question
 
 A = TypeVar("A")
 

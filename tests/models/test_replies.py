@@ -25,7 +25,7 @@ from evalstone.errors import ConfigError, JudgeDeclined, JudgeRefused, JudgeUnav
 from evalstone.models.batch import batch_api
 from evalstone.models.replies import MAX_TOKENS, ReplyTooLarge, read_content
 from evalstone.questions import ListClaims
-from evalstone.questions.base import JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer
 from tests.hostile_serving import HostileServer, Reply, chunked, http, serving_hostile
 from tests.refusals import refused
 from tests.serving import completion

@@ -25,7 +25,8 @@ from evalstone.errors import AnswerPending, RunStopped
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.judges.logging import LoggingJudge
 from evalstone.otel.attributes import model_attributes, model_of
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.scorers import parse_scorers
 from tests.fakes import claims, verdicts
 from tests.otel.emitted import DURATION, Emitted, attributes, gen_ai, ids, parent_of

@@ -9,7 +9,8 @@ import pytest
 from evalstone import ScriptedJudge, evaluate
 from evalstone.errors import QuestionTooLong
 from evalstone.questions import ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question, judge_call
+from evalstone.questions.answers import JudgeAnswer, judge_call
+from evalstone.questions.base import Question
 from evalstone.questions.claims import LONGEST_QUESTION, ClaimVerdict, Support
 from evalstone.questions.limits import ContextLimits
 from evalstone.results.views.run import retries, run_view

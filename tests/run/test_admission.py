@@ -12,7 +12,8 @@ import pytest
 
 from evalstone import Run, Score, Scorer, StopSignal, evaluate
 from evalstone.judges import Judge
-from evalstone.questions.base import Ask, JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.results.endings import BUDGET, COMPLETE
 from evalstone.run.admission import WATCH, Admission

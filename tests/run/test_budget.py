@@ -14,7 +14,8 @@ import pytest
 import evalstone
 from evalstone.errors import BudgetExceeded, ConfigError, ReplyError
 from evalstone.judges import Judge, SelfConsistency
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.claims import ListClaims
 from evalstone.run.budget import Budget, Reservation, call_price, estimated_usage
 from evalstone.scorers import FactCheck

@@ -34,7 +34,8 @@ from evalstone.judges.base import Judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.store import Ledger
 from evalstone.questions import ClaimSupported, ListClaims, VerifyClaims
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.run.session import AskScope, Session

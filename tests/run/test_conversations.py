@@ -36,7 +36,8 @@ from evalstone.api import plan_for
 from evalstone.judges.base import Judge
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.results.files import write_run
 from evalstone.run.conversations import _repeated  # pyright: ignore[reportPrivateUsage]
 from evalstone.run.dry_run import estimate

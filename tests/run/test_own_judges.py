@@ -17,7 +17,8 @@ from evalstone.compat.spring import RelevancyEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Ask, JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask, Question
 from evalstone.run.dry_run import JudgeEstimate, by_judge, estimate
 from evalstone.scorers import Faithfulness, Hallucination, Pipeline, PromptStep, Scorer
 from evalstone.types import Score

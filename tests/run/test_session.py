@@ -31,7 +31,8 @@ from evalstone.ledger import AsyncLedger, Key
 from evalstone.ledger.store import Ledger
 from evalstone.models.endpoint import RequestRefused
 from evalstone.questions import ListClaims
-from evalstone.questions.base import Ask, JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask, Question
 from evalstone.run import session
 from evalstone.run.budget import Budget, StopSignal, call_price
 from evalstone.run.circuit_breaker import FAILURE_LIMIT, CircuitBreaker

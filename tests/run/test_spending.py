@@ -27,7 +27,8 @@ from evalstone.judges import Judge, ScriptedJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.ledger.store import Ledger
-from evalstone.questions.base import Ask, JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.results.views.run import run_view
 from evalstone.run.answer_rows import TargetOutcome

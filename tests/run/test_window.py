@@ -27,7 +27,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.api import plan_for
 from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
-from evalstone.questions.base import Ask, JudgeAnswer, Question, VerdictPerItem
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Ask, Question, VerdictPerItem
 from evalstone.questions.grade import GradeGrounding
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Subject, WorstFirst, YesNo

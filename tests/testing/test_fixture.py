@@ -278,7 +278,7 @@ COUNTING = """
 import pytest
 from pathlib import Path
 from evalstone import Judge
-from evalstone.questions.base import JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer
 
 class Counting(Judge):
     identity = "counting"

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
     from evalstone.judges.base import Judge
-    from evalstone.questions.base import JudgeAnswer, Question
+    from evalstone.questions.answers import JudgeAnswer
+    from evalstone.questions.base import Question
     from evalstone.results.run import Run
     from evalstone.run.plan import Plan
     from evalstone.scorers import Scorer

@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 from evalstone._core.redaction import register
 from evalstone.errors import ConfigError, JudgeError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
-from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
+from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
+from evalstone.questions.base import Question
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Sample, Usage, total_cost
 

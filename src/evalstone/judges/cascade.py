@@ -25,7 +25,8 @@ from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
 from evalstone.judges.base import Judge, MemberCalls, require_judge
 from evalstone.judges.composite import Composite
-from evalstone.questions.base import JudgeAnswer, Question, answer_type, item_confidences
+from evalstone.questions.answers import JudgeAnswer, item_confidences
+from evalstone.questions.base import Question, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
 
 A = TypeVar("A")

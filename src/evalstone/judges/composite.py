@@ -28,7 +28,8 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
-from evalstone.questions.base import JudgeAnswer, Question, is_votable
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question, is_votable
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.types import CallSource, JudgeCall, Usage, total_cost
 

@@ -15,7 +15,8 @@ from evalstone.models.catalog import CHAT
 from evalstone.models.model import Model
 from evalstone.models.provider import Completion
 from evalstone.models.vectors import cosine
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.embeddings import CompareEmbeddings
 
 if TYPE_CHECKING:

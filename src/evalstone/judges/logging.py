@@ -16,7 +16,8 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
 from evalstone.judges.base import Judge, MemberCalls, register_secrets, require_judge
-from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call
+from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
+from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import JudgeCall, Sample, Usage
 

@@ -27,7 +27,8 @@ from evalstone.models.prices import context_window
 from evalstone.models.provider import ChatMessage, Completion, ReplyForm, RequestSettings
 from evalstone.models.refusals import check_whole
 from evalstone.models.replies import read_aside
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.ungrounded import UngroundedItems
 from evalstone.types import NO_USAGE, Usage, total_cost

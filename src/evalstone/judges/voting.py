@@ -23,7 +23,8 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from evalstone._core.guards import is_array, is_object
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.schemas import resolved

@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
-    from evalstone.questions.base import JudgeAnswer
+    from evalstone.questions.answers import JudgeAnswer
 
 INVALID_ROW = (ArithmeticError, ValueError, KeyError, TypeError, AttributeError, RecursionError, EvalstoneError)
 """The errors of reading an invalid row."""

@@ -50,7 +50,7 @@ from evalstone.live.frames import (
 )
 from evalstone.live.samples import sample_from, submitted_trace
 from evalstone.live.sender import OncePerKind
-from evalstone.questions.base import JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer
 from evalstone.report.notes import sentence_of
 from evalstone.results.run_notes import reasoning_note
 from evalstone.run.budget import Budget

@@ -36,7 +36,8 @@ from evalstone.otel.attributes import (
     target_name,
     usage_attributes,
 )
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.results.run import Run
 from evalstone.scorers import Scorer
 from evalstone.targets import Answer, FunctionTarget, Target

@@ -20,7 +20,8 @@ from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import chunks, is_there, target_scope
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.results.summary import scorer_titles
 from evalstone.run.answer_rows import answer_key
 from evalstone.run.budget import estimated_usage

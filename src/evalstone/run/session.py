@@ -30,7 +30,8 @@ from evalstone.errors import (
 from evalstone.judges.base import Judge, MemberCalls, leaves, register_secrets
 from evalstone.ledger import AsyncLedger, Key, StoredAnswer
 from evalstone.models.limits import paying
-from evalstone.questions.base import JudgeAnswer, Question, failed_call, judge_call, reused
+from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call, reused
+from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits, narrowest
 from evalstone.run.beginnings import Beginnings
 from evalstone.run.budget import Budget, Reservation, StopSignal, call_price

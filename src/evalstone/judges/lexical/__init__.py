@@ -9,7 +9,8 @@ from typing import Any, TypeVar
 
 from evalstone._core.display import part_of
 from evalstone.judges.base import Judge
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
 from evalstone.types import Sample
 

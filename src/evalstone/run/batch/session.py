@@ -24,7 +24,8 @@ from evalstone.models.forms import ModelCapabilities
 from evalstone.models.prices import at_batch_price
 from evalstone.models.provider import ChatMessage, Completion, RequestSettings
 from evalstone.models.replies import as_object, parsed_json
-from evalstone.questions.base import JudgeAnswer, Question
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
 from evalstone.run.budget import call_price, unpriced
 from evalstone.run.dry_run import stand_in
 from evalstone.run.scoring import score_sample

@@ -1,0 +1,139 @@
+"""A judge's answer to a question, and the record of the call that gave it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar, cast
+
+from evalstone._core.json import strict_jsonable, to_jsonable
+from evalstone.errors import JudgeError, OutcomeError
+from evalstone.questions.base import Question
+from evalstone.types import NO_USAGE, CallSource, JudgeCall, Usage
+
+A = TypeVar("A")
+C = TypeVar("C", bound="JudgeAnswer[Any] | JudgeCall")
+
+MOST_COUNTED = 2**31 - 1
+"""The maximum token or request count of an answer: the limit of the ledger's columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeAnswer(Generic[A]):
+    """A judge's answer with its usage, cost and time.
+
+    Raises:
+        OutcomeError: A cost, a count, a time or a probability is NaN, infinite, or not an `int` or `float`; a count is
+            not a whole number up to 2,147,483,647; the cost is below 0; or JSON can't represent the value or the
+            detail.
+    """
+
+    value: A
+    """The typed answer."""
+    judge: str
+    """The identity of the judge."""
+    reply: str | None = None
+    """The raw reply; None if the judge isn't a language model."""
+    usage: Usage = NO_USAGE
+    cost: float | None = 0.0
+    """US dollars; None if the price is unknown."""
+    seconds: float = 0.0
+    """Wall time, including waits between retries."""
+    confidence: float | None = None
+    """The probability in [0, 1] that the answer is right, if the judge returns one."""
+    alternatives: Mapping[str, float] | None = None
+    """The probabilities of the question's labels, if it requests them and the judge returns them."""
+    refused_settings: tuple[str, ...] = ()
+    """The judge's settings that its endpoint refused. This answer was given without them."""
+    source: CallSource = "asked"
+    """Where the answer is from."""
+    members: tuple[JudgeCall, ...] = ()
+    """For a composite judge: its members' calls."""
+    detail: Mapping[str, Any] | None = None
+    """For a composite judge: how the members' answers were combined. For a model: the `temperature` and `seed` of a
+    correction that started over, the remaining `doubt` about the reply, and the list items that were `dropped` because
+    they are not from the judged text."""
+    response_model: str = ""
+    """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
+
+    def __post_init__(self) -> None:
+        counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
+        for number in (self.cost, self.seconds, self.confidence, *counts, *(self.alternatives or {}).values()):
+            if number is not None and not (isinstance(cast(object, number), int | float) and math.isfinite(number)):
+                raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
+        if wrong := [
+            count for count in counts if not isinstance(cast(object, count), int) or abs(count) > MOST_COUNTED
+        ]:
+            expected = f"expected a whole number up to {MOST_COUNTED:,}"
+            raise OutcomeError(f"{self.judge}: a count of its answer is {wrong[0]!r:.60}; {expected}")
+        if self.cost is not None and self.cost < 0:
+            raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
+        if self.reply is None or self.detail is not None:  # a value parsed from a reply is always JSON
+            try:
+                strict_jsonable([self.value, self.detail])
+            except ValueError as error:
+                raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: ", error) from None
+
+
+def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:
+    """The judge's confidence in each item of its answer; None if it is unknown, or the question can't be split.
+
+    The confidences come from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored
+    answer gives the same confidences, so a resumed run splits its questions as before.
+    """
+    if question.divisible_by is None:
+        return None
+    verdicts = cast("tuple[Any, ...]", answer.value)
+    votes: Sequence[Mapping[str, Any]] = (answer.detail or {}).get("verdicts", ())
+    if votes:
+        by_item = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
+        return tuple(by_item.get(str(number)) for number in range(1, len(verdicts) + 1))
+    own = tuple(getattr(verdict, "confidence", None) for verdict in verdicts)
+    return None if all(confidence is None for confidence in own) else own
+
+
+def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:
+    """The record of a question and its answer."""
+    note = question.citation_note(answer.value)
+    return JudgeCall(
+        question=question.kind,
+        fingerprint=question.fingerprint,
+        judge=answer.judge,
+        answer=to_jsonable(answer.value),
+        usage=answer.usage,
+        cost=answer.cost,
+        seconds=answer.seconds,
+        confidence=answer.confidence,
+        source=answer.source,
+        reply=answer.reply,
+        alternatives=answer.alternatives,
+        refused_settings=answer.refused_settings,
+        repeat_index=repeat_index,
+        members=answer.members,
+        detail={**(answer.detail or {}), "citations": note} if note else answer.detail,
+    )
+
+
+def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_index: int = 0) -> JudgeCall:
+    """The record of a question without an answer, with its usage and cost."""
+    return JudgeCall(
+        question=question.kind,
+        fingerprint=question.fingerprint,
+        judge=judge,
+        answer=None,
+        usage=error.usage or NO_USAGE,
+        cost=error.cost,
+        seconds=error.seconds,
+        source=error.source,
+        reply=error.reply,
+        repeat_index=repeat_index,
+        members=tuple(error.members),
+        detail={"error": str(error)},
+    )
+
+
+def reused(call: C, source: CallSource) -> C:
+    """An answer or a call that was shared or cached, without usage and cost; its members too."""
+    members = tuple(reused(member, source) for member in call.members)
+    return replace(call, usage=NO_USAGE, cost=0.0, seconds=0.0, source=source, members=members)
