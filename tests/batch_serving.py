@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, cast
 
 from aiohttp import web
 
-from tests.serving import Response, asked_in, completion, filled, on_a_thread
+from tests.serving import Response, asked_in, completion, filled, listener, on_a_thread
 
 Behaviour: TypeAlias = "Callable[[dict[str, Any]], Any]"
 """What a model says to one request: text, a Response that refuses it, or None for a request that is not carried out."""
@@ -251,7 +251,7 @@ def serving_batches(behaviour: Behaviour = willing) -> Generator[BatchServer]:
         )
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.SockSite(runner, listener()).start()
         server.url = f"http://127.0.0.1:{cast('tuple[str, int]', runner.addresses[0])[1]}"
         ready()
         await stop.wait()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager
 from typing import TypeAlias
 
-from tests.serving import on_a_thread
+from tests.serving import listener, on_a_thread
 
 Reply: TypeAlias = bytes | Iterable[bytes]
 """What is sent for a request. After the pieces of an iterable the server hangs up."""
@@ -73,24 +73,25 @@ def serving_hostile(reply: Callable[[int], Reply]) -> Generator[HostileServer]:
 
     async def serve(ready: Callable[[], None], stop: asyncio.Event) -> None:
         # asyncio's own ways to accept leave a connection open that comes as they are ended
+        listening = listener()
         connections = list[socket.socket]()
         tasks = set[asyncio.Task[None]]()
 
         def accept() -> None:
-            connections.append(listener.accept()[0])
+            connections.append(listening.accept()[0])
             tasks.add(asyncio.create_task(answer(connections[-1])))
 
         async def answer(connection: socket.socket) -> None:
             connection.setblocking(False)
             await server.serve(*await asyncio.open_connection(sock=connection, limit=50_000_000))
 
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            listener.setblocking(False)
-            server.url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
-            asyncio.get_running_loop().add_reader(listener, accept)
+        with listening:
+            listening.setblocking(False)
+            server.url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
+            asyncio.get_running_loop().add_reader(listening, accept)
             ready()
             await stop.wait()
-            asyncio.get_running_loop().remove_reader(listener)
+            asyncio.get_running_loop().remove_reader(listening)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import threading
 from collections.abc import Callable, Coroutine, Generator, Mapping
 from contextlib import contextmanager
@@ -125,6 +126,23 @@ class Server:
             self.at_once -= 1
 
 
+_ports = set[int]()
+
+
+def listener() -> socket.socket:
+    """A socket that listens on a port that no server of this process has had.
+
+    What is known about an endpoint, such as that it accepts the key, is kept for the life of the process.
+    """
+    refused = list[socket.socket]()
+    while (found := socket.create_server(("127.0.0.1", 0))).getsockname()[1] in _ports:
+        refused.append(found)
+    for one in refused:
+        one.close()
+    _ports.add(found.getsockname()[1])
+    return found
+
+
 @contextmanager
 def on_a_thread(serve: Callable[[Callable[[], None], asyncio.Event], Coroutine[Any, Any, None]]) -> Generator[None]:
     """Run a server on a thread of its own, for as long as the block lasts.
@@ -159,8 +177,7 @@ def serving(behaviour: Behaviour = obliging) -> Generator[Server]:
             application.router.add_post(f"/v1/{path}", server.handle)
         runner = web.AppRunner(application, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
+        await web.SockSite(runner, listener()).start()
         address = cast("tuple[str, int]", runner.addresses[0])
         server.url = f"http://127.0.0.1:{address[1]}/v1"
         ready()
