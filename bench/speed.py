@@ -1,19 +1,20 @@
-"""A run against the bare loop and other libraries: the same records, interleaved, at latency 0 and 20 ms.
+"""A run against the bare loop and other libraries: the same records, in alternating rounds.
 
-    python bench/speed.py [--peers-python PATH] [--url http://127.0.0.1:8399/v1] [--rounds 3] [--latencies 0,20]
+    python bench/speed.py [--peers-python PATH] [--rounds 3] [--only in-flight] [--url http://127.0.0.1:8399/v1]
 
-The bare loop posts the bodies of evalstone's own requests over aiohttp, 32 at once, and parses the replies; nothing
-else. The peers that are installed (bench/others.py) score the same records by their own faithfulness, or by one judge
-question where they have none, each in a process of its own. With --url the server is one that is there (its latency
-cannot be set, so one latency is measured); without, one is started. Printed is the best round of each: records a
-second, calls a record, processor time a call, and the time a record takes as a multiple of the bare loop's. Start-up is
-not in it, the ledger's writes are.
+There are three settings: 32 calls in flight at a latency of 0 and of 20 ms, and 2,000 in flight at 1 s. The bare loop
+posts the bodies of evalstone's own requests with aiohttp and parses the replies; nothing else. The peers that
+are installed (bench/others.py) score the same records by their own faithfulness, or by one judge question where they
+have none, each in a process of its own. With --url, a server that is already there is measured once, with 32 calls in
+flight. Printed are the medians of the rounds; ratios are to the bare loop of the same round, with the lowest and the
+highest. Startup is not measured; writing to the ledger is.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import gc
 import json
 import tempfile
 import time
@@ -21,7 +22,9 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import nan
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import aiohttp
@@ -33,8 +36,6 @@ from evalstone.ledger.store import Ledger
 from evalstone.questions import ListClaims, VerifyClaims
 from evalstone.questions.base import Question
 
-AT_ONCE = 32
-RECORDS = 500
 BARE = "bare aiohttp loop"
 
 
@@ -57,11 +58,11 @@ def bodies(samples: list[Sample]) -> list[tuple[bytes, bytes]]:
     return made
 
 
-async def bare(url: str, requests: list[tuple[bytes, bytes]]) -> None:
+async def bare(url: str, requests: list[tuple[bytes, bytes]], in_flight: int = 32) -> None:
     """Post every pair in turn, so many pairs at once."""
     waiting = iter(requests)
 
-    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=AT_ONCE)) as session:
+    async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=in_flight)) as session:
 
         async def worker() -> None:
             for pair in waiting:
@@ -69,7 +70,7 @@ async def bare(url: str, requests: list[tuple[bytes, bytes]]) -> None:
                     async with session.post(url, data=data, headers={"Content-Type": "application/json"}) as reply:
                         json.loads(json.loads(await reply.read())["choices"][0]["message"]["content"])
 
-        await asyncio.gather(*(worker() for _ in range(AT_ONCE)))
+        await asyncio.gather(*(worker() for _ in range(in_flight)))
 
 
 @dataclass(frozen=True)
@@ -81,32 +82,54 @@ class Taken:
     """
 
     records: int
-    wall: float = float("inf")
-    cpu: float = 0.0
+    wall: float = nan
+    cpu: float = nan
     calls: int | None = None
     scored: int = 0
     warming: int = 0
     trouble: str = ""
 
     @property
-    def each(self) -> float:
-        """Wall seconds a record."""
-        return self.wall / self.records
+    def calls_each(self) -> float:
+        """Calls a record; NaN if they are not known."""
+        return nan if self.calls is None else self.calls / (self.records + self.warming)
 
     @property
-    def calls_each(self) -> float | None:
-        """Calls a record."""
-        return None if self.calls is None else self.calls / (self.records + self.warming)
+    def cpu_each(self) -> float:
+        """Milliseconds of processor time a call."""
+        return 1000 * self.cpu / (self.calls_each * self.records)
+
+    @property
+    def rate(self) -> float:
+        """Calls a second."""
+        return self.calls_each * self.records / self.wall
 
 
+@dataclass(frozen=True)
+class Setting:
+    """What is measured: calls in flight at a latency, over so many records."""
+
+    name: str
+    latency_ms: float = 0.0
+    in_flight: int = 32
+    records: int = 500
+    peer_records: int = 100
+
+
+SETTINGS = (
+    Setting("latency 0"),
+    Setting("latency 20 ms", latency_ms=20),
+    Setting("in-flight, latency 1 s", latency_ms=1000, in_flight=2000, records=8000, peer_records=2000),
+)
 Contest = dict[str, Callable[[], Taken]]
 
 
-def timed(work: Callable[[], object]) -> Taken:
+def timed(work: Callable[[], object], records: int) -> Taken:
     """What a piece of work in this process, over all records, takes."""
+    gc.collect()
     wall, used = time.perf_counter(), engine.cpu()
     work()
-    return Taken(RECORDS, time.perf_counter() - wall, engine.cpu() - used, scored=RECORDS)
+    return Taken(records, time.perf_counter() - wall, engine.cpu() - used, scored=records)
 
 
 def asked(url: str) -> int | None:
@@ -126,39 +149,44 @@ def counted(url: str, work: Callable[[], Taken]) -> Taken:
     return replace(taken, calls=calls)
 
 
-def ours(url: str, samples: list[Sample], folder: Path) -> Contest:
+def ours(url: str, samples: list[Sample], folder: Path, in_flight: int) -> Contest:
     """The bare loop, and evalstone without and with a ledger."""
     requests = bodies(samples)
     judge = ModelJudge("vllm/bench", base_url=url, api_key="none")
     score("faithfulness", output="warm up", context=["x"], judge=judge, ledger=folder / "warm.db")
 
     def run(ledger: Path | None) -> None:
-        evaluate(samples, "faithfulness", judge=judge, ledger=ledger, concurrency=AT_ONCE)
+        line = evaluate(samples, "faithfulness", judge=judge, ledger=ledger, concurrency=in_flight)["faithfulness"]
+        if line.scored != len(samples):
+            raise RuntimeError(f"{line.scored} of {len(samples)} samples were scored")
 
     def new_ledger() -> Path:
         path = Path(tempfile.mkdtemp(dir=folder)) / "ledger.db"
-        Ledger(path).close()  # its file and tables are made once in a project: start-up
+        Ledger(path).close()  # its file and tables are created once per project: startup
         return path
 
     def with_ledger() -> Taken:
         path = new_ledger()
-        return timed(lambda: run(path))
+        return timed(lambda: run(path), len(samples))
 
+    completions = f"{url}/chat/completions"
     return {
-        BARE: lambda: timed(lambda: asyncio.run(bare(f"{url}/chat/completions", requests))),
-        "evalstone, no ledger": lambda: timed(lambda: run(None)),
+        BARE: lambda: timed(lambda: asyncio.run(bare(completions, requests, in_flight)), len(samples)),
+        "evalstone, no ledger": lambda: timed(lambda: run(None), len(samples)),
         "evalstone, ledger": with_ledger,
     }
 
 
-def theirs(url: str, samples: Sequence[Sample], peers: Sequence[others.Installed], folder: Path) -> Contest:
+def theirs(
+    url: str, samples: Sequence[Sample], peers: Sequence[others.Installed], folder: Path, in_flight: int
+) -> Contest:
     """The peers, each over these samples in a process of its own."""
     rows = [{"question": s.input, "answer": s.output, "contexts": list(s.context or ())} for s in samples]
     records = folder / "records.jsonl"
     records.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
 
     def run(peer: others.Installed) -> Taken:
-        got = others.measured(peer, url, records, AT_ONCE, folder)
+        got = others.measured(peer, url, records, in_flight, folder)
         if isinstance(got, str):
             return Taken(len(rows), trouble=got)
         return Taken(len(rows), got["wall"], got["cpu"], scored=got["scored"], warming=1)
@@ -166,52 +194,67 @@ def theirs(url: str, samples: Sequence[Sample], peers: Sequence[others.Installed
     return {str(peer): lambda peer=peer: run(peer) for peer in peers}
 
 
-def measure(url: str, label: str, options: argparse.Namespace, peers: Sequence[others.Installed]) -> None:
-    """Interleaved rounds at one server; the best of each is printed."""
-    samples = engine.samples(RECORDS)
-    best: dict[str, Taken] = {}
+def measure(url: str, setting: Setting, rounds: int, peers: Sequence[others.Installed]) -> None:
+    """Measure everyone in alternating rounds at one server, and print the table."""
+    samples = engine.samples(setting.records)
+    taken: dict[str, list[Taken]] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        contest = ours(url, samples, folder) | theirs(url, samples[: options.peer_records], peers, folder)
-        for _ in range(options.rounds):
+        few = samples[: setting.peer_records]
+        contest = ours(url, samples, folder, setting.in_flight)
+        contest |= theirs(url, few, peers, folder, setting.in_flight)
+        for _ in range(rounds):
             for who, work in contest.items():
-                taken = counted(url, work)
-                if who not in best or taken.each < best[who].each:
-                    best[who] = taken
-    print(f"{label}: {RECORDS} records (peers: {options.peer_records}), {AT_ONCE} at once, best of {options.rounds}")
-    print(f"{'':24} {'records/s':>9}  {'calls a record':>14}  {'CPU ms a call':>13}  {'a record takes':>14}")
-    for who, taken in best.items():
-        print(f"{who:24} {line(taken, best[BARE].each)}", flush=True)
+                taken.setdefault(who, []).append(counted(url, work))
+    print(
+        f"{setting.name}: {setting.records:,} records (other libraries: {len(few):,}), {setting.in_flight:,} in flight"
+        f", medians of {rounds} rounds"
+    )
+    columns = ("calls/s", "calls a record", "CPU ms a call", "CPU, x bare (range)", "time a call, x bare")
+    print(" " * 24 + "".join(f"  {column:>20}" for column in columns))
+    for who, rows in taken.items():
+        print(f"{who:24}{line(rows, taken[BARE])}", flush=True)
 
 
-def line(taken: Taken, bare_each: float) -> str:
+def line(rows: Sequence[Taken], bare_rows: Sequence[Taken]) -> str:
     """The figures of one contestant."""
-    if taken.trouble:
-        return f"    {taken.trouble}"
-    calls = taken.calls_each
-    used = f"{1000 * taken.cpu / (calls * taken.records):.2f}" if calls else "?"
-    calls_text = "?" if calls is None else f"{calls:.1f}"
-    lost = "" if taken.scored == taken.records else f"  {taken.scored} of {taken.records} scored"
-    return f"{1 / taken.each:9.0f}  {calls_text:>14}  {used:>13}  {taken.each / bare_each:12.2f} x{lost}"
+    if trouble := next((one.trouble for one in rows if one.trouble), ""):
+        return f"    {trouble}"
+    pairs = list(zip(rows, bare_rows, strict=True))
+    figures = (
+        f"{median(one.rate for one in rows):,.0f}",
+        f"{median(one.calls_each for one in rows):.1f}",
+        f"{median(one.cpu_each for one in rows):.3f}",
+        spread([one.cpu_each / other.cpu_each for one, other in pairs]),
+        spread([other.rate / one.rate for one, other in pairs]),
+    )
+    lost = min(one.scored - one.records for one in rows)
+    return "".join(f"  {figure:>20}" for figure in figures) + (f"  {-lost} not scored" if lost else "")
+
+
+def spread(ratios: Sequence[float]) -> str:
+    """The median, with the lowest and the highest."""
+    return f"{median(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--url")
+    parser.add_argument("--url", help="of a model server that is already there")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--latencies", default="0,20")
+    parser.add_argument("--only", default="", metavar="WORD", help="the settings whose name has this word")
     parser.add_argument("--peers-python", action="append", default=[], metavar="PATH", help="where peers are installed")
-    parser.add_argument("--peer-records", type=int, default=100, help="how many records the peers score")
     options = parser.parse_args()
     found = others.find(options.peers_python)
     peers = list(found.values())
     if options.url:
-        measure(options.url, "the given server", options, peers)
+        measure(options.url, Setting("the given server"), options.rounds, peers)
     else:
-        for latency in options.latencies.split(","):
-            server = engine.start(float(latency), (0.0, 0.0, 0.0))
+        for setting in SETTINGS:
+            if options.only not in setting.name:
+                continue
+            server = engine.start(setting.latency_ms, (0.0, 0.0, 0.0))
             try:
-                measure(engine.server_url(server), f"latency {latency} ms", options, peers)
+                measure(engine.server_url(server), setting, options.rounds, peers)
             finally:
                 server.kill()
                 server.wait()
