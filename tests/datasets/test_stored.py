@@ -15,8 +15,8 @@ from evalstone import (
     Trajectory,
     load,
 )
+from evalstone.datasets.identity import version_of
 from evalstone.datasets.stored import StoredSamples, sample_of, write_samples
-from evalstone.datasets.streaming import version_of
 from evalstone.types import ExpectedStep, TrajectoryExpectation, TrajectoryStep
 
 WHOLE = Sample(
@@ -88,7 +88,7 @@ def test_large_files_of_trials_load_the_same(tmp_path: Path, monkeypatch: pytest
     trials = [Sample(id=id, output=f"{id} {n}", state=[n], trial=n) for id in "ab" for n in (1, 2, 3)]
     write_samples(tmp_path / "s.jsonl", trials)
     whole = load(tmp_path / "s.jsonl")
-    monkeypatch.setattr("evalstone.datasets.loading.STREAMED_FROM", 1)
+    monkeypatch.setattr("evalstone.datasets.loading.MOST_IN_MEMORY", 1)
     streamed = load(tmp_path / "s.jsonl")
     assert list(streamed) == list(whole)
     assert streamed.version == whole.version

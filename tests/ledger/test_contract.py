@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.datasets.blocks import sample_blocks
 from evalstone.errors import ConfigError, LedgerError
 from evalstone.ledger import Key
-from evalstone.ledger.base import Operations, sample_blocks
+from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import export_rows
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from evalstone import Message, Sample, ToolCall, Usage
+from evalstone.datasets.blocks import SampleBlock, sample_blocks
 from evalstone.ledger import AsyncLedger, async_ledger
-from evalstone.ledger.base import SampleBlock, sample_blocks
 from evalstone.ledger.copy import recover
 from evalstone.ledger.maintenance import info, prune, verify
 from evalstone.ledger.store import Ledger, LedgerSamples
@@ -42,8 +42,8 @@ def keep(ledger: Ledger, dataset: str, those: Iterable[Sample]) -> None:
 
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.ledger.base._FEWEST_IN_BLOCK", 4)
-    monkeypatch.setattr("evalstone.ledger.base._MORE_IN_BLOCK", 8)
+    monkeypatch.setattr("evalstone.datasets.blocks._FEWEST_IN_BLOCK", 4)
+    monkeypatch.setattr("evalstone.datasets.blocks._MORE_IN_BLOCK", 8)
 
 
 def test_samples_are_read_back_as_they_were_in_their_order(url: str) -> None:
@@ -69,7 +69,7 @@ def test_a_large_dataset_is_stored_and_read_in_blocks(url: str, small_blocks: No
 
 def test_a_block_ends_when_it_is_large() -> None:
     large = [Sample(id=str(n), output="x" * 200_000) for n in range(5)]
-    assert [(block.place, len(block.lines)) for block in sample_blocks(large)] == [(0, 2), (2, 2), (4, 1)]
+    assert [(block.place, block.size) for block in sample_blocks(large)] == [(0, 2), (2, 2), (4, 1)]
 
 
 def test_what_datasets_have_in_common_is_stored_once(url: str, small_blocks: None) -> None:

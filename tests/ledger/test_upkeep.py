@@ -18,8 +18,9 @@ from typing import Any
 import pytest
 
 from evalstone import ScriptedJudge, evaluate, read_run
+from evalstone.datasets.blocks import sample_blocks
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.base import Operations, sample_blocks
+from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover
 from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.store import Ledger

@@ -172,7 +172,7 @@ def test_runs_that_were_saved_and_read_again_are_paired_in_the_same_way(tmp_path
 
 
 def test_streamed_files_are_paired_like_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.datasets.loading.STREAMED_FROM", 0)
+    monkeypatch.setattr("evalstone.datasets.loading.MOST_IN_MEMORY", 1)
     twice = [*rows(WORSE), *rows(WORSE)[:1]]
     a = judged(written(twice, tmp_path / "a.jsonl"))
     b = judged(written([*rows(BETTER), *rows(BETTER)[:1]], tmp_path / "b.jsonl"))

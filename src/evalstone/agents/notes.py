@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evalstone._core.display import excerpt
-from evalstone.types import Message
+from evalstone.types import Message, Sample
 
 
 @dataclass
@@ -33,6 +33,11 @@ class Notes:
             for note in message.notes:
                 reason, _, example = note.partition(": ")
                 self.add(reason, id, example)
+
+    def add_samples(self, samples: Iterable[Sample]) -> None:
+        """Count the notes on the messages of samples."""
+        for sample in samples:
+            self.add_messages(sample.messages, sample.id)
 
     def lines(self) -> tuple[str, ...]:
         """One line for each reason."""

@@ -50,7 +50,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
             for batch in file.iter_batches(max(1, min(_ROWS_PER_BATCH, widest))):
                 for row in _rows(arrow.types, batch):
                     number += 1
-                    if (size := sum(map(_size, row.values()))) > limit:
+                    if (size := sum(map(size_of, row.values()))) > limit:
                         raise too_long(f"row {number}")
                     expansion.add_row(size)
                     yield f"row {number}", _labeled(row, labels, number - 1)
@@ -171,12 +171,12 @@ def _object(entries: Sequence[tuple[Any, Any]] | None) -> dict[Any, Any] | None:
     return value
 
 
-def _size(value: Any) -> int:
+def size_of(value: Any) -> int:
     """The approximate size of a value, in characters."""
     if isinstance(value, str | bytes):
         return len(value)
     if is_list(value):
-        return sum(map(_size, value), _CELL)
+        return sum(map(size_of, value), _CELL)
     if is_object(value):
-        return sum(map(_size, itertools.chain(value, value.values())), _CELL)
+        return sum(map(size_of, itertools.chain(value, value.values())), _CELL)
     return _CELL

@@ -4,32 +4,39 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 from evalstone._core.display import count, excerpt, named
 from evalstone._core.guards import is_list
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
+from evalstone.datasets.arrow import size_of
+from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.datasets.files import JSON_LINES, find, standard_input
+from evalstone.datasets.files import find, standard_input
+from evalstone.datasets.identity import Version, made_unique, version_of, with_unique_ids
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.streaming import STREAMED_FROM, SampleFile, survey, version_of
 from evalstone.datasets.tables import Rows, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import Sample
 
+T = TypeVar("T")
 IN_MEMORY = "in memory"
+MOST_IN_MEMORY, LARGEST_IN_MEMORY = 10_000, 16_000_000
+"""The number of samples of a file or a table, and of characters in them, from which on they are not kept in memory."""
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """Ordered samples with unique IDs. A large JSON Lines file is not kept in memory; each iteration reads it again.
+    """Ordered samples with unique IDs. Those of a large file or table are in a temporary file instead of in memory.
 
     Raises:
         DataError: Two samples have the same ID.
@@ -50,7 +57,7 @@ class Dataset:
         return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
 
     def __post_init__(self) -> None:
-        if isinstance(self.samples, SampleFile):
+        if isinstance(self.samples, SpooledSamples):
             return
         object.__setattr__(self, "samples", tuple(self.samples))
         ids: set[str] = set()
@@ -89,7 +96,9 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         return source
     if _are_samples(source) and not mapping:
         places = [f"item {number}" for number in range(1, len(source) + 1)]
-        return Dataset(_with_unique_ids(source, places), notes=_notes(source))
+        notes = Notes("sample")
+        notes.add_samples(source)
+        return Dataset(with_unique_ids(source, places), notes=notes.lines())
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
@@ -101,14 +110,6 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         file = find(path)
         if not file.cells and is_telemetry(_first(file.rows, named(str(path)))):
             return _read_traces(path.name, named(str(path)), mapping, file.rows)
-        if file.kind in JSON_LINES and path.stat().st_size >= STREAMED_FROM:
-            try:
-                samples, version, reader, notes = survey(file, mapping)
-            except DataError as error:
-                raise DataError(f"{named(str(path))}: ", error) from None
-            dataset = Dataset(samples, path.name, reader.columns.became, tuple(reader.ignored), notes)
-            dataset.__dict__["version"] = version
-            return dataset
         reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
         return _read(path.name, named(str(path)), reader, file.rows)
     if is_table(source):
@@ -118,7 +119,7 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         if items and is_telemetry(items[0]):
             return _read_traces(IN_MEMORY, "", mapping, lambda: numbered("item", items))
     rows = cast("object", source)
-    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(rows))
+    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(rows), in_memory=True)
 
 
 def _opened(rows: Callable[[], Rows]) -> tuple[Any, Rows]:
@@ -141,7 +142,7 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
     reader = TraceReader(rows)
     try:
         samples = list(reader)
-        samples = _with_unique_ids(samples, [sample.id for sample in samples])
+        samples = with_unique_ids(samples, [sample.id for sample in samples])
     except DataError as error:
         raise DataError(f"{source}: " if source else "", error) from None
     notes = reader.notes.lines()
@@ -187,53 +188,59 @@ def _are_samples(source: Any) -> TypeGuard[Sequence[Sample]]:
 
 
 def _read(
-    name: str, source: str, reader: RowReader, rows: Callable[[], Iterator[tuple[str, Sample | Mapping[str, Any]]]]
+    name: str,
+    source: str,
+    reader: RowReader,
+    rows: Callable[[], Iterator[tuple[str, Sample | Mapping[str, Any]]]],
+    *,
+    in_memory: bool = False,
 ) -> Dataset:
-    samples: list[Sample] = []
-    places: list[str] = []
+    """The samples in rows, which are read once. in_memory: Keep all of them in memory."""
+    first = deque[tuple[str, Sample]]()
+    samples: Sequence[Sample] = ()
+    version, notes = Version(), Notes("sample")
     try:
-        for place, row in rows():
-            samples.append(row if isinstance(row, Sample) else reader.read(row, place))
-            places.append(place)
-        if samples:
+        left = rows()
+        large = _fill(first, left, reader, math.inf if in_memory else MOST_IN_MEMORY)
+        if large:
+            rest = ((place, reader.read(row, place)) for place, row in left)
+            unique = made_unique(itertools.chain(_emptied(first), rest))
+            samples = SpooledSamples(_observed(unique, version, notes))
             reader.columns.check()
-            samples = _with_unique_ids(samples, places)
+        elif first:
+            reader.columns.check()
+            samples = with_unique_ids([sample for _, sample in first], [place for place, _ in first])
+            notes.add_samples(samples)
     except DataError as error:
         raise DataError(f"{source}: " if source else "", error) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
-    notes = (*reader.lost_types.notes(), *_notes(samples))
-    return Dataset(tuple(samples), name, reader.columns.became, tuple(reader.ignored), notes)
+    lines = (*reader.lost_types.notes(), *notes.lines())
+    dataset = Dataset(samples, name, reader.columns.became, tuple(reader.ignored), lines)
+    if large:
+        dataset.__dict__["version"] = str(version)
+    return dataset
 
 
-def _notes(samples: Iterable[Sample]) -> tuple[str, ...]:
-    """The notes on the messages of samples."""
-    notes = Notes("sample")
+def _fill(first: deque[tuple[str, Sample]], rows: Rows, reader: RowReader, most: float) -> bool:
+    """Read samples until there are no more rows, or too many for the memory. Returns whether there are too many."""
+    size = 0
+    for place, row in rows:
+        first.append((place, row if isinstance(row, Sample) else reader.read(row, place)))
+        size += 0 if most == math.inf else size_of(row)
+        if len(first) >= most or size >= LARGEST_IN_MEMORY:
+            return True
+    return False
+
+
+def _emptied(items: deque[T]) -> Iterator[T]:
+    """The items, which are gone from the queue once they were taken."""
+    while items:
+        yield items.popleft()
+
+
+def _observed(samples: Iterable[Sample], version: Version, notes: Notes) -> Iterator[Sample]:
     for sample in samples:
+        version.add(sample)
         notes.add_messages(sample.messages, sample.id)
-    return notes.lines()
-
-
-def _with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
-    """The samples with unique IDs. Samples with equal contents and no ID get `-2`, `-3` after their hash.
-
-    Raises DataError if two rows have the same ID.
-    """
-    own: dict[str, str] = {}
-    for sample, place in zip(samples, places, strict=True):
-        if sample.id != sample.default_id and own.setdefault(sample.id, place) != place:
-            raise DataError(f"{place}: the id {excerpt(sample.id)} is already used by {own[sample.id]}")
-    used = set(own)
-    counts: dict[str, int] = {}
-    unique: list[Sample] = []
-    for sample in samples:
-        if sample.id == sample.default_id:
-            number, new = counts.get(sample.id, 1), sample.id
-            while new in used:
-                number += 1
-                new = f"{sample.id}-{number}"
-            counts[sample.id] = number
-            used.add(new)
-            sample = sample if new == sample.id else replace(sample, id=new)
-        unique.append(sample)
-    return unique
+        yield sample

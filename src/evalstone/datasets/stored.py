@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from evalstone._core.files import file_values
 from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
-from evalstone.datasets.writing import plain_line, write_jsonl
+from evalstone.datasets.writing import plain_line, write_text
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.types import LISTS, SAMPLE_FIELDS, Message, Record, Sample, ToolCall, Usage
 
@@ -34,6 +34,15 @@ def sample_row(sample: Sample) -> dict[str, Any]:
     return row
 
 
+def sample_line(sample: Sample) -> str:
+    """A sample as one line of `samples.jsonl`, without the line break.
+
+    Raises:
+        ConfigError: A number is NaN or infinite.
+    """
+    return plain_line(sample_row(sample))
+
+
 def record_line(record: Record) -> str:
     """A record as one line of `records.jsonl`, without the line break. Secrets are replaced by `***`.
 
@@ -49,8 +58,10 @@ def sample_of(row: object) -> Sample:
         raise DataError(invalid("a sample", "an object", row, type(row).__name__))
     fields = dict(row)
     try:
-        fields["messages"] = [message_of(message) for message in fields.get("messages", ())]
-        fields["turns"] = [*map(sample_of, fields.get("turns", ()))]
+        if "messages" in fields:
+            fields["messages"] = [message_of(message) for message in fields["messages"]]
+        if "turns" in fields:
+            fields["turns"] = [*map(sample_of, fields["turns"])]
         return Sample(**fields)
     except TypeError as error:
         raise DataError("not a sample (", error, ")") from None
@@ -65,9 +76,19 @@ def message_of(row: Any) -> Message:
     return Message(**fields)
 
 
+@runtime_checkable
+class HasLines(Protocol):
+    """Samples that are stored as lines, as by `sample_line`."""
+
+    def lines(self) -> Iterator[str]:
+        """The lines."""
+        ...
+
+
 def write_samples(path: Path, samples: Iterable[Sample]) -> None:
-    """Write samples, one per line, with `write_jsonl`."""
-    write_jsonl(path, (sample_row(sample) for sample in samples), redact=False)
+    """Write samples, one per line, with `write_text`."""
+    lines = samples.lines() if isinstance(samples, HasLines) else map(sample_line, samples)
+    write_text(path, (f"{line}\n" for line in lines), redact=False)
 
 
 @dataclass(frozen=True)

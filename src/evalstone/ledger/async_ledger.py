@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from evalstone._core.sync import Worker, cancel_all
+from evalstone.datasets.blocks import sample_blocks
 from evalstone.errors import LedgerBusyError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base
-from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks, sample_blocks
+from evalstone.ledger.base import Applied, Claim, Key, Operations, Payment, StoredAnswer, chunks
 from evalstone.types import Record, Sample
 
 if TYPE_CHECKING:

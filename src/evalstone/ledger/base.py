@@ -7,10 +7,9 @@ import json
 import re
 import secrets
 import time
-import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -18,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.redaction import masked_url, redacted
-from evalstone.datasets.stored import record_line, sample_row
-from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.datasets.stored import record_line
+from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
 
 if TYPE_CHECKING:
@@ -37,10 +36,6 @@ EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
 _FREE_TEXT = frozenset({"reply", "error", "ended"})
-_FEWEST_IN_BLOCK, _MORE_IN_BLOCK = 64, 256
-"""The least number of samples in a block, and how many more it has on average."""
-_BLOCK_SIZE = 2**18
-"""Characters after which a block ends anyway."""
 
 
 def shown(url: str | Path) -> str:
@@ -368,57 +363,6 @@ def record_row(run: str, cell: int, record: Record, line: str | None = None) -> 
 def sample_hash(sample: Sample) -> str:
     """The hash of a sample's id and content, which is the key of its row."""
     return hashlib.blake2b(f"{json.dumps(sample.id)} {sample.content_hash}".encode(), digest_size=16).hexdigest()
-
-
-@dataclass(frozen=True)
-class SampleBlock:
-    """Consecutive samples of a dataset, which are stored as one row."""
-
-    place: int
-    """The number of its first sample in the dataset."""
-    lines: Sequence[str]
-    """The samples as JSON."""
-
-    @cached_property
-    def text(self) -> bytes:
-        """A JSON list of the samples."""
-        return f"[{', '.join(self.lines)}]".encode()
-
-    @cached_property
-    def hash(self) -> str:
-        """The hash of its samples, which is the key of its row."""
-        return hashlib.blake2b(self.text, digest_size=16).hexdigest()
-
-    @property
-    def row(self) -> dict[str, Any]:
-        """Its row in `blocks`."""
-        return {"hash": self.hash, "samples": len(self.lines), "body": zlib.compress(self.text, level=1)}
-
-
-def sample_blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
-    """The samples of a dataset in blocks.
-
-    A block ends where a sample's own text says so, by a checksum. So a dataset with a few more, fewer or other samples
-    has the same blocks elsewhere, and these are stored once.
-    """
-    lines, place, size = list[str](), 0, 0
-    for sample in samples:
-        lines.append(line := json.dumps(sample_row(sample)))
-        size += len(line)
-        ends = len(lines) >= _FEWEST_IN_BLOCK and zlib.crc32(line.encode()) % _MORE_IN_BLOCK == 0
-        if ends or size >= _BLOCK_SIZE:
-            yield SampleBlock(place, lines)
-            lines, place, size = [], place + len(lines), 0
-    if lines:
-        yield SampleBlock(place, lines)
-
-
-def block_rows(body: bytes) -> list[Any]:
-    """The samples in a row of `blocks` as parsed JSON."""
-    try:
-        return json.loads(zlib.decompress(body))
-    except zlib.error as error:
-        raise DataError(f"a block of samples can't be read: {error}") from None
 
 
 def dataset_row(run: RunRow) -> dict[str, Any] | None:

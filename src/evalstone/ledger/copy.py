@@ -27,7 +27,8 @@ from evalstone._core.display import count
 from evalstone._core.files import lock
 from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
-from evalstone.datasets.stored import sample_of, sample_row
+from evalstone.datasets.blocks import SampleBlock, block_rows
+from evalstone.datasets.stored import sample_line, sample_of
 from evalstone.datasets.writing import replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid
 from evalstone.ledger import live, schema
@@ -35,9 +36,7 @@ from evalstone.ledger.base import (
     INVALID_ROW,
     Key,
     RunRow,
-    SampleBlock,
     StoredAnswer,
-    block_rows,
     chunks,
     dataset_row,
     file_of,
@@ -186,7 +185,7 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values |= live.derived(values)
     elif table is schema.blocks:
         rows = block_rows(values["body"]) if isinstance(values["body"], bytes) else values["body"]
-        values |= SampleBlock(0, [json.dumps(sample_row(sample_of(row))) for row in rows]).row
+        values |= SampleBlock.of(0, [sample_line(sample_of(row)) for row in rows]).row
     elif table is schema.samples:
         values["hash"] = sample_hash(sample_of(json.loads(values["body"])))
     elif table is schema.runs:

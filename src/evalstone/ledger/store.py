@@ -32,6 +32,7 @@ from typing import Any, cast
 
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
+from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
 from evalstone.ledger import base, schema
@@ -42,9 +43,7 @@ from evalstone.ledger.base import (
     Operations,
     Payment,
     RunRow,
-    SampleBlock,
     StoredAnswer,
-    block_rows,
     dataset_row,
     file_of,
     from_row,

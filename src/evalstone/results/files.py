@@ -8,18 +8,17 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
-from evalstone.datasets.streaming import SampleFile
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
-from evalstone.types import Record, RunMetadata, Sample
+from evalstone.types import Record, RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.datasets import Dataset
@@ -65,19 +64,12 @@ def write_run(run: Run, folder: str | Path) -> Path:
         else:
             write_samples(path / SAMPLES, run.dataset)
     except EvalstoneError:
-        if _source(run.dataset) != (path / SAMPLES).resolve():
+        if not isinstance(run.dataset, StoredSamples) or run.dataset.path.resolve() != (path / SAMPLES).resolve():
             (path / SAMPLES).unlink(missing_ok=True)
         write_jsonl(path / SUMMARY, [run.to_dict()])
         raise
     write_jsonl(path / SUMMARY, [run.to_dict()])
     return path
-
-
-def _source(samples: Iterable[Sample] | None) -> Path | None:
-    """The file that samples are read from on each iteration; None if they are in memory."""
-    if isinstance(samples, SampleFile):
-        return samples.file.path.resolve()
-    return samples.path.resolve() if isinstance(samples, StoredSamples) else None
 
 
 def read_run(folder: str | Path) -> Run:

@@ -1,0 +1,179 @@
+"""Samples in compressed blocks, as the ledger stores them, and as those of a large dataset wait in a temporary file."""
+
+from __future__ import annotations
+
+import bisect
+import hashlib
+import itertools
+import json
+import tempfile
+import threading
+import weakref
+import zlib
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
+
+from evalstone.datasets.stored import sample_line, sample_of
+from evalstone.errors import DataError, WriteError
+from evalstone.types import Sample
+
+_FEWEST_IN_BLOCK, _MORE_IN_BLOCK = 64, 256
+"""The least number of samples in a block, and how many more it has on average."""
+_BLOCK_SIZE = 2**18
+"""Characters after which a block ends anyway."""
+
+
+@dataclass(frozen=True)
+class SampleBlock:
+    """Consecutive samples of a dataset as compressed JSON Lines."""
+
+    place: int
+    """The number of its first sample in the dataset."""
+    size: int
+    """The number of its samples."""
+    hash: str
+    """The hash of its text."""
+    body: bytes
+    """Its compressed text."""
+
+    @classmethod
+    def of(cls, place: int, lines: Sequence[str]) -> SampleBlock:
+        """The block of samples as lines (see `sample_line`)."""
+        text = "".join(f"{line}\n" for line in lines).encode()
+        return cls(place, len(lines), hashlib.blake2b(text, digest_size=16).hexdigest(), zlib.compress(text, level=1))
+
+    @property
+    def lines(self) -> list[str]:
+        """The lines of its samples."""
+        return _lines(self.body)
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """Its row in the ledger's `blocks`."""
+        return {"hash": self.hash, "samples": self.size, "body": self.body}
+
+
+def sample_blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
+    """The samples of a dataset in blocks.
+
+    A block ends where a sample's own text says so, by a checksum. So a dataset with a few more, fewer or other samples
+    has the same blocks elsewhere, and these are stored once.
+    """
+    if isinstance(samples, SpooledSamples):
+        yield from samples.blocks()
+        return
+    lines, place, size = list[str](), 0, 0
+    for sample in samples:
+        lines.append(line := sample_line(sample))
+        size += len(line)
+        ends = len(lines) >= _FEWEST_IN_BLOCK and zlib.crc32(line.encode()) % _MORE_IN_BLOCK == 0
+        if ends or size >= _BLOCK_SIZE:
+            yield SampleBlock.of(place, lines)
+            lines, place, size = [], place + len(lines), 0
+    if lines:
+        yield SampleBlock.of(place, lines)
+
+
+def block_rows(body: bytes) -> list[Any]:
+    """The samples in the body of a block as parsed JSON. Raises DataError for a damaged one."""
+    try:
+        return json.loads(f"[{','.join(_lines(body))}]")
+    except zlib.error as error:
+        raise DataError(f"a block of samples can't be read: {error}") from None
+
+
+def _lines(body: bytes) -> list[str]:
+    return zlib.decompress(body).decode().split("\n")[:-1]
+
+
+class _BlockFile:
+    """Blocks in a temporary file, which is deleted with this object. Raises WriteError if the disk is full."""
+
+    def __init__(self, blocks: Iterable[SampleBlock]) -> None:
+        self.places = array("Q")
+        """The number of the first sample of each block."""
+        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+        weakref.finalize(self, self._file.close)
+        self._sizes, self._hashes, self._offsets = array("Q"), list[str](), array("Q")
+        self._end = 0
+        self._lock = threading.Lock()
+        """Held while the file is at the block that is read: a thread of the ledger may read others."""
+        for block in blocks:
+            self._append(block)
+        self.size = self.places[-1] + self._sizes[-1]
+
+    def _append(self, block: SampleBlock) -> None:
+        data = memoryview(block.body)
+        try:
+            while data:
+                data = data[self._file.write(data) or 0 :]
+        except OSError as error:
+            message = f"can't write samples to a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
+            raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
+        self.places.append(block.place)
+        self._sizes.append(block.size)
+        self._hashes.append(block.hash)
+        self._offsets.append(self._end)
+        self._end += len(block.body)
+
+    def block(self, number: int) -> SampleBlock:
+        """A block by its number."""
+        start = self._offsets[number]
+        end = self._offsets[number + 1] if number + 1 < len(self._offsets) else self._end
+        with self._lock:
+            self._file.seek(start)
+            body = self._file.read(end - start) or b""
+        return SampleBlock(self.places[number], self._sizes[number], self._hashes[number], body)
+
+
+class SpooledSamples(Sequence[Sample]):
+    """The samples of a large dataset. They are in a temporary file, which is deleted with them, a third of their size.
+
+    Each iteration reads them again, a block at a time. Raises WriteError if the disk is full.
+    """
+
+    def __init__(self, samples: Iterable[Sample] | _BlockFile, size: int | None = None) -> None:
+        self._file = samples if isinstance(samples, _BlockFile) else _BlockFile(sample_blocks(samples))
+        self._size = self._file.size if size is None else size
+        self._last: tuple[int, list[Any]] = (-1, [])
+        """The number and the parsed samples of the block that was indexed last."""
+
+    def __len__(self) -> int:
+        return self._size
+
+    @overload
+    def __getitem__(self, index: int) -> Sample: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Sample]: ...
+    def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
+        places = range(self._size)[index]
+        if isinstance(places, int):
+            number = bisect.bisect_right(self._file.places, places) - 1
+            if self._last[0] != number:
+                self._last = number, block_rows(self._file.block(number).body)
+            return sample_of(self._last[1][places - self._file.places[number]])
+        if places and places == range(len(places)):
+            return SpooledSamples(self._file, len(places))
+        return tuple(self[place] for place in places)
+
+    def __iter__(self) -> Iterator[Sample]:
+        rows = itertools.chain.from_iterable(block_rows(block.body) for block in self.blocks())
+        return map(sample_of, rows)
+
+    def blocks(self) -> Iterator[SampleBlock]:
+        """The samples in blocks."""
+        for number, place in enumerate(self._file.places):
+            if place >= self._size:
+                return
+            block = self._file.block(number)
+            whole = place + block.size <= self._size
+            yield block if whole else SampleBlock.of(place, block.lines[: self._size - place])
+
+    def lines(self) -> Iterator[str]:
+        """The samples as lines (see `sample_line`)."""
+        return itertools.chain.from_iterable(block.lines for block in self.blocks())
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tuple, (list(self),))

@@ -1,0 +1,87 @@
+"""What identifies samples: their IDs, which are unique in a dataset, and the version of the dataset."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from evalstone._core.display import excerpt
+from evalstone.errors import DataError
+from evalstone.types import Sample
+
+
+def with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
+    """The samples with unique IDs. Samples with equal contents and no ID get `-2`, `-3` after their hash.
+
+    Raises DataError if two rows have the same ID.
+    """
+    own: dict[str, str] = {}
+    for sample, place in zip(samples, places, strict=True):
+        if sample.id != sample.default_id and own.setdefault(sample.id, place) != place:
+            raise _used(place, sample.id, own[sample.id])
+    used = set(own)
+    counts: dict[str, int] = {}
+    unique: list[Sample] = []
+    for sample in samples:
+        if sample.id == sample.default_id:
+            number, new = counts.get(sample.id, 1), sample.id
+            while new in used:
+                number += 1
+                new = f"{sample.id}-{number}"
+            counts[sample.id] = number
+            used.add(new)
+            sample = sample if new == sample.id else replace(sample, id=new)
+        unique.append(sample)
+    return unique
+
+
+def made_unique(samples: Iterable[tuple[str, Sample]]) -> Iterator[Sample]:
+    """Samples as by `with_unique_ids`, each after its place, such as `line 3`. Of each, it keeps a hash and a number.
+
+    An ID of one's own that is the default ID of an earlier sample is an error, too.
+    """
+    numbers: dict[int, int] = {}
+    """By the hash of an ID, the number in the place of its sample."""
+    counts: dict[str, int] = {}
+    for place, sample in samples:
+        kind, _, digits = place.partition(" ")
+        number = int(digits)
+        if (first := numbers.setdefault(hash(sample.id), number)) != number:
+            if sample.id != sample.default_id:
+                raise _used(place, sample.id, f"{kind} {first}")
+            count, new = counts.get(sample.id, 1), sample.id
+            while hash(new) in numbers:
+                count += 1
+                new = f"{sample.id}-{count}"
+            counts[sample.id] = count
+            numbers[hash(new)] = number
+            sample = replace(sample, id=new)
+        yield sample
+
+
+def _used(place: str, id: str, first: str) -> DataError:
+    return DataError(f"{place}: the id {excerpt(id)} is already used by {first}")
+
+
+class Version:
+    """The version of a dataset: a hash of the samples' IDs and contents, in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.blake2b(digest_size=8)
+
+    def add(self, sample: Sample) -> None:
+        """Add the next sample."""
+        entry = f"{len(sample.id)}:{sample.id}:{sample.content_hash}"
+        self._hash.update(entry.encode("utf-8", "backslashreplace"))
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()
+
+
+def version_of(samples: Iterable[Sample]) -> str:
+    """The version of samples: 16 hexadecimal digits."""
+    version = Version()
+    for sample in samples:
+        version.add(sample)
+    return str(version)

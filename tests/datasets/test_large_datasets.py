@@ -1,0 +1,202 @@
+"""Samples of large files and tables wait in a temporary file, and are the same as those of small ones in memory."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import pickle
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+
+from evalstone import Sample
+from evalstone.datasets import Dataset, blocks, load, loading
+from evalstone.datasets.blocks import SpooledSamples, sample_blocks
+from evalstone.datasets.stored import write_samples
+from evalstone.errors import DataError, WriteError
+
+ROWS: list[dict[str, Any]] = [
+    {"question": "a?", "answer": "a", "contexts": ["x"]},
+    {"question": "b?", "answer": "b", "contexts": ["y"], "note": 1},
+    {"question": "a?", "answer": "a", "contexts": ["x"]},
+    {"id": "mine", "question": "c?", "answer": "c"},
+    {"question": "a?", "answer": "a\u2028é \ud83d", "contexts": ["x"]},
+    {"question": "a?", "answer": "a", "contexts": ["x"]},
+]
+COLUMNS = {"id": ["a", None, None], "question": ["x?", "y?", "y?"], "answer": ["x", "y", "y"]}
+
+
+def written(path: Path, rows: list[dict[str, Any]]) -> Path:
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+    return path
+
+
+def array(path: Path) -> Path:
+    path.write_text(json.dumps(ROWS))
+    return path
+
+
+def cells(path: Path) -> Path:
+    path.write_text("id,question,answer\na,x?,x\n,y?,y\n\n,y?,y\n")
+    return path
+
+
+def table(path: Path) -> Path:
+    pyarrow.parquet.write_table(pyarrow.table(COLUMNS), path)
+    return path
+
+
+def spooled(source: object, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Dataset:
+    with monkeypatch.context() as patch:
+        patch.setattr(loading, "MOST_IN_MEMORY", 1)
+        return load(source, **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "write"),
+    [
+        ("d.jsonl", lambda path: written(path, ROWS)),
+        ("d.jsonl.gz", lambda path: written(path, ROWS)),
+        ("d.json", array),
+        ("d.csv", cells),
+        ("d.parquet", table),
+    ],
+)
+@pytest.mark.parametrize("samples_in_block", [1, 2, 64])
+def test_a_large_file_is_the_dataset_that_it_is_in_memory(
+    name: str, write: Callable[[Path], Path], samples_in_block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_FEWEST_IN_BLOCK", samples_in_block)
+    monkeypatch.setattr(blocks, "_MORE_IN_BLOCK", 1)
+    path = write(tmp_path / name)
+    large, small = spooled(path, monkeypatch), load(path)
+    assert isinstance(large.samples, SpooledSamples)
+    assert list(large) == list(large) == list(small)
+    assert list(map(repr, large)) == list(map(repr, small))
+    assert [large.samples[place] for place in (2, 0, -1)] == [small.samples[place] for place in (2, 0, -1)]
+    assert (len(large), large.version, large.columns) == (len(small), small.version, small.columns)
+    assert (large.ignored, large.notes) == (small.ignored, small.notes)
+    path.unlink()
+    assert pickle.loads(pickle.dumps(large.samples)) == small.samples
+
+
+def test_a_large_table_is_the_dataset_that_it_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = pyarrow.table(COLUMNS)
+    large, small = spooled(source, monkeypatch), load(source)
+    assert isinstance(large.samples, SpooledSamples)
+    assert (list(large), large.version) == (list(small), small.version)
+
+
+def test_many_characters_are_large_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "d.jsonl", [{"output": "x" * 40}] * 3)
+    monkeypatch.setattr(loading, "LARGEST_IN_MEMORY", 100)
+    assert isinstance(load(path).samples, SpooledSamples)
+
+
+def test_slices_are_samples_in_order_and_the_first_ones_stay_in_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(blocks, "_FEWEST_IN_BLOCK", 2)
+    monkeypatch.setattr(blocks, "_MORE_IN_BLOCK", 1)
+    path = written(tmp_path / "d.jsonl", ROWS)
+    large, small = spooled(path, monkeypatch).samples, load(path).samples
+    assert large[1:4:2] == small[1:4:2]
+    for size in range(1, 7):
+        first = large[:size]
+        assert isinstance(first, SpooledSamples)
+        assert (len(first), list(first), first[-1]) == (size, list(small[:size]), small[size - 1])
+        assert [block.lines for block in sample_blocks(first)] == [block.lines for block in sample_blocks(small[:size])]
+
+
+@pytest.mark.parametrize("large", [False, True])
+def test_the_samples_of_a_file_are_written_as_they_are(
+    large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "d.jsonl", ROWS)
+    samples = spooled(path, monkeypatch).samples if large else load(path).samples
+    write_samples(tmp_path / "s.jsonl", samples)
+    assert list(load(tmp_path / "s.jsonl")) == list(samples)
+    lines = (tmp_path / "s.jsonl").read_text("utf-8").splitlines()
+    assert '"a\\u2028é \\ud83d"' in lines[4]
+
+
+def test_a_mapping_is_kept_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "d.jsonl", [{"said": "x"}, {"said": "y"}])
+    large = spooled(path, monkeypatch, mapping={"output": "said"})
+    assert [sample.output for sample in large] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ('{"answer": ', "line 4, column"),
+        ('{"answer": [5]}', "line 4: column 'answer'"),
+        ('{"id": "b", "answer": "x"}', "already used by line 3"),
+        ('{"answer": "x"}\n\n{"id": "b", "answer": "y"}', "line 6: the id 'b'"),
+    ],
+)
+def test_an_invalid_row_is_named_with_its_line_before_anything_is_used(
+    line: str, named: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text('{"answer": "a"}\n\n{"id": "b", "answer": "b"}\n' + line + "\n")
+    for read in (load, lambda path: spooled(path, monkeypatch)):
+        with pytest.raises(DataError, match=r"d\.jsonl") as error:
+            read(path)
+        assert named in str(error.value)
+
+
+def test_a_default_id_that_a_later_row_has_as_its_own_is_used_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    id = Sample(output="a").id
+    path = written(tmp_path / "d.jsonl", [{"output": "a"}, {"output": "b", "id": id}])
+    with pytest.raises(DataError, match="line 2"):
+        spooled(path, monkeypatch)
+
+
+def test_a_number_after_a_default_id_is_one_that_no_sample_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    id = Sample(output="a").id
+    rows: list[dict[str, Any]] = [{"output": "a"}, {"output": "b", "id": f"{id}-2"}, {"output": "a"}, {"output": "a"}]
+    path = written(tmp_path / "d.jsonl", rows)
+    ids: list[Sequence[str]] = [[sample.id for sample in read] for read in (load(path), spooled(path, monkeypatch))]
+    assert ids == [[id, f"{id}-2", f"{id}-3", f"{id}-4"]] * 2
+
+
+def test_what_the_file_becomes_after_it_was_read_changes_no_sample(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path / "d.jsonl", ROWS)
+    large, small = spooled(path, monkeypatch), load(path)
+    written(path, ROWS[:2])
+    assert list(large) == list(small)
+
+
+def test_a_gzip_file_that_is_cut_off_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "d.jsonl.gz", ROWS)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DataError, match="complete gzip"):
+        spooled(path, monkeypatch)
+
+
+def test_a_full_disk_names_the_temporary_folder_and_how_to_choose_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Full:
+        def write(self, data: bytes) -> int:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    with pytest.raises(WriteError, match="TMPDIR") as error:
+        spooled(written(tmp_path / "d.jsonl", ROWS), monkeypatch)
+    assert tempfile.gettempdir() in str(error.value)
