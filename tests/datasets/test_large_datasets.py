@@ -8,6 +8,7 @@ import json
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pyarrow.parquet
 import pytest
 
 from evalstone import Sample
-from evalstone.datasets import Dataset, blocks, load, loading
+from evalstone.datasets import Dataset, arrow, blocks, load, loading
+from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.blocks import SpooledSamples, sample_blocks
 from evalstone.datasets.stored import write_samples
 from evalstone.errors import DataError, WriteError
@@ -200,3 +202,37 @@ def test_a_full_disk_names_the_temporary_folder_and_how_to_choose_another(
     with pytest.raises(WriteError, match="TMPDIR") as error:
         spooled(written(tmp_path / "d.jsonl", ROWS), monkeypatch)
     assert tempfile.gettempdir() in str(error.value)
+
+
+def test_the_memory_for_a_parquet_file_does_not_grow_with_its_row_groups(tmp_path: Path) -> None:
+    texts = [f"{number} {'x' * 90}" for number in range(100_000)]
+    pyarrow.parquet.write_table(
+        pyarrow.table({"output": texts, "input": ["same"] * len(texts)}), tmp_path / "d.parquet"
+    )
+    pool = pyarrow.default_memory_pool()
+    before, most = pool.bytes_allocated(), 0
+    for _ in parquet_rows(tmp_path / "d.parquet"):
+        most = max(most, pool.bytes_allocated() - before)
+    assert most < 4_000_000
+
+
+def test_columns_of_a_parquet_file_are_read_by_value_and_by_reference_alike(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 40
+    source = pyarrow.table(
+        {
+            "output": pyarrow.array([None, "a", "é" * 500, ""] * (count // 4)),
+            "large": pyarrow.array([f"{n}" for n in range(count)], pyarrow.large_string()),
+            "bytes": pyarrow.array([b"x", None] * (count // 2)),
+            "a.b": ["dotted"] * count,
+            "decimal": pyarrow.array([Decimal(n) for n in range(count)]),
+            "contexts": [["p", None, "q" * 300], None, [], ["p"]] * (count // 4),
+            "nested": [{"text": "t", "number": n} for n in range(count)],
+        }
+    )
+    path = tmp_path / "d.parquet"
+    pyarrow.parquet.write_table(source, path, row_group_size=7)
+    by_value = [row for _, row in parquet_rows(path)]
+    monkeypatch.setattr(arrow, "_LARGEST_BATCH", 0)
+    assert by_value == [row for _, row in parquet_rows(path)] == source.to_pylist()

@@ -6,6 +6,7 @@ nulls. So the sizes in the metadata are checked first, and texts are read as ref
 
 from __future__ import annotations
 
+import functools
 import importlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,8 +19,12 @@ from evalstone._core.guards import is_list, is_object
 from evalstone.datasets.row_labels import label_name
 from evalstone.errors import DataError, MissingDependency
 
-_ROWS_PER_BATCH = 4096
+_ROWS_PER_BATCH = 1024
+_FEWEST_PER_BATCH, _LARGEST_BATCH = 16, 16_000_000
+"""The rows of a batch whose texts may be copied, and the characters that they may have."""
+_BUFFER = 1 << 16
 _CELL = 32
+_TEXTS = ("string", "large_string", "binary", "large_binary")
 _DENSEST = 200
 """The largest plausible ratio of the size of a column to its compressed size."""
 _TAKEN_AS = {"string_view": "large_string", "binary_view": "large_binary"}
@@ -38,25 +43,40 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
     except ImportError:
         raise MissingDependency("pyarrow", "parquet") from None
     expansion, limit = Expansion(path.stat().st_size), row_limit()
+    # A whole column of a row group is not buffered, and no thread has memory of its own.
+    opened: Any = functools.partial(parquet.ParquetFile, path, buffer_size=_BUFFER, pre_buffer=False)
     try:
-        with parquet.ParquetFile(path) as file:
+        with opened() as file:
             columns = [file.schema.column(place) for place in range(len(file.schema))]
-            _check_claims(file, columns, expansion)
+            texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
+        with opened(read_dictionary=texts) as file:
+            longest = _check_claims(file, columns, expansion)
             labels = _row_labels(file.schema_arrow, file.metadata.num_rows)
-        texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        widest = limit // max(1, sum(max(_CELL, column.length or 0) for column in columns))
+        rows = min(_ROWS_PER_BATCH, limit // max(1, sum(max(_CELL, column.length or 0) for column in columns)))
+        copied = min(rows, _LARGEST_BATCH // max(1, sum(longest.values())))
+        if copied >= _FEWEST_PER_BATCH:
+            rows, texts = copied, [text for text in texts if text not in longest]
         number = 0
-        with parquet.ParquetFile(path, read_dictionary=texts) as file:
-            for batch in file.iter_batches(max(1, min(_ROWS_PER_BATCH, widest))):
-                for row in _rows(arrow.types, batch):
-                    number += 1
-                    if (size := sum(map(size_of, row.values()))) > limit:
-                        raise too_long(f"row {number}")
-                    expansion.add_row(size)
-                    yield f"row {number}", _labeled(row, labels, number - 1)
+        with opened(read_dictionary=texts) as file:
+            for row in itertools.chain.from_iterable(
+                _rows(arrow.types, batch) for batch in _batches(file, max(1, rows))
+            ):
+                number += 1
+                if (size := sum(map(size_of, row.values()))) > limit:
+                    raise too_long(f"row {number}")
+                expansion.add_row(size)
+                yield f"row {number}", _labeled(row, labels, number - 1)
     # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
+    finally:
+        arrow.default_memory_pool().release_unused()
+
+
+def _batches(file: Any, rows: int) -> Iterator[Any]:
+    """The batches of each row group: with nested texts by reference, none can have rows of two."""
+    for group in range(file.num_row_groups):
+        yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
 
 
 def arrow_rows(table: Any) -> Iterator[dict[str, Any]]:
@@ -110,8 +130,12 @@ def _labeled(row: dict[str, Any], labels: Mapping[str, range], number: int) -> d
     return row | {name: of[number] for name, of in labels.items()} if labels else row
 
 
-def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
-    """Raise DataError for a file whose metadata claim far more rows, values or text than its size."""
+def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> dict[str, int]:
+    """Raise DataError for a file whose metadata claim far more rows, values or text than its size.
+
+    Returns, for each column of texts without lists, the length of its longest text that rows may refer to, or that of
+    a text on average. What can't be known is left out.
+    """
     metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
     groups = range(metadata.num_row_groups)
@@ -120,16 +144,37 @@ def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> None:
     if (size := sum(metadata.row_group(group).total_byte_size for group in groups)) > plausible:
         expansion.check(size * _DENSEST)
     values = 0
+    longest = {
+        column.path: 0
+        for column in columns
+        if column.physical_type == "BYTE_ARRAY" and column.max_repetition_level == 0 and column.path == column.name
+    }
     for group in groups:
         # Accessing damaged column metadata can crash the process; reading the rows raises an error instead.
-        next(file.iter_batches(1, row_groups=[group]), None)
+        if (first := next(file.iter_batches(1, row_groups=[group], use_threads=False), None)) is not None:
+            _update_longest(longest, first)
         for place, column in enumerate(columns):
             chunk = metadata.row_group(group).column(place)
             values += chunk.num_values * max(_CELL, column.length or 0)
             size = chunk.total_uncompressed_size
+            if column.path in longest:
+                longest[column.path] = max(longest[column.path], size // max(1, chunk.num_values))
             if size > row_limit() and size > _DENSEST * chunk.total_compressed_size:
                 expansion.check(size * _DENSEST)
     expansion.check(values)
+    return longest
+
+
+def _update_longest(longest: dict[str, int], batch: Any) -> None:
+    """Update the lengths of the longest texts with those in the dictionaries of a row group, which its first batch has.
+    Columns whose texts have no length are removed."""
+    compute: Any = importlib.import_module("pyarrow.compute")
+    for name, column in zip(batch.schema.names, batch.columns, strict=True):
+        if name in longest:
+            if str(getattr(column.type, "value_type", "")) in _TEXTS:
+                longest[name] = max(longest[name], compute.max(compute.binary_length(column.dictionary)).as_py() or 0)
+            else:
+                del longest[name]
 
 
 def _values(types: Any, array: Any) -> list[Any]:
