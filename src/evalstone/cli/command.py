@@ -7,7 +7,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args, get_type_hints
 
@@ -71,9 +71,10 @@ class Command(click.Command):
             else:
                 given[one.name] = value
         given |= {name: kind(**given[name]) for name, kind in self.groups.items()}
-        if self.source is self.function:
-            return self.function(**given)
-        return self.function(self.source.load(**given))
+        with _phases(quiet=ctx.params.get("quiet", False)):
+            if self.source is self.function:
+                return self.function(**given)
+            return self.function(self.source.load(**given))
 
     def panels(self, ctx: click.Context) -> dict[str, list[Row]]:
         """The arguments and options by the sections of the help."""
@@ -91,6 +92,15 @@ class Command(click.Command):
         for panel, rows in self.panels(ctx).items():
             with formatter.section(panel):
                 formatter.write_dl([(row.usage, row.help) for row in rows])
+
+
+def _phases(*, quiet: bool) -> AbstractContextManager[None]:
+    """A block within which phases that take long are shown, if standard error is a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from evalstone.report.progress import showing_phases
+
+    return showing_phases()
 
 
 def _source(function: Callable[..., int]) -> Any:

@@ -17,6 +17,7 @@ import evalstone
 from evalstone._core.display import count, ended, named, safe, sentence
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.phases import phase
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, thresholds
 from evalstone.cli.output import (
@@ -141,7 +142,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         )
     with config.naming_file("batch", "wait", "no_cache", "missing", "gate", *OF_BASELINE):
         _check_modes(config, plan)
-    plan.check(asking=calls_judge and not config.batch)
+    with phase("checking the samples"):
+        plan.check(asking=calls_judge and not config.batch)
     with config.naming_file("fail_under", "fail_over", "require", "max_regression"):
         criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:

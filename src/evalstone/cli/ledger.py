@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from evalstone._core.display import count, safe
 from evalstone._core.files import file_values
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.phases import phase
 from evalstone.cli import completion, options
 from evalstone.cli.options import FILE, Outputs, argument, option
 from evalstone.cli.output import console, formats, present, table, to_stderr
@@ -29,7 +30,7 @@ def info(ledger: options.Ledger = None, *, outputs: Outputs) -> int:
     from evalstone.ledger.maintenance import info as ledger_info
     from evalstone.ledger.store import Ledger
 
-    with Ledger(_existing(ledger)) as opened:
+    with Ledger(_existing(ledger)) as opened, phase("reading the ledger"):
         found = ledger_info(opened)
     view = found.view(COMMAND_LINE)
     present(view, formats(view, outputs, found.to_dict()))
@@ -127,18 +128,19 @@ def export(
             rows = export_records(opened, row.id)
         else:
             rows = export_rows(opened, *kinds)
-        if suffix == ".parquet":
-            number = write_parquet(to, what, rows)
-        else:
-            number = 0
+        number = 0
 
-            def counted() -> Iterator[Any]:
-                nonlocal number
-                for row in rows:
-                    number += 1
-                    yield row
+        def counted() -> Iterator[Any]:
+            nonlocal number
+            for row in rows:
+                number += 1
+                yield row
 
-            write_jsonl(to, counted(), redact=False)  # rows in the ledger are redacted already, except for samples
+        with phase(f"writing {to}", "row") as writing:
+            if suffix == ".parquet":
+                number = write_parquet(to, what, writing.count(rows))
+            else:  # rows in the ledger are redacted already, except for samples
+                write_jsonl(to, writing.count(counted()), redact=False)
     console().print(f"{count(number, 'row')} written to {to}")
     return ExitCode.OK
 
@@ -160,7 +162,8 @@ def import_(
     screen = console()
     with Ledger(DEFAULT_LEDGER if ledger is None else ledger) as opened:
         for file in files:
-            added = import_rows(opened, _read(Path(file)))
+            with phase(f"importing {file}", "row") as importing:
+                added = import_rows(opened, importing.count(_read(Path(file))))
             rows = ", ".join(f"{kind}s: {number:,}" for kind, number in added.items() if number) or "nothing new"
             screen.print(f"{file}: added to {opened.location}: {rows}")
     return ExitCode.OK
@@ -197,11 +200,15 @@ def prune(
         raise ConfigError("select what to delete: --older-than DAYS, --unfinished or --unused-answers")
     if older_than is not None and not 0 <= older_than <= MAX_DAYS:
         raise ConfigError(f"--older-than takes a number of days from 0 to {MAX_DAYS:,}, not {older_than:g}")
-    age = None if older_than is None else timedelta(days=older_than)
     with Ledger(_existing(ledger)) as opened:
-        pruned = prune_ledger(opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes)
+        with phase("deleting" if yes else "looking for what can be deleted"):
+            age = None if older_than is None else timedelta(days=older_than)
+            pruned = prune_ledger(
+                opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes
+            )
         if yes and (pruned.runs or pruned.samples or pruned.answers or pruned.live_scores):
-            opened.compact()
+            with phase("shrinking the ledger"):
+                opened.compact()
     rows = f"{count(pruned.runs, 'run')} with {count(pruned.records, 'record')}, {count(pruned.samples, 'sample')}"
     rows += f", {count(pruned.answers, 'answer')}"
     rows += f", {count(pruned.batches, 'open batch record')}" if pruned.batches else ""
@@ -220,7 +227,8 @@ def verify(ledger: options.Ledger = None) -> int:
     from evalstone.ledger.schema import SCHEMA_VERSION
 
     url = _existing(ledger)
-    result, name = verify_ledger(url), shown(url)
+    with phase("checking the ledger"):
+        result, name = verify_ledger(url), shown(url)
     screen = console()
     for problem in (*result.damage, *result.invalid_rows):
         screen.print(f"  {safe(problem, 500)}")
@@ -246,7 +254,9 @@ def recover(
     numbers = ("copied", "already there", "unreadable", "invalid")
     rows = table("rows", *numbers, numbers=numbers)
     cut_off: list[str] = []
-    for kind, result in recover_rows(damaged, into).items():
+    with phase(f"copying {damaged}"):
+        recovered = recover_rows(damaged, into)
+    for kind, result in recovered.items():
         counts = (result.copied, result.existing, result.unreadable, result.invalid)
         rows.add_row(f"{kind}s", *(f"{number:,}" for number in counts))
         if result.cut_off:

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, safe, visible
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError, DataError
@@ -78,6 +79,7 @@ def table(*columns: str, numbers: Iterable[str] = ()) -> Grid:
 
 def to_stderr(text: str) -> None:
     """Print one line on standard error, with control characters made visible."""
+    phases.clear()
     with contextlib.suppress(OSError):  # stderr is closed, and there is nowhere else to report it
         sys.stderr.write(f"{safe(text, 2000)}\n")
 
@@ -226,8 +228,10 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
     _check_distinct(files)
     for file, parts in requested.values():
         if file != STDOUT:
-            write_text(file, parts())
+            with phases.phase(f"writing {file}"):
+                write_text(file, parts())
     for name in to_stdout:
+        phases.clear()
         sys.stdout.reconfigure(encoding="utf-8", errors=_READABLE, newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
         sys.stdout.writelines(map(redacted, requested[name][1]()))
     return bool(to_stdout)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.phases import phase
 from evalstone.cli import completion, options
 from evalstone.cli.options import FOLDER, Outputs, Values, option
 from evalstone.cli.output import (
@@ -35,7 +36,9 @@ def find_run(name: str, ledger: str | None, data: str | None = None) -> evalston
         return run
     from evalstone.results.files import with_data
 
-    return with_data(run, evalstone.load(data))
+    dataset = evalstone.load(data)
+    with phase("reading the samples"):
+        return with_data(run, dataset)
 
 
 def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
@@ -84,17 +87,18 @@ def report(
     from evalstone.results.views.run import run_view
 
     result, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
-    extra: list[PPIResult | RoganGladenResult] = [
-        _corrected_mean(result, text, slice_by or ()) for text in labels or ()
-    ]
-    if calibrated:
-        extra += _corrected_rates(result, location)
-    sliced = result.slices(slice_by) if slice_by else ()
-    plain = result.to_dict()
-    plain |= {"corrected": to_jsonable(extra)} if extra else {}
-    plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
-    known = calibrations_of(result, location)
-    view = run_view(result, COMMAND_LINE, worst=top, corrected=extra, slices=sliced, calibrations=known)
+    with phase("making the report"):
+        extra: list[PPIResult | RoganGladenResult] = [
+            _corrected_mean(result, text, slice_by or ()) for text in labels or ()
+        ]
+        if calibrated:
+            extra += _corrected_rates(result, location)
+        sliced = result.slices(slice_by) if slice_by else ()
+        plain = result.to_dict()
+        plain |= {"corrected": to_jsonable(extra)} if extra else {}
+        plain |= {"slices": to_jsonable(list(sliced))} if sliced else {}
+        known = calibrations_of(result, location)
+        view = run_view(result, COMMAND_LINE, worst=top, corrected=extra, slices=sliced, calibrations=known)
     own = {"junit": (junit, lambda: run_junit(result))}
     present(view, formats(view, outputs, plain, csv=result.csv_lines) | own)
     return exit_code(result)
@@ -242,20 +246,21 @@ def compare(
     if len(names) < 2:
         raise ConfigError(f"compare takes two or more runs (folders, IDs, names or last), not {len(names)}")
     loaded = [find_run(name, ledger) for name in names]
-    result = evalstone.compare(
-        *loaded,
-        slice_by=tuple(slice_by or ()),
-        unpaired=unpaired,
-        allow_mismatch=allow_mismatch,
-        correction=correction,
-        confidence=confidence,
-        missing=missing,
-        max_change=_by_title(loaded[0], max_change, "--max-change"),
-        margin=_by_title(loaded[0], margin, "--margin"),
-        labels=_labels_of_runs(loaded, labels or ()),
-    )
-    compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
-    view = comparison_view(compared, COMMAND_LINE, most=top)
+    with phase("comparing the runs"):
+        result = evalstone.compare(
+            *loaded,
+            slice_by=tuple(slice_by or ()),
+            unpaired=unpaired,
+            allow_mismatch=allow_mismatch,
+            correction=correction,
+            confidence=confidence,
+            missing=missing,
+            max_change=_by_title(loaded[0], max_change, "--max-change"),
+            margin=_by_title(loaded[0], margin, "--margin"),
+            labels=_labels_of_runs(loaded, labels or ()),
+        )
+        compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
+        view = comparison_view(compared, COMMAND_LINE, most=top)
     present(view, formats(view, outputs, compared.to_dict(), csv=compared.csv_lines))
     return ExitCode.OK
 
@@ -285,8 +290,10 @@ def drift(
     """
     from evalstone.results.views.drift import drift_view
 
-    result = evalstone.judge_drift(find_run(before, ledger), find_run(now, ledger), confidence=confidence)
-    view = drift_view(result, COMMAND_LINE)
+    compared = find_run(before, ledger), find_run(now, ledger)
+    with phase("comparing the runs"):
+        result = evalstone.judge_drift(*compared, confidence=confidence)
+        view = drift_view(result, COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
 
@@ -423,18 +430,19 @@ def gate(
                 f"{folder / LOOKS} has gates on other scores or labels in this folder, or on these as they arrived, so "
                 f"this is look {look}. If other outputs were scored then, use --look 1."
             )
-    result = evalstone.gate(
-        loaded,
-        criteria,
-        baseline=before,
-        alpha=alpha,
-        look=look,
-        missing=missing,
-        max_change=_by_title(loaded, max_change, "--max-change"),
-        allow_mismatch=allow_mismatch,
-        labels=human,
-        baseline_labels=theirs,
-    )
+    with phase("checking the thresholds"):
+        result = evalstone.gate(
+            loaded,
+            criteria,
+            baseline=before,
+            alpha=alpha,
+            look=look,
+            missing=missing,
+            max_change=_by_title(loaded, max_change, "--max-change"),
+            allow_mismatch=allow_mismatch,
+            labels=human,
+            baseline_labels=theirs,
+        )
     if folder is not None:
         used = (human, theirs)
         warning = remember(
@@ -470,9 +478,10 @@ def power(
     """
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
-    analysis = evalstone.sample_size(
-        pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
-    )
+    with phase("estimating"):
+        analysis = evalstone.sample_size(
+            pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
+        )
     if not analysis.scorers:
         raise ConfigError(f"run {pilot.id} has no scorer with at least two scores (or groups)")
     view = analysis.view(COMMAND_LINE)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import evalstone
 from evalstone._core.display import ended, safe, sentence
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.phases import phase
 from evalstone.cli import completion, options, thresholds, values, watched_gate
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
@@ -164,7 +165,8 @@ def _run(
         say_broken_off(result, config, plan.size, saved)
         if not config.files:
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
-    view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
+    with phase("making the report"):
+        view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
     outputs = formats(view, config, result.to_dict(), csv=result.csv_lines)
     shown = not deliver(outputs)
     if result.ending.broken_off:

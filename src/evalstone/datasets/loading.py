@@ -14,6 +14,7 @@ from typing import Any, TypeGuard, TypeVar, cast
 
 from evalstone._core.display import count, excerpt, named
 from evalstone._core.guards import is_list
+from evalstone._core.phases import phase
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
@@ -108,10 +109,11 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
                 return _read_traces("stdin", "stdin", mapping, lambda: iter(listed))
             return _read("stdin", "stdin", RowReader(mapping), lambda: rows)
         file = find(path)
-        if not file.cells and is_telemetry(_first(file.rows, named(str(path)))):
-            return _read_traces(path.name, named(str(path)), mapping, file.rows)
-        reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
-        return _read(path.name, named(str(path)), reader, file.rows)
+        with phase(f"reading {path.name}"):
+            if not file.cells and is_telemetry(_first(file.rows, named(str(path)))):
+                return _read_traces(path.name, named(str(path)), mapping, file.rows)
+            reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
+            return _read(path.name, named(str(path)), reader, file.rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(mapping), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
@@ -200,7 +202,7 @@ def _read(
     samples: Sequence[Sample] = ()
     version, notes = Version(), Notes("sample")
     try:
-        left = rows()
+        left = _shown(name, rows())
         large = _fill(first, left, reader, math.inf if in_memory else MOST_IN_MEMORY)
         if large:
             rest = ((place, reader.read(row, place)) for place, row in left)
@@ -220,6 +222,12 @@ def _read(
     if large:
         dataset.__dict__["version"] = str(version)
     return dataset
+
+
+def _shown(name: str, rows: Iterator[T]) -> Iterator[T]:
+    """The rows, which are read in a phase."""
+    with phase(f"reading {'the samples' if name == IN_MEMORY else name}", "row") as reading:
+        yield from reading.count(rows)
 
 
 def _fill(first: deque[tuple[str, Sample]], rows: Rows, reader: RowReader, most: float) -> bool:

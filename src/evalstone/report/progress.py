@@ -1,16 +1,28 @@
-"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log."""
+"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log.
+
+Other phases that take long, such as reading a file, are a line in a terminal, which is erased at their end.
+"""
 
 from __future__ import annotations
 
+import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from evalstone._core import phases
+from evalstone._core.display import count, safe
 from evalstone.types import Failed, Record
 
 SECONDS_BETWEEN_LINES = 10.0
+SILENCE = 1.0
+"""The seconds after which a phase is shown."""
+_REFRESH = 0.25
+"""The seconds between two states of what is shown."""
+_ERASE = "\r\x1b[K"
 
 
 @contextmanager
@@ -36,7 +48,7 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
         TimeRemainingColumn(),
     )
     screen: Any = _Terminal()
-    with Progress(*columns, console=Console(file=screen), transient=True) as progress:
+    with _hidden(), Progress(*columns, console=Console(file=screen), transient=True) as progress:
         task = progress.add_task("scoring", total=total, failed="")
         failed = 0
 
@@ -46,6 +58,109 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
             progress.update(task, advance=1, failed=f"{failed} failed" if failed else "")
 
         yield advance
+
+
+class PhaseLine:
+    """A line that shows the phase that began last, once the terminal has been silent for a second.
+
+    clock: returns the time in seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.hidden = 0
+        """In how many blocks that show something else the process is."""
+        self._clock, self._screen = clock, _Terminal()
+        self._lock = threading.Lock()
+        self._phases: list[tuple[phases.Phase, float]] = []
+        """The phases in progress, with the times when they began."""
+        self._shown = False
+        self._silent_since = clock()
+
+    def begin(self, phase: phases.Phase) -> None:
+        """A phase has begun."""
+        with self._lock:
+            self._phases.append((phase, self._clock()))
+
+    def end(self, phase: phases.Phase) -> None:
+        """A phase has ended."""
+        with self._lock:
+            self._phases = [each for each in self._phases if each[0] is not phase]
+            if not self._phases:
+                self._clear()
+
+    def clear(self) -> None:
+        """Remove the line."""
+        with self._lock:
+            self._clear()
+
+    def _clear(self) -> None:
+        if self._shown:
+            self._screen.write(_ERASE)
+            self._screen.flush()
+            self._shown, self._silent_since = False, self._clock()
+
+    def refresh(self) -> None:
+        """Show the state of the phase that began last."""
+        with self._lock:
+            now = self._clock()
+            if self.hidden:
+                self._silent_since = now
+            elif self._phases and (self._shown or now - self._silent_since >= SILENCE):
+                phase, since = self._phases[-1]
+                self._screen.write(f"{_ERASE}{_state(phase, now - since)[: _width() - 1]}")
+                self._screen.flush()
+                self._shown = True
+
+
+def _state(phase: phases.Phase, seconds: float) -> str:
+    done = f"{phase.done:,} of {count(phase.total, phase.unit)}" if phase.total else count(phase.done, phase.unit)
+    return safe(f"{phase.title}: {f'{done}, ' if phase.unit else ''}{seconds:.0f} s", 2000)
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+_line: PhaseLine | None = None
+
+
+@contextmanager
+def showing_phases() -> Generator[None]:
+    """Within the block, show phases that take long, if standard error is a terminal."""
+    global _line
+    if _line is not None or not sys.stderr.isatty():
+        yield
+        return
+    line, ended = PhaseLine(), threading.Event()
+
+    def refresh() -> None:
+        while not ended.wait(_REFRESH):
+            line.refresh()
+
+    _line, previous = line, phases.watch(line)
+    threading.Thread(target=refresh, name="evalstone-phases", daemon=True).start()
+    try:
+        yield
+    finally:
+        ended.set()
+        _line = None
+        phases.watch(previous)
+        line.clear()
+
+
+@contextmanager
+def _hidden() -> Generator[None]:
+    """Within the block, a bar is shown instead of phases."""
+    line = _line
+    if line is None:
+        yield
+        return
+    line.clear()
+    line.hidden += 1
+    try:
+        yield
+    finally:
+        line.hidden -= 1
 
 
 class _Terminal:

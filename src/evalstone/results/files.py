@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
+from evalstone._core.phases import Phase, phase
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
@@ -57,12 +58,14 @@ def write_run(run: Run, folder: str | Path) -> Path:
     path = prepare(folder)
     remove_results(path)  # whatever ends this, the folder never has parts of two runs
     lines = run.records.texts() if isinstance(run.records, SpillingRecords) else map(record_line, run.records)
-    write_text(path / RECORDS, (f"{line}\n" for line in lines), redact=False)  # they are redacted
+    with phase(f"writing {RECORDS}", "record", len(run.records)) as writing:
+        write_text(path / RECORDS, (f"{line}\n" for line in writing.count(lines)), redact=False)  # they are redacted
     try:
         if run.dataset is None:
             (path / SAMPLES).unlink(missing_ok=True)
         else:
-            write_samples(path / SAMPLES, run.dataset)
+            with phase(f"writing {SAMPLES}"):
+                write_samples(path / SAMPLES, run.dataset)
     except EvalstoneError:
         if not isinstance(run.dataset, StoredSamples) or run.dataset.path.resolve() != (path / SAMPLES).resolve():
             (path / SAMPLES).unlink(missing_ok=True)
@@ -85,7 +88,8 @@ def read_run(folder: str | Path) -> Run:
     summary = read_summary(path)
     try:
         signatures = [scorer["signature"] for scorer in summary["scorers"]]
-        run = Run.from_dict(summary, _records(path / RECORDS, signatures))
+        with phase(f"reading {path}", "record") as reading:
+            run = Run.from_dict(summary, _records(path / RECORDS, signatures, reading))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
@@ -115,11 +119,11 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
     return ConfigError(f"{folder} has no results: {missing} is missing")
 
 
-def _records(file: Path, signatures: Sequence[str]) -> SpillingRecords:
+def _records(file: Path, signatures: Sequence[str], reading: Phase) -> SpillingRecords:
     """The records. Each must be of one of the run's scorers. Duplicates, which would count twice, are errors."""
     records = SpillingRecords(signatures)
     columns = records.columns
-    for place, value in file_values(file):
+    for place, value in reading.count(file_values(file)):
         try:
             record = Record.from_dict(value)
             if record.scorer not in signatures:

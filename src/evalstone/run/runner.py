@@ -20,6 +20,7 @@ from evalstone._core.declarations import check_argument
 from evalstone._core.files import spare_files
 from evalstone._core.garbage import rare_collections
 from evalstone._core.observe import observer
+from evalstone._core.phases import phase
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
 from evalstone.datasets.stored import record_line
@@ -238,7 +239,8 @@ class _Runner:
 
     async def _score(self, workers: int, began: float, resumed: int, *, shuffled: bool) -> Run:
         if self.ledger is not None:
-            await self.ledger.keep_samples(self.plan.dataset.version, self.plan.dataset.samples)
+            with phase("storing the samples"):
+                await self.ledger.keep_samples(self.plan.dataset.version, self.plan.dataset.samples)
         count = min(workers, self.plan.size)
         if self.batches is not None:
             await self.batches.begin(self.id, self.records)

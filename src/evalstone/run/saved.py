@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstone._core.files import is_folder
+from evalstone._core.phases import phase
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
@@ -52,7 +53,8 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
         with Ledger(str(url)) as opened:
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
-                run = _with_cost(Run.from_dict(row.metadata, opened.records(row.id)), row)
+                with phase(f"reading run {row.id}"):
+                    run = _with_cost(Run.from_dict(row.metadata, opened.records(row.id)), row)
                 # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.samples:
                     return run
