@@ -1,9 +1,9 @@
 """What the commands cost with very many samples: processor time, wall time and memory of each process.
 
-    python bench/many.py [--samples 1000000] [--source PATH]
+    python bench/many.py [--samples 1000000] [--format jsonl] [--source PATH]
 
-Writes a JSON Lines file of its own (192 bytes a sample), scores it twice by a code scorer, with a ledger and a results
-folder, then reports, compares and gates what it saved. Printed are the seconds of the
+Writes a JSON Lines file of its own (192 bytes a sample), or the same rows as Parquet, scores it twice by a code scorer,
+with a ledger and a results folder, then reports, compares and gates what it saved. Printed are the seconds of the
 processor and of the clock, and the peak of resident memory. --source runs the code of another checkout (its src/).
 """
 
@@ -18,10 +18,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 WORDS = ("river", "bridge", "city", "engine", "report", "council", "winter", "garden", "market", "signal", "paper")
-RUN = "run data.jsonl --scorer exact_match --quiet"
+RUN = "run DATA --scorer exact_match --quiet"
 COMMANDS = (
     f"{RUN} --ledger ledger.db --out first",
     f"{RUN} --ledger other.db --out second",
@@ -49,6 +50,14 @@ def write(path: Path, samples: int) -> None:
             file.write(json.dumps(row) + "\n")
 
 
+def as_parquet(path: Path) -> Path:
+    """The rows of a JSON Lines file in a Parquet file next to it."""
+    arrow, parquet = import_module("pyarrow.json"), import_module("pyarrow.parquet")
+    table = arrow.read_json(path, read_options=arrow.ReadOptions(block_size=1 << 26))
+    parquet.write_table(table, path.with_suffix(".parquet"))
+    return path.with_suffix(".parquet")
+
+
 def cost(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[int, float, float, float]:
     """The exit code, seconds of the processor, seconds of the clock and megabytes of a command."""
     started = time.perf_counter()
@@ -63,6 +72,7 @@ def cost(command: str, folder: Path, environment: Mapping[str, str]) -> tuple[in
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000_000)
+    parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl")
     parser.add_argument("--source", type=Path, help="another checkout")
     options = parser.parse_args()
     environment = dict(os.environ)
@@ -70,14 +80,17 @@ def main() -> None:
         environment["PYTHONPATH"] = str((options.source / "src").resolve())
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        write(folder / "data.jsonl", options.samples)
+        write(data := folder / "data.jsonl", options.samples)
+        if options.format == "parquet":
+            data = as_parquet(data)
         print(f"{options.samples:,} samples\n{'':62} {'CPU s':>7} {'wall s':>7} {'MB':>6}")
-        for command in COMMANDS:
+        for line in COMMANDS:
+            command = line.replace("DATA", data.name)
             code, cpu, wall, megabytes = cost(command, folder, environment)
             failed = "" if code == 0 else f"  exit code {code}"
             print(f"{command:62} {cpu:7.1f} {wall:7.1f} {megabytes:6.0f}{failed}", flush=True)
         ledger = (folder / "ledger.db").stat().st_size / 1e6
-        print(f"data {(folder / 'data.jsonl').stat().st_size / 1e6:.0f} MB, ledger {ledger:.0f} MB")
+        print(f"data {data.stat().st_size / 1e6:.0f} MB, ledger {ledger:.0f} MB")
 
 
 if __name__ == "__main__":

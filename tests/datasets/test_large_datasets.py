@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow
-import pyarrow.parquet
 import pytest
+from pyarrow import parquet
 
 from evalstone import Sample
 from evalstone.datasets import Dataset, arrow, blocks, load, loading
@@ -23,6 +23,8 @@ from evalstone.datasets.blocks import SpooledSamples, sample_blocks
 from evalstone.datasets.stored import write_samples
 from evalstone.errors import DataError, WriteError
 
+pa: Any = pyarrow
+pq: Any = parquet
 ROWS: list[dict[str, Any]] = [
     {"question": "a?", "answer": "a", "contexts": ["x"]},
     {"question": "b?", "answer": "b", "contexts": ["y"], "note": 1},
@@ -40,6 +42,10 @@ def written(path: Path, rows: list[dict[str, Any]]) -> Path:
     return path
 
 
+def lines(path: Path) -> Path:
+    return written(path, ROWS)
+
+
 def array(path: Path) -> Path:
     path.write_text(json.dumps(ROWS))
     return path
@@ -51,7 +57,7 @@ def cells(path: Path) -> Path:
 
 
 def table(path: Path) -> Path:
-    pyarrow.parquet.write_table(pyarrow.table(COLUMNS), path)
+    pq.write_table(pa.table(COLUMNS), path)
     return path
 
 
@@ -64,8 +70,8 @@ def spooled(source: object, monkeypatch: pytest.MonkeyPatch, **options: Any) -> 
 @pytest.mark.parametrize(
     ("name", "write"),
     [
-        ("d.jsonl", lambda path: written(path, ROWS)),
-        ("d.jsonl.gz", lambda path: written(path, ROWS)),
+        ("d.jsonl", lines),
+        ("d.jsonl.gz", lines),
         ("d.json", array),
         ("d.csv", cells),
         ("d.parquet", table),
@@ -90,7 +96,7 @@ def test_a_large_file_is_the_dataset_that_it_is_in_memory(
 
 
 def test_a_large_table_is_the_dataset_that_it_is_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    source = pyarrow.table(COLUMNS)
+    source = pa.table(COLUMNS)
     large, small = spooled(source, monkeypatch), load(source)
     assert isinstance(large.samples, SpooledSamples)
     assert (list(large), large.version) == (list(small), small.version)
@@ -149,10 +155,12 @@ def test_an_invalid_row_is_named_with_its_line_before_anything_is_used(
 ) -> None:
     path = tmp_path / "d.jsonl"
     path.write_text('{"answer": "a"}\n\n{"id": "b", "answer": "b"}\n' + line + "\n")
-    for read in (load, lambda path: spooled(path, monkeypatch)):
-        with pytest.raises(DataError, match=r"d\.jsonl") as error:
-            read(path)
-        assert named in str(error.value)
+    with pytest.raises(DataError, match=r"d\.jsonl") as error:
+        spooled(path, monkeypatch)
+    assert named in str(error.value)
+    with pytest.raises(DataError) as in_memory:
+        load(path)
+    assert str(in_memory.value) == str(error.value)
 
 
 def test_a_default_id_that_a_later_row_has_as_its_own_is_used_twice(
@@ -198,7 +206,10 @@ def test_a_full_disk_names_the_temporary_folder_and_how_to_choose_another(
         def close(self) -> None:
             pass
 
-    monkeypatch.setattr(tempfile, "TemporaryFile", lambda **_: Full())
+    def full(*, buffering: int) -> Full:
+        return Full()
+
+    monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(WriteError, match="TMPDIR") as error:
         spooled(written(tmp_path / "d.jsonl", ROWS), monkeypatch)
     assert tempfile.gettempdir() in str(error.value)
@@ -206,10 +217,8 @@ def test_a_full_disk_names_the_temporary_folder_and_how_to_choose_another(
 
 def test_the_memory_for_a_parquet_file_does_not_grow_with_its_row_groups(tmp_path: Path) -> None:
     texts = [f"{number} {'x' * 90}" for number in range(100_000)]
-    pyarrow.parquet.write_table(
-        pyarrow.table({"output": texts, "input": ["same"] * len(texts)}), tmp_path / "d.parquet"
-    )
-    pool = pyarrow.default_memory_pool()
+    pq.write_table(pa.table({"output": texts, "input": ["same"] * len(texts)}), tmp_path / "d.parquet")
+    pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
     for _ in parquet_rows(tmp_path / "d.parquet"):
         most = max(most, pool.bytes_allocated() - before)
@@ -220,19 +229,19 @@ def test_columns_of_a_parquet_file_are_read_by_value_and_by_reference_alike(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     count = 40
-    source = pyarrow.table(
+    source = pa.table(
         {
-            "output": pyarrow.array([None, "a", "é" * 500, ""] * (count // 4)),
-            "large": pyarrow.array([f"{n}" for n in range(count)], pyarrow.large_string()),
-            "bytes": pyarrow.array([b"x", None] * (count // 2)),
+            "output": pa.array([None, "a", "é" * 500, ""] * (count // 4)),
+            "large": pa.array([f"{n}" for n in range(count)], pa.large_string()),
+            "bytes": pa.array([b"x", None] * (count // 2)),
             "a.b": ["dotted"] * count,
-            "decimal": pyarrow.array([Decimal(n) for n in range(count)]),
+            "decimal": pa.array([Decimal(n) for n in range(count)]),
             "contexts": [["p", None, "q" * 300], None, [], ["p"]] * (count // 4),
             "nested": [{"text": "t", "number": n} for n in range(count)],
         }
     )
     path = tmp_path / "d.parquet"
-    pyarrow.parquet.write_table(source, path, row_group_size=7)
+    pq.write_table(source, path, row_group_size=7)
     by_value = [row for _, row in parquet_rows(path)]
     monkeypatch.setattr(arrow, "_LARGEST_BATCH", 0)
     assert by_value == [row for _, row in parquet_rows(path)] == source.to_pylist()

@@ -58,16 +58,16 @@ def line(clock: Clock, terminal: Terminal) -> Generator[PhaseLine]:
     phases.watch(before)
 
 
-def test_a_phase_is_shown_after_a_second_with_its_count_and_erased_at_its_end(
+def test_a_phase_is_shown_after_half_a_second_and_erased_at_its_end(
     line: PhaseLine, clock: Clock, terminal: Terminal
 ) -> None:
     with phase("reading data.jsonl", "row") as reading:
         items = reading.count(range(1500))
         next(items)
-        clock.now += 0.9
+        clock.now += 0.4
         line.refresh()
         assert terminal.text() == ""
-        clock.now += 0.2
+        clock.now += 0.6
         line.refresh()
         assert terminal.line() == "reading data.jsonl: 1 row, 1 s"
         assert len(list(items)) == 1499
@@ -96,7 +96,7 @@ def test_a_phase_has_a_total_or_only_a_time(
 def test_short_phases_one_after_another_are_not_silent(line: PhaseLine, clock: Clock, terminal: Terminal) -> None:
     for title in ("first", "second", "third"):
         with phase(title):
-            clock.now += 0.6
+            clock.now += 0.3
             line.refresh()
     assert "second" in terminal.text()
     assert "first" not in terminal.text()

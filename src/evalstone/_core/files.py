@@ -90,12 +90,12 @@ def too_long(what: str) -> DataError:
     return DataError(f"{what} is longer than {row_limit() / 1e6:g} MB; to read it, set {SETTING} to a higher number")
 
 
-def check_containers(text: str, start: int = 0, what: str = "") -> None:
+def check_containers(text: str, start: int = 0, what: str = "", *, limit: int | None = None) -> None:
     """Raise DataError for JSON with too many lists and objects: an empty one has two characters but takes 60 bytes.
 
-    what: The name of the text that starts at `start`, for the message.
+    what: The name of the text that starts at `start`, for the message. limit: `row_limit`, if it is known.
     """
-    most = row_limit() // CONTAINER
+    most = (row_limit() if limit is None else limit) // CONTAINER
     if len(text) - start > most and text.count("[", start) + text.count("{", start) > most:
         raise DataError(f"{what} has more than {most:,} lists and objects; to read it, raise {SETTING}".lstrip())
 

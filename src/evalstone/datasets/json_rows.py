@@ -28,9 +28,10 @@ def json_lines(pieces: Iterable[str]) -> Rows:
 
     Raises DataError, with line and column, for invalid JSON; and for a line that is too long.
     """
+    limit = row_limit()
     for number, line in numbered_lines(pieces):
         if line and not line.isspace():
-            yield f"line {number}", parse_json(line, number)
+            yield f"line {number}", parse_json(line, number, limit=limit)
 
 
 def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
@@ -175,13 +176,13 @@ class _NotFiniteError(Exception):
     """A number is NaN, infinite, or too large for a float."""
 
 
-def parse_json(text: str, line: int = 1, *, finite: bool = False) -> Any:
-    """The value of a JSON text that starts in `line`.
+def parse_json(text: str, line: int = 1, *, finite: bool = False, limit: int | None = None) -> Any:
+    """The value of a JSON text that starts in `line`. limit: `row_limit`, if it is known.
 
     Raises DataError, with line and column, for invalid JSON; with the line, for a duplicate key in an object, as one of
     the two values would be lost; and, if `finite`, for NaN, infinity, and numbers that are too large.
     """
-    check_containers(text, what=f"line {line}")
+    check_containers(text, what=f"line {line}", limit=limit)
     try:
         return (_FINITE if finite else _DECODER).decode(text)
     except (ValueError, RecursionError, _DuplicateKeyError, _NotFiniteError) as error:

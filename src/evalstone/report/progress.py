@@ -18,8 +18,8 @@ from evalstone._core.display import count, safe
 from evalstone.types import Failed, Record
 
 SECONDS_BETWEEN_LINES = 10.0
-SILENCE = 1.0
-"""The seconds after which a phase is shown."""
+SILENCE = 0.5
+"""The seconds without output after which a phase is shown."""
 _REFRESH = 0.25
 """The seconds between two states of what is shown."""
 _ERASE = "\r\x1b[K"
@@ -61,7 +61,7 @@ def _bar(total: int) -> Generator[Callable[[Record], None]]:
 
 
 class PhaseLine:
-    """A line that shows the phase that began last, once the terminal has been silent for a second.
+    """A line that shows the phase that began last, once the terminal has been silent for half a second.
 
     clock: returns the time in seconds.
     """
