@@ -318,7 +318,7 @@ Out: TypeAlias = Annotated[
 ]
 Junit: TypeAlias = Annotated[Value, option("--junit FILE", "Output", "Write JUnit XML; - for stdout.", complete=FILE)]
 Json: TypeAlias = Annotated[bool, option("--json", "Output", "Print JSON on one line.", in_file=False)]
-Quiet: TypeAlias = Annotated[bool, option("--quiet -q", "Output", "Hide the progress bar and other progress.", in_file=False)]
+Quiet: TypeAlias = Annotated[bool, option("--quiet -q", "Output", "Hide progress.", in_file=False)]
 
 
 @dataclass(frozen=True, kw_only=True)
