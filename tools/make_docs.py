@@ -132,7 +132,7 @@ Forms in the column *evalstone*:
 |---|---|
 | `scale=10` | a parameter of the scorer: `--scorer 'faithfulness(scale=10)'`, in Python `Faithfulness(scale=10)` |
 | `geval(text='…')` | a scorer with parameters |
-| `--concurrency 8` | an option of `evalstone run`, or of its [configuration file](running.md#configuration-file) |
+| `--concurrency 8` | an option of `evalstone run`, or of its [configuration file](configuration-file.md) |
 | `evaluate(on_record=…)` | a parameter of a function or class in Python |
 | `SCORER` | any scorer's name |
 | `…` | any value; other values are examples or defaults |
@@ -348,7 +348,7 @@ What the prompts of each scorer cost in input tokens, at four characters per tok
 - *Texts* are those of one sample: a question, an answer and a reference of six sentences, five passages of about 200
   words, and three messages with a tool call. Answers of the judge that a later prompt contains are examples.
 - *From the cache* is the part of all tokens that several prompts of the scorer begin with in common. Providers with a
-  [prompt cache](running.md#caching) charge a tenth to a half of the price for them.
+  [prompt cache](cost.md#caching) charge a tenth to a half of the price for them.
 
 Scorers that share a question pay for it once. Replies cost more per token than prompts, so compare scorers on your own
 data with `evalstone run --dry-run`.
