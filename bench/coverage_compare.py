@@ -15,7 +15,8 @@ from tables import Table, holds, percent, width
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
 from evalstone.stats.comparison import Comparison, compare_many, compare_pairs, possible_differences
 from evalstone.stats.intervals import Interval
-from evalstone.stats.power import Changes, Pilot, mcnemar_power, plan_sample_size, samples_needed
+from evalstone.stats.pilot import Pilot, plan_sample_size
+from evalstone.stats.power import Changes, mcnemar_power, samples_needed
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired
 
 

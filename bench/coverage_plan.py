@@ -18,7 +18,8 @@ from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import AtLeast, decide
 from evalstone.stats.paired_tests import mcnemar
-from evalstone.stats.power import Changes, Pilot, more_units, samples_needed
+from evalstone.stats.pilot import Pilot
+from evalstone.stats.power import Changes, more_units, samples_needed
 
 Drawn = Callable[[np.random.Generator, int], Floats]
 

@@ -12,7 +12,8 @@ from tables import Table, percent
 
 from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import alpha_at_look
-from evalstone.stats.power import Changes, Pilot, samples_needed
+from evalstone.stats.pilot import Pilot
+from evalstone.stats.power import Changes, samples_needed
 from evalstone.stats.sequential import Criterion, SequentialComparison, SequentialGate
 
 MOST = 1000

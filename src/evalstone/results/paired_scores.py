@@ -19,7 +19,7 @@ from evalstone.stats.intervals import Ends
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
-    from evalstone.stats.power import Pilot
+    from evalstone.stats.pilot import Pilot
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class PairedScores(OfScorer):
         reach: The largest possible difference.
         """
         from evalstone.stats.comparison import possible_differences  # noqa: PLC0415 - numpy
-        from evalstone.stats.power import Pilot  # noqa: PLC0415
+        from evalstone.stats.pilot import Pilot  # noqa: PLC0415
 
         scale, of_ends = self.info.scale, self.columns["ends"]
         differences, ends = possible_differences(self.a, self.b, of_ends, scale=scale, reach=reach)

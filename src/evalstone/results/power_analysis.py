@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
     from evalstone.results.summary import ScorerInfo
-    from evalstone.stats.power import Pilot, SampleSizePlan
+    from evalstone.stats.pilot import Pilot, SampleSizePlan
 
 POWER_FORMAT = 1
 
@@ -118,7 +118,7 @@ def sample_size(
         raise ConfigError(invalid(Setting("difference"), "above 0", difference, f"{difference:g}"))
     if not 0 < power < 1:
         raise ConfigError(invalid(Setting("power"), "above 0 and below 1", power, f"{power:g}"))
-    from evalstone.stats.power import plan_sample_size  # noqa: PLC0415 - numpy
+    from evalstone.stats.pilot import plan_sample_size  # noqa: PLC0415 - numpy
 
     refuse_weights(((entry.key, entry.weight) for entry in run.columns.entries()), "a plan of sample sizes")
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
@@ -151,7 +151,7 @@ def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
         known = {value for value in columns["values"] if value is not None}
         if varying and len(known) < 2:
             continue
-        from evalstone.stats.power import Pilot  # noqa: PLC0415 - numpy
+        from evalstone.stats.pilot import Pilot  # noqa: PLC0415 - numpy
 
         ends = columns["ends"] or ()
         pass_fail = {*known, *itertools.chain(*ends)} <= {0.0, info.scale}

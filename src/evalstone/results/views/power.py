@@ -13,7 +13,7 @@ from evalstone.types import of_scorer
 
 if TYPE_CHECKING:
     from evalstone.results.power_analysis import PowerAnalysis
-    from evalstone.stats.power import SampleSizePlan
+    from evalstone.stats.pilot import SampleSizePlan
 
 
 def power_view(analysis: PowerAnalysis, front_end: FrontEnd = PYTHON) -> View:
