@@ -30,7 +30,7 @@ from evalstone import load
 from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.datasets import sample_from
 from evalstone.errors import DataError, TargetError
-from evalstone.targets.base import answer_of
+from evalstone.targets.answers import answer_of
 from evalstone.types import NO_USAGE, Message, ToolCall, Usage
 
 # Other tests reach the same lines, and tracing doubles the time of these.

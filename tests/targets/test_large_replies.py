@@ -15,7 +15,7 @@ import pytest
 from evalstone.agents.transcripts import read_transcript
 from evalstone.errors import DataError, TargetError
 from evalstone.targets import CommandTarget, HTTPTarget, Target
-from evalstone.targets.base import Answer
+from evalstone.targets.answers import Answer
 from evalstone.types import Sample
 from tests.hostile_serving import http, serving_hostile
 

@@ -35,7 +35,7 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer, parse_scorers
-from evalstone.targets.base import Answer
+from evalstone.targets.answers import Answer
 from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, Score, Skipped, reaches
 
 log = logging.getLogger("evalstone.live")

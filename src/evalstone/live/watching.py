@@ -12,7 +12,8 @@ from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
 from evalstone.live.frames import Content, copied
 from evalstone.live.tracing import Trace, current_trace
-from evalstone.targets.base import INPUTS, Answer
+from evalstone.targets.answers import Answer
+from evalstone.targets.base import INPUTS
 
 if TYPE_CHECKING:
     from evalstone.live.client import Live

@@ -24,7 +24,8 @@ from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.session import AskScope, Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target, absent
-from evalstone.targets.base import conversation, own_metadata
+from evalstone.targets.answers import own_metadata
+from evalstone.targets.base import conversation
 from evalstone.targets.users import User, is_open
 from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Trajectory, Usage, total_cost
 

@@ -45,7 +45,8 @@ from evalstone.run.conversations import (
 from evalstone.run.session import Session
 from evalstone.run.user_code import failed
 from evalstone.targets import Answer, Target
-from evalstone.targets.base import NoAnswer, Prepared
+from evalstone.targets.answers import NoAnswer
+from evalstone.targets.base import Prepared
 from evalstone.targets.users import User
 from evalstone.types import NO_USAGE, TARGET_FAILED, Failed, Sample, Skipped, StoredTarget, Usage, total_cost
 

@@ -33,7 +33,8 @@ from evalstone.datasets.json_rows import reply_json
 from evalstone.errors import ConfigError, DataError, TargetError, TargetRefused, TargetUnreachable
 from evalstone.models.limits import received
 from evalstone.models.replies import one_line, read_aside, too_many_values
-from evalstone.targets.base import Answer, NoAnswer, Target, parameter_values
+from evalstone.targets.answers import Answer, NoAnswer
+from evalstone.targets.base import Target, parameter_values
 from evalstone.targets.templates import chat_messages
 from evalstone.types import Sample
 

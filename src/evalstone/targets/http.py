@@ -45,7 +45,8 @@ from evalstone.models.replies import (
     shown,
     too_many_values,
 )
-from evalstone.targets.base import INPUTS, PARAMETERS, Answer, Target, answer_of, conversation, parameter_values
+from evalstone.targets.answers import Answer, answer_of
+from evalstone.targets.base import INPUTS, PARAMETERS, Target, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import (
     chat_messages,

@@ -17,7 +17,8 @@ from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, JudgeDeclined, TargetError
 from evalstone.models.model import LanguageModel
 from evalstone.models.provider import ChatMessage, Completion
-from evalstone.targets.base import INPUTS, Answer, Target, conversation, parameter_values
+from evalstone.targets.answers import Answer
+from evalstone.targets.base import INPUTS, Target, conversation, parameter_values
 from evalstone.targets.retries import with_retries
 from evalstone.targets.templates import check_placeholders, filled_text, lacking, placeholders
 from evalstone.types import Message, Sample

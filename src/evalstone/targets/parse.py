@@ -33,7 +33,8 @@ from evalstone._core.redaction import masked, register_settings
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import Limits
-from evalstone.targets.base import CONCURRENCY, FunctionTarget, Target
+from evalstone.targets.base import CONCURRENCY, Target
+from evalstone.targets.function import FunctionTarget
 
 if TYPE_CHECKING:
     from evalstone.targets.replay import RecordedRun

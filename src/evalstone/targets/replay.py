@@ -19,7 +19,8 @@ from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError, DataError, TargetError
-from evalstone.targets.base import Answer, Target, own_metadata
+from evalstone.targets.answers import Answer, own_metadata
+from evalstone.targets.base import Target
 from evalstone.types import TARGET_FAILED, Failed, Record, Sample, StoredTarget, default_id_note
 
 

@@ -24,7 +24,8 @@ from evalstone.judges.parse import parse_judge
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.scorers.code_identity import program_hash
-from evalstone.targets.base import conversation, function_name, parameters_of
+from evalstone.targets.base import conversation
+from evalstone.targets.function import function_name, parameters_of
 from evalstone.types import USER_METADATA, Message, Sample
 
 A = TypeVar("A")
