@@ -21,8 +21,8 @@ from evalstone.models.provider import Completion
 from evalstone.models.tokens import readable_tokens
 from evalstone.questions import ClaimSupported, GradeGrounding, JudgeToolCalls, ListClaims, MiniCheck, VerifyClaims
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import LabelProbabilities
 from evalstone.questions.custom import Choose
+from evalstone.questions.probabilities import LabelProbabilities
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.run.session import Session
 from evalstone.scorers import GEval

@@ -28,7 +28,8 @@ from evalstone._core.prompts import Prompt
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.model import opening_messages
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import LabelProbabilities, Question
+from evalstone.questions.base import Question
+from evalstone.questions.probabilities import LabelProbabilities
 
 A = TypeVar("A")
 

@@ -28,8 +28,9 @@ from evalstone.api import plan_for
 from evalstone.errors import PromptTooLong, QuestionTooLong
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
-from evalstone.questions.base import Ask, Question, VerdictPerItem
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.grade import GradeGrounding
+from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Subject, WorstFirst, YesNo
 from evalstone.run.circuit_breaker import FAILURE_LIMIT

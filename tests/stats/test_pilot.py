@@ -13,13 +13,7 @@ from evalstone.stats.bounded_mean import SHARE, BoundedMean
 from evalstone.stats.comparison import compare_pairs, possible_differences
 from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.pilot import Pilot, SampleSizePlan, plan_sample_size
-from evalstone.stats.power import (
-    Changes,
-    PartlyMissing,
-    Shifts,
-    mcnemar_power,
-    samples_needed,
-)
+from evalstone.stats.power import Changes, PartlyMissing, Shifts, mcnemar_power, samples_needed
 from evalstone.types import note
 
 

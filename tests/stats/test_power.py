@@ -12,13 +12,7 @@ import scipy.stats
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.stats.bounded_mean import BoundedMean, Side
 from evalstone.stats.paired_tests import mcnemar
-from evalstone.stats.power import (
-    Changes,
-    detectable_difference,
-    mcnemar_power,
-    more_units,
-    samples_needed,
-)
+from evalstone.stats.power import Changes, detectable_difference, mcnemar_power, more_units, samples_needed
 
 binom = cast("Any", scipy.stats.binom)
 multinomial = cast("Any", scipy.stats.multinomial)

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from evalstone.models.tokens import Token, token_bytes, tokens_in
-from evalstone.questions.base import LabelProbabilities, Question, unlisted
+from evalstone.questions.base import Question
+from evalstone.questions.probabilities import LabelProbabilities, unlisted
 from evalstone.questions.schemas import nodes
 
 MAX_TOTAL = 1.01

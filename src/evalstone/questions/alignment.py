@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Question, VerdictPerItem
+from evalstone.questions.base import Question
+from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.markers import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
 
 

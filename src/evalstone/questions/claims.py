@@ -11,8 +11,8 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import STOPWORDS, stem, words
-from evalstone.questions.base import ListOf
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
+from evalstone.questions.items import ListOf
 from evalstone.questions.markers import Cites, NotInReply, Restates, Subject, WorstFirst
 
 LIST_CLAIMS = Prompt(

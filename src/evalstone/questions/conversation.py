@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
+from evalstone.questions.items import ListOf
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites, Restates, Subject, WorstFirst
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ListOf, VerdictPerItem
+from evalstone.questions.base import Ask
+from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Restates, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import chunks_of, space_for, too_long

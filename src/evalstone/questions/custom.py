@@ -15,9 +15,10 @@ from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, ReplyError, invalid
-from evalstone.questions.base import LabelProbabilities, Question, shares
+from evalstone.questions.base import Question
 from evalstone.questions.grade import Grade
 from evalstone.questions.markers import NotInReply, Unordered
+from evalstone.questions.probabilities import LabelProbabilities, shares
 from evalstone.questions.reply import number_in, reason_of
 from evalstone.questions.schema_types import type_of
 

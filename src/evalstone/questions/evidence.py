@@ -10,7 +10,8 @@ from dataclasses import replace
 from typing import Any, ClassVar, TypeVar, cast
 
 from evalstone._core.text import is_blank
-from evalstone.questions.base import Ask, VerdictPerItem
+from evalstone.questions.base import Ask
+from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites
 from evalstone.questions.parts import (

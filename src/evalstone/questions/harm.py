@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import ListOf, VerdictPerItem
+from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.markers import Quotes, Restates, Subject, WorstFirst, YesNo
 
 LIST_OPINIONS = Prompt(

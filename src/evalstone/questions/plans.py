@@ -9,9 +9,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Ask, ListOf, Question
+from evalstone.questions.base import Ask, Question
 from evalstone.questions.conversation import CALL, NO_INSTRUCTIONS, READ_CONVERSATION
 from evalstone.questions.evidence import cite_first
+from evalstone.questions.items import ListOf
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites, NumberedBy, Restates, Subject, WorstFirst
 from evalstone.questions.parts import Chunk, ask_parts, chunks_of, space_for

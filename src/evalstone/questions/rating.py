@@ -10,9 +10,10 @@ from typing import Annotated, Any
 from evalstone._core.parsing import REASON, member, object_schema
 from evalstone._core.prompts import Prompt
 from evalstone.errors import ReplyError
-from evalstone.questions.base import LabelProbabilities, ListOf, shares
 from evalstone.questions.custom import OwnQuestion
+from evalstone.questions.items import ListOf
 from evalstone.questions.markers import NotInReply, WorstFirst
+from evalstone.questions.probabilities import LabelProbabilities, shares
 from evalstone.questions.reply import number_in, reason_of
 
 WRITE_STEPS = Prompt(

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
 from evalstone.errors import ReplyError
-from evalstone.questions.base import Question, VerdictPerItem
+from evalstone.questions.base import Question
+from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.markers import MayOmit, Subject, WorstFirst
 
 

@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.parsing import bare
 from evalstone._core.prompts import Prompt
-from evalstone.questions.base import Ask, ListOf, Question, VerdictPerItem
+from evalstone.questions.base import Ask, Question
+from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Key, NotInReply, NumberedBy, Quotes, Subject, WorstFirst
 from evalstone.questions.parts import ask_parts, chunks_of, space_for
