@@ -25,6 +25,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import TelemetryRecord, by_trace, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
@@ -254,9 +255,9 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], l
         request = protobuf.request_data(body, signal) if content_type == PROTOBUF else _json(body)
         key = "resourceSpans" if signal == "traces" else "resourceLogs"
         resources: Any = request.get(key, None if request else [])
-        if not isinstance(resources, list):
+        if not is_array(resources):
             raise DataError(f"an export request of {signal} must have a list under {key}")
-        data: Entries = {key: cast("list[Any]", resources)}
+        data: Entries = {key: resources}
         scopes = _scopes(data, key, *_CONTAINERS[signal])
         problems = _without(scopes, _without_ids) if signal == "traces" else []
         try:
@@ -309,7 +310,7 @@ def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) ->
     """Remove invalid spans or log records. Returns their problems."""
     problems: list[str] = []
     for each in scopes:
-        entries = cast("list[Any]", each.scope[each.key])
+        entries = each.scope[each.key]
         reasons = [problem_of(entry, f"{each.place}[{number}]") for number, entry in enumerate(entries)]
         if any(reasons):
             problems += filter(None, reasons)
@@ -319,19 +320,18 @@ def _without(scopes: Sequence[_Scope], problem_of: Callable[[Any, str], str]) ->
 
 def _without_ids(entry: Any, place: str) -> str:
     """The problem of a span without IDs; "" if it has them or isn't an object."""
-    if not isinstance(entry, dict):
+    if not is_object(entry):
         return ""
-    span = cast("Entries", entry)
-    missing = [key for key in ("traceId", "spanId") if not str(span.get(key) or "").strip("0")]
+    missing = [key for key in ("traceId", "spanId") if not str(entry.get(key) or "").strip("0")]
     return f"{place}: a span must have a {' and a '.join(missing)}" if missing else ""
 
 
 def _problem(entry: Any, place: str) -> str:
     """Why a span or a log record can't be read; "" if it can."""
     try:
-        if isinstance(entry, dict):
-            _check_depth(cast("Entries", entry), MOST_NESTED - _DEPTH_OF_ENTRIES)
-            _line(cast("Entries", entry))
+        if is_object(entry):
+            _check_depth(entry, MOST_NESTED - _DEPTH_OF_ENTRIES)
+            _line(entry)
         for _ in records_in(entry, place, {}, log=".logRecords[" in place):
             pass
     except PlacedError as error:
@@ -346,7 +346,7 @@ def _problem(entry: Any, place: str) -> str:
 def _check_depth(data: Entries, most: int = MOST_NESTED) -> None:
     level: list[Any] = [data]
     for _ in range(most):
-        inner = (cast("Entries", outer).values() if isinstance(outer, dict) else outer for outer in level)
+        inner = (outer.values() if is_object(outer) else outer for outer in level)
         level = [item for item in itertools.chain.from_iterable(inner) if isinstance(item, dict | list)]
         if not level:
             return
@@ -367,6 +367,6 @@ def _json(body: bytes) -> Entries:
     text = utf8_text(body)
     protobuf.check_objects(text)
     data = parse_json(text)
-    if not isinstance(data, dict):
+    if not is_object(data):
         raise DataError(invalid("an export request", "an object", data))
-    return cast("Entries", data)
+    return data

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array
 from evalstone.agents.formats.format import Layout, Placed
 from evalstone.agents.formats.values import Entries, PlacedError, checked_entries, checked_objects, entries_of
 
@@ -63,14 +64,14 @@ def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
         return
     thought = item.get("thought") or _thought(item, before)
     message: Entries = {"role": _role(item, before), "reasoning": thought, "usage": item.get("models_usage")}
-    if kind == "ToolCallRequestEvent" or (kind == "AssistantMessage" and isinstance(content, list)):
+    if kind == "ToolCallRequestEvent" or (kind == "AssistantMessage" and is_array(content)):
         yield "", {**message, "content": None, "tool_calls": content}
     elif kind == "CodeGenerationEvent":
         call = {"name": _CODE, "arguments": {"code_blocks": item.get("code_blocks")}}
         yield "", {**message, "content": content, "tool_calls": [call]}
     elif kind == "StructuredMessage":
         yield "", {**message, "content": json.dumps(content, ensure_ascii=False)}
-    elif isinstance(content, list) and kind in _TYPES:
+    elif is_array(content) and kind in _TYPES:
         yield "", {**message, "content": [each if isinstance(each, str) else _image(each) for each in _list(content)]}
     else:
         yield "", {**message, "content": content if isinstance(content, str) else [item]}
@@ -131,7 +132,7 @@ def _objects(item: Entries) -> list[Entries]:
 
 
 def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value)
+    return value
 
 
 def _image(part: Any) -> Entries:

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import check_containers
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import (
     Entries,
@@ -67,16 +68,15 @@ def read_call(item: Any) -> ToolCall:
     """
     if isinstance(item, ToolCall):
         return item
-    if not isinstance(item, dict):
+    if not is_object(item):
         raise DataError(invalid("a tool call", "an object", item, f"{type(item).__name__}: {excerpt(item)}"))
-    entries = cast("Entries", item)
-    by_name = by_normal_name(entries)
+    by_name = by_normal_name(item)
     for nested in ("function", "custom"):
         if isinstance(by_name.get(nested), dict):
             by_name |= by_normal_name(by_name[nested])
     name = first(by_name, CALL_NAMES)
     if not isinstance(name, str) or not name:
-        raise DataError(f"a tool call must have a name, not only {shortlist(entries) or 'nothing'}")
+        raise DataError(f"a tool call must have a name, not only {shortlist(item) or 'nothing'}")
     result, failed = plain_result(first(by_name, _CALL_RESULTS))
     error, state = first(by_name, _CALL_ERRORS), by_name.get("state")
     if failed or says_failed(by_name):
@@ -97,10 +97,10 @@ def read_call(item: Any) -> ToolCall:
 
 
 def read_calls(calls: Any, place: str) -> list[ToolCall]:
-    if not isinstance(calls, list):
+    if not is_array(calls):
         raise PlacedError(f"tool calls must be a list, not {type(calls).__name__}: {excerpt(calls)}", place)
     read: list[ToolCall] = []
-    for number, call in enumerate(cast("list[Any]", calls)):
+    for number, call in enumerate(calls):
         try:
             read.append(read_call(call))
         except DataError as error:
@@ -112,8 +112,8 @@ def own_call(kind: str, item: Entries) -> ToolCall:
     """A call of one of OpenAI's own tools. What the item says of its outcome is the result."""
     name, arguments, result_key = OWN_CALLS[kind]
     given = {key: item[key] for key in arguments if item.get(key) is not None}
-    if len(given) == 1 and isinstance(inner := next(iter(given.values())), dict):
-        given = cast("Entries", inner)
+    if len(given) == 1 and is_object(inner := next(iter(given.values()))):
+        given = inner
     status, result = item.get("status"), item.get(result_key) if result_key else None
     logs = [entry.get("logs") for entry in objects_in(result)]
     if logs and all(isinstance(log, str) for log in logs):
@@ -140,7 +140,7 @@ def arguments_of(value: Any) -> Mapping[str, Any]:
         check_containers(value)
         with contextlib.suppress(DataError):  # what a model wrote need not be an object
             arguments = written_value(value)
-    return cast("Entries", arguments) if isinstance(arguments, dict) else {"raw": value}
+    return arguments if is_object(arguments) else {"raw": value}
 
 
 def text_of(result: Any) -> str:
@@ -163,28 +163,26 @@ def plain_result(value: Any) -> tuple[Any, bool]:
     doesn't. A list of texts becomes one text, Bedrock's `[{"json": …}]` the JSON in it; a list with anything else, such
     as images, stays as it is.
     """
-    if isinstance(value, dict):
-        item = cast("Entries", value)
-        kind = item.get("type")
+    if is_object(value):
+        kind = value.get("type")
         if isinstance(kind, str):
             if kind == "execution-denied":
-                return item.get("reason") or "the call was not approved", True
-            if {"type", "value"} <= item.keys() <= {"type", "value", "providerOptions"}:
-                return plain_result(item["value"])[0], kind.startswith("error")
+                return value.get("reason") or "the call was not approved", True
+            if {"type", "value"} <= value.keys() <= {"type", "value", "providerOptions"}:
+                return plain_result(value["value"])[0], kind.startswith("error")
             if kind.endswith("_error"):
-                return item, True
-        if isinstance(item.get("content"), list) and by_normal_name(item).get("iserror") is True:
-            return plain_result(item["content"])[0], True
-        if item.get("kind") == "tool-return" and "return_value" in item:
-            return plain_result(item["return_value"])
-    if isinstance(value, list) and value:
-        items = cast("list[Any]", value)
-        if all(isinstance(item, dict) and item.keys() in ({"json"}, {"text"}) for item in items):
-            said = [next(iter(cast("Entries", item).values())) for item in items]
+                return value, True
+        if is_array(value.get("content")) and by_normal_name(value).get("iserror") is True:
+            return plain_result(value["content"])[0], True
+        if value.get("kind") == "tool-return" and "return_value" in value:
+            return plain_result(value["return_value"])
+    if is_array(value) and value:
+        if all(is_object(item) and item.keys() in ({"json"}, {"text"}) for item in value):
+            said = [next(iter(item.values())) for item in value]
             if len(said) == 1 or not all(isinstance(each, str) for each in said):
                 return said[0] if len(said) == 1 else said, False
-        texts = [part_text(cast("Entries", item)) for item in items if isinstance(item, dict)]
-        if len(texts) == len(items) and None not in texts:
+        texts = [part_text(item) for item in value if is_object(item)]
+        if len(texts) == len(value) and None not in texts:
             return "\n".join(filter(None, texts)), False
     return cast(Any, value), False
 
@@ -228,7 +226,7 @@ def tool_result(part: Mapping[str, Any]) -> ToolResult:
     by_name = by_normal_name(part)
     result, failed = plain_result(first(by_name, ("content", *_CALL_RESULTS, "tools", "error")))
     failed = failed or says_failed(by_name) or part.get("type") == "tool-error"
-    failed = failed or (isinstance(result, dict) and result.keys() == {"error"})
+    failed = failed or (is_object(result) and result.keys() == {"error"})
     call_id = first(by_name, _CALL_IDS)
     return ToolResult(str(call_id or ""), result, failed, str(first(by_name, (*CALL_NAMES, "tooltype")) or ""))
 
@@ -244,11 +242,11 @@ def passages_in(value: Any) -> list[str]:
 
     These are search results and documents in text of Anthropic and of Bedrock, and LangChain's documents.
     """
-    if isinstance(value, list):
-        return [text for item in cast("list[Any]", value) for text in passages_in(item)]
+    if is_array(value):
+        return [text for item in value for text in passages_in(item)]
     item = entries_of(value)
-    if "lc" in item and isinstance(item.get("kwargs"), dict):
-        item = cast("Entries", item["kwargs"])
+    if "lc" in item and is_object(item.get("kwargs")):
+        item = item["kwargs"]
     for name in ("document", "searchResult"):
         if len(item) == 1 and (block := entries_of(item.get(name))):
             item = {**block, "type": name}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.values import (
     Entries,
@@ -23,7 +24,7 @@ _LINES = ("user", "assistant", "system", "result")
 
 def is_session(value: Any) -> bool:
     """Whether these are lines of a session or of `--output-format stream-json`, or what `--output-format json` says."""
-    items = cast("list[Any]", value if isinstance(value, list) else [value])
+    items = value if is_array(value) else [value]
     lines = [line for line in objects_in(items) if not {"sessionId", "session_id", "parentUuid"}.isdisjoint(line)]
     return any(line.get("type") in _LINES and ("message" in line or "subtype" in line) for line in lines)
 
@@ -35,7 +36,7 @@ def read_session(value: Any) -> Layout:
     subagents are a transcript of their own; their prompt and their answer are those of the call that started them. What
     Claude Code itself added in the user's name is a system message.
     """
-    items = cast("list[Any]", value if isinstance(value, list) else [value])
+    items = value if is_array(value) else [value]
     lines = [*enumerate(checked_objects(items, "lines"))]
     own = [(number, line) for number, line in lines if not _of_subagent(line)]
     if not any("message" in line or line.get("type") == "result" for _, line in own):
@@ -55,7 +56,7 @@ def read_session(value: Any) -> Layout:
             error = "" if kind == "assistant" else error
             message = _line_message(line, number)
             reply = replies.get(str(message.get("id"))) if message.get("id") else None
-            if reply is not None and isinstance(reply["content"], list) and isinstance(message.get("content"), list):
+            if reply is not None and is_array(reply["content"]) and is_array(message.get("content")):
                 reply["content"] += message["content"]
                 reply["usage"] = message.get("usage") or reply.get("usage")
                 continue
@@ -83,7 +84,7 @@ def _failure(result: Entries) -> str:
 def _text(line: Entries) -> str:
     """What Claude Code says in the assistant's name where an API call failed."""
     content = entries_of(line.get("message")).get("content")
-    texts = [part_text(part) for part in objects_in(content)] if isinstance(content, list) else [content]
+    texts = [part_text(part) for part in objects_in(content)] if is_array(content) else [content]
     return "\n".join(str(text) for text in texts if text) or "an API call failed"
 
 
@@ -97,4 +98,4 @@ def _line_message(line: Entries, number: int) -> Entries:
     role = entries.get("role") or line["type"]
     if role == "user" and (line.get("isMeta") or line.get("isCompactSummary")):
         role = "system"
-    return {**entries, "role": role, "content": [*cast("list[Any]", content)] if isinstance(content, list) else content}
+    return {**entries, "role": role, "content": [*content] if is_array(content) else content}

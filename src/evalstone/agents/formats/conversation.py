@@ -33,16 +33,15 @@ class Conversation:
         if isinstance(item, Message):
             self.messages.append(item)
             return
-        entries = cast("Entries", item)
-        role = role_of(entries)
+        role = role_of(item)
         if role is None:
-            name = next((entries[key] for key in ROLE_KEYS if key in entries), None)
-            known, has = f"expected {', '.join(ROLES)}", shortlist(entries) or "no entries"
+            name = next((item[key] for key in ROLE_KEYS if key in item), None)
+            known, has = f"expected {', '.join(ROLES)}", shortlist(item) or "no entries"
             raise NoMessageError(
                 f"has no role ({known}); it has {has}" if name is None else f"has role {excerpt(name)}, {known}"
             )
         content = Content(role=role)
-        content.read_message(entries)
+        content.read_message(item)
         self.passages |= dict.fromkeys(passage for passage in content.passages if passage.strip())
         text, calls = content.text, [call for call in content.calls if not self._repeats(call, content)]
         if role == "user" and not content.attachments and (feedback := pydantic_ai.feedback_in(text)) is not None:
@@ -51,7 +50,7 @@ class Conversation:
         if role == "tool" and not content.results:
             if content.is_approval and not text:
                 return
-            if not content.is_approval and self._answer(entries, text, content):
+            if not content.is_approval and self._answer(item, text, content):
                 return
         unanswered: list[ToolResult] = []
         for result in content.results:
@@ -68,9 +67,9 @@ class Conversation:
                     tool_calls=calls,
                     reasoning="\n".join(content.thoughts) or None,
                     attachments=tuple(dict.fromkeys(content.attachments)),
-                    usage=_usage(entries),
-                    origin=cast("Origin", entries["origin"]) if entries.get("origin") in ORIGINS else None,
-                    continued=entries.get("continued") is True,
+                    usage=_usage(item),
+                    origin=cast("Origin", item["origin"]) if item.get("origin") in ORIGINS else None,
+                    continued=item.get("continued") is True,
                     notes=tuple(dict.fromkeys(content.notes)),
                 )
             )

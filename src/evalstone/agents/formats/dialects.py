@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.guards import is_array, is_list, is_object
 from evalstone.agents.formats.calls import text_of
 from evalstone.agents.formats.mastra_rows import RESUMED
 from evalstone.agents.formats.mastra_rows import TYPE as MASTRA_TYPE
@@ -181,7 +182,7 @@ def event_message(record: TelemetryRecord) -> Entries | None:
         is_message = not entries_of(said).keys().isdisjoint(("role", "content", "tool_calls", "refusal"))
         if said in ("", []):  # of Strands', where the model said nothing
             message = {"role": "assistant", "content": ""}
-        elif not said or is_message or isinstance(body["message"], dict):
+        elif not said or is_message or is_object(body["message"]):
             message = {"role": "assistant", "content": None, **entries_of(said or body)}
         else:
             message = {"role": "assistant", "content": body["message"]}
@@ -250,7 +251,7 @@ def _multi_agent(record: TelemetryRecord) -> Entries:
             value: Any = parsed(said.get(entry)) if name == event else None
             given = objects_in(parsed(said.get(messages)))
             value = given[-1].get("parts") if given else value
-            if isinstance(value, list):
+            if is_array(value):
                 content = Content(role=role)
                 content.read_texts(value)
                 value = content.text
@@ -312,19 +313,18 @@ def _text_in(value: Any) -> str | None:
         texts = [text for text in said if isinstance(text, str)]
         named = _text_in(entries["kwargs"])
         return texts[0] if len(texts) == 1 else named
-    if isinstance(entries.get("messages"), list):
-        users = [_said_by_user(message) for message in cast("list[Any]", entries["messages"])]
+    if is_array(entries.get("messages")):
+        users = [_said_by_user(message) for message in entries["messages"]]
         return next((text for text in reversed(users) if text is not None), None)
     named = [entries[name] for name in _QUESTIONS if isinstance(entries.get(name), str)]
     if named:
         return named[0]
-    return _text_in(entries["inputs"]) if isinstance(entries.get("inputs"), dict) else None
+    return _text_in(entries["inputs"]) if is_object(entries.get("inputs")) else None
 
 
 def _said_by_user(message: Any) -> str | None:
-    if isinstance(message, list | tuple):
-        pair = cast("list[Any]", message)
-        message = {"role": pair[0], "content": pair[1]} if len(pair) == 2 else {}
+    if is_list(message):
+        message = {"role": message[0], "content": message[1]} if len(message) == 2 else {}
     entries = entries_of(message)
     entries = _kept(entries) or entries
     said = entries.get("content")
@@ -355,7 +355,7 @@ def _without_position(part: Any, place: int, names: set[str]) -> Any:
 
 
 def _list(value: Any) -> list[Any]:
-    return cast("list[Any]", value) if isinstance(value, list) else []
+    return value if is_array(value) else []
 
 
 def _with_call_ids(messages: Any) -> Any:
@@ -415,7 +415,7 @@ def _ai_sdk(own: Entries) -> Entries:
     found = {}
     prompt: Any = parsed(own.get("ai.prompt.messages"))
     whole = entries_of(parsed(own.get("ai.prompt")))
-    if isinstance(prompt, list):
+    if is_array(prompt):
         found[INPUT] = prompt
     elif whole:
         system = [{"role": "system", "content": whole["system"]}] if isinstance(whole.get("system"), str) else []
@@ -464,7 +464,7 @@ def _traceloop_tool(own: Entries) -> Entries:
 def _arguments(called: Any) -> Any:
     """The arguments of a call, without the `args` and `kwargs` of the function that is traced."""
     entries = entries_of(called)
-    if not entries or not entries.keys() <= {"args", "kwargs"} or not isinstance(entries.get("kwargs"), dict):
+    if not entries or not entries.keys() <= {"args", "kwargs"} or not is_object(entries.get("kwargs")):
         return called
     positional = _list(entries.get("args"))
     return {**({"args": positional} if positional else {}), **entries_of(entries["kwargs"])}
@@ -510,7 +510,7 @@ def _prompt(value: Any) -> list[Any] | None:
     """The messages of a prompt: with roles, or texts alone, of which the last is the user's and those before it are
     instructions, for the prompts of Spring AI begin with them."""
     messages = _texts(value, "user")
-    if messages is None or any(isinstance(each, dict) and "content" not in each for each in messages):
+    if messages is None or any(is_object(each) and "content" not in each for each in messages):
         return messages
     texts = _list(value) or [value]
     if len(texts) > 1 and all(isinstance(text, str) for text in texts):
@@ -521,7 +521,7 @@ def _prompt(value: Any) -> list[Any] | None:
 def _texts(value: Any, role: str) -> list[Any] | None:
     """Messages with their roles, or texts as messages of one role."""
     read: Any = parsed(value)
-    items = cast("list[Any]", read) if isinstance(read, list) else [read]
+    items = read if is_array(read) else [read]
     if all(isinstance(item, str) for item in items):
         return [{"role": role, "content": item} for item in items]
     return [{"role": role, **entries_of(item)} for item in items] if objects_in(items) == items else None

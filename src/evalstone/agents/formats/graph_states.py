@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from evalstone.agents.formats.conversation import Reading
 from evalstone.agents.formats.dialects import ANSWER
@@ -28,7 +28,7 @@ def state_in(attributes: Entries) -> Reading | None:
     """
     returned = entries_of(parsed(attributes.get(ANSWER)))
     state: Any = entries_of(returned.get("outputs")) or returned
-    if not has_messages(state) or not is_conversation(cast("list[Any]", state["messages"])):
+    if not has_messages(state) or not is_conversation(state["messages"]):
         return None
     reading = read_layout(read_state(state))
     return reading if any(message.role == "user" for message in reading.conversation.messages) else None

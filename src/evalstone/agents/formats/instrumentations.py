@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.mastra_rows import may_be_mastra_row
 from evalstone.agents.formats.records import records_in
 from evalstone.agents.formats.values import Entries, objects_in
@@ -46,13 +47,12 @@ def _mentions(value: Any, words: tuple[str, ...]) -> bool:
     pending: list[Any] = [value]
     while pending:
         item = pending.pop()
-        if isinstance(item, dict):
-            entries = cast("Entries", item)
-            if any(word in key for key in entries for word in words) or may_be_mastra_row(entries):
+        if is_object(item):
+            if any(word in key for key in item for word in words) or may_be_mastra_row(item):
                 return True
-            pending += entries.values()
-        elif isinstance(item, list):
-            pending += cast("list[Any]", item)
+            pending += item.values()
+        elif is_array(item):
+            pending += item
         elif isinstance(item, str) and any(word in item for word in words):
             return True
     return False

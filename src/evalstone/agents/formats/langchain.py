@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import passages_in
 from evalstone.agents.formats.format import Layout, Placed
 from evalstone.agents.formats.parts import CONTENT_KEYS
@@ -50,8 +51,8 @@ def read_state(value: Any) -> Layout:
 def _unwrapped(item: Entries) -> Entries:
     """The message inside LangChain's `{"type": "human", "data": {…}}` or `{"lc": 1, "kwargs": {…}}`, or the item."""
     inner: Any = item.get("kwargs") if "lc" in item else item.get("data")
-    if isinstance(inner, dict) and item.keys().isdisjoint(CONTENT_KEYS):
-        item = {**({"type": item["type"]} if "lc" not in item and "type" in item else {}), **cast("Entries", inner)}
-    if isinstance(item.get("content_blocks"), list) and not item.get("content"):
+    if is_object(inner) and item.keys().isdisjoint(CONTENT_KEYS):
+        item = {**({"type": item["type"]} if "lc" not in item and "type" in item else {}), **inner}
+    if is_array(item.get("content_blocks")) and not item.get("content"):
         return {**item, "content": item["content_blocks"]}
     return item

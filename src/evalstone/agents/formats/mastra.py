@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats import ai_sdk
 from evalstone.agents.formats.format import Layout
 from evalstone.agents.formats.values import Entries, entries_of
@@ -31,7 +32,7 @@ def read_result(value: Any) -> Layout:
 def _is_workflow(value: Any) -> bool:
     """Whether this is what `start` of a Mastra workflow returns, as JSON."""
     entries = entries_of(value)
-    return isinstance(entries.get("steps"), dict) and entries.get("status") in _WORKFLOW_ENDS
+    return is_object(entries.get("steps")) and entries.get("status") in _WORKFLOW_ENDS
 
 
 def _read_workflow(value: Any) -> Layout:
@@ -39,7 +40,7 @@ def _read_workflow(value: Any) -> Layout:
     entries = entries_of(value)
     results = {name: step for name, step in entries_of(entries["steps"]).items() if name != "input" or _ran(step)}
     path = entries.get("stepExecutionPath")
-    order = [str(step) for step in cast("list[Any]", path)] if isinstance(path, list) else []
+    order = [str(step) for step in path] if is_array(path) else []
     if not results.keys() <= {*order}:  # it has no steps of branches, parallel steps and loops
         order = sorted(results, key=lambda name: _started(results[name]))
     trajectory = extract_workflow_trajectory(results, order)
@@ -66,6 +67,6 @@ def _workflow_error(entries: Entries, results: Entries) -> str:
     step = {} if ended is None else entries_of(results[ended])
     cause: Any = next((each for each in (step.get("error"), entries.get("error"), entries.get("tripwire")) if each), "")
     named = entries_of(cause)
-    why = str(named.get("message") or named.get("reason") or "") if isinstance(cause, dict) else str(cause)
+    why = str(named.get("message") or named.get("reason") or "") if is_object(cause) else str(cause)
     happened = "the workflow failed" if status == "failed" else f"the workflow ended with the status {status}"
     return happened + (f" in step {ended!r}" if ended is not None else "") + (f": {why}" if why else "")

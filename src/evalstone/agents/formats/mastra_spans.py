@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array
 from evalstone.agents.formats.mastra_rows import STEP_ID, TYPE
 from evalstone.agents.formats.records import TelemetryRecord
 from evalstone.agents.formats.values import Entries, entries_of, objects_in, parsed
@@ -55,9 +56,8 @@ def _messages(given: Any) -> list[Any]:
     """What an agent or a model was given: a text, messages, or an object with them."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}] if given.strip() else []
-    if isinstance(given, list):
-        items = cast("list[Any]", given)
-        return [{"role": "user", "content": item} if isinstance(item, str) else item for item in items]
+    if is_array(given):
+        return [{"role": "user", "content": item} if isinstance(item, str) else item for item in given]
     entries = entries_of(given)
     if "messages" in entries:
         return _messages(entries["messages"])

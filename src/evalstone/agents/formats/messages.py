@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.calls import CALL_NAMES
 from evalstone.agents.formats.conversation import Conversation, NoMessageError, Reading
 from evalstone.agents.formats.format import Layout, Place, Placed
@@ -87,28 +88,27 @@ def read_parts(parts: list[Any], role: Role) -> tuple[Message, ...]:
 def is_conversation(items: list[Any]) -> bool:
     """Whether a list has messages: the first item that may not be a part of one is a message, or has a role."""
     for item in items:
-        if not isinstance(item, dict):
+        if not is_object(item):
             return isinstance(item, Message)
-        entries = cast("Entries", item)
-        if role_of(entries) is not None or translated(entries) is not None:
+        if role_of(item) is not None or translated(item) is not None:
             return True
-        if item_role(entries) != "assistant":
-            return item_role(entries) is not None
+        if item_role(item) != "assistant":
+            return item_role(item) is not None
     return False
 
 
 def is_parts(items: list[Any]) -> bool:
     """Whether a list has the parts of one message: objects with a `type`, at least one of them with a text."""
-    parts = [cast("Entries", item) for item in items if isinstance(item, dict) and "type" in item]
+    parts = [item for item in items if is_object(item) and "type" in item]
     return len(parts) == len(items) and any(part_text(part) is not None for part in parts)
 
 
 def is_calls(items: list[Any]) -> bool:
     """Whether a list has tool calls and not messages: its first item names a tool and has no role."""
     opening = items[0] if items else None
-    if not isinstance(opening, dict):
+    if not is_object(opening):
         return isinstance(opening, ToolCall)
-    keys = {normal(key) for key in cast("Entries", opening)}
+    keys = {normal(key) for key in opening}
     return "role" not in keys and not keys.isdisjoint((*CALL_NAMES, "function"))
 
 
@@ -119,7 +119,7 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, Place, Any]]:
         if translate is None:
             yield from ((at + 1, place, message) for at, item in listed for place, message in _as_it_is(item))
             continue
-        objects = [cast("Entries", item) for _, item in listed]
+        objects = [item for _, item in listed]
         for index, (at, _) in enumerate(listed):
             try:
                 for place, message in translate(objects, index):
@@ -130,16 +130,15 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, Place, Any]]:
 
 def _translator(item: Any) -> Callable[[Sequence[Entries], int], Iterable[Placed]] | None:
     """What translates an item of a list to the common form; None for one that needs no translation."""
-    known = translated(cast("Entries", item)) if isinstance(item, dict) else None
+    known = translated(item) if is_object(item) else None
     return None if known is None else known.messages
 
 
 def _as_it_is(item: Any) -> Iterable[tuple[Place, Any]]:
-    if not isinstance(item, dict):
+    if not is_object(item):
         return [("", item)]
-    entries = cast("Entries", item)
-    role = item_role(entries) or ("assistant" if _is_unknown_item(entries) else None)
-    return in_steps(entries) if role is None else [(None, {"role": role, "content": [entries]})]
+    role = item_role(item) or ("assistant" if _is_unknown_item(item) else None)
+    return in_steps(item) if role is None else [(None, {"role": role, "content": [item]})]
 
 
 def _is_unknown_item(item: Mapping[str, Any]) -> bool:
@@ -152,7 +151,7 @@ def read_layout(layout: Layout) -> Reading:
     """Read the messages of a transcript. Raises PlacedError for those that can't be read."""
     conversation = Conversation()
     for place, said in layout.messages:
-        if isinstance(said, list):
+        if is_array(said):
             read_conversation(said, place, conversation)
         else:
             conversation.read(said, place)
@@ -162,8 +161,8 @@ def read_layout(layout: Layout) -> Reading:
 
 def message_list(value: Any) -> list[Any] | None:
     """The messages in a value: a list (also under `messages`), a single message, or a message's parts; else None."""
-    inner = entries_of(value).get("messages", [value]) if isinstance(value, dict) else value
-    items = cast("list[Any]", inner) if isinstance(inner, list) else []
+    inner = entries_of(value).get("messages", [value]) if is_object(value) else value
+    items = inner if is_array(inner) else []
     if is_conversation(items):
         return items
     if items and is_parts(items):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.values import Entries, entries_of, first, objects_in, parsed
 
 _NESTED = ("llm", "retrieval", "reranker")
@@ -43,9 +44,8 @@ def is_silent_result(message: Entries) -> bool:
 def document_text(document: Any) -> str | None:
     """The text of a retrieved document; None if it has none."""
     known: Any = _replanted(parsed(document))
-    if isinstance(known, dict):
-        entries = cast("Entries", known)
-        text = first(entries_of(entries.get("document")) or entries, _DOCUMENT_TEXTS)
+    if is_object(known):
+        text = first(entries_of(known.get("document")) or known, _DOCUMENT_TEXTS)
         if isinstance(text, str):
             return text
     return document if isinstance(document, str) else None
@@ -55,12 +55,11 @@ def items_in(value: Any) -> list[Any] | None:
     """A list, its JSON, an object with `documents`, or the object with a list's indices that flat attributes make of
     it; None for anything else."""
     value = parsed(value)
-    if isinstance(value, dict):
-        entries = cast("Entries", value)
-        if keys := sorted((key for key in entries if _INDEX.fullmatch(key)), key=int):
-            return [entries[key] for key in keys]
-        value = parsed(entries.get("documents"))
-    return cast("list[Any]", value) if isinstance(value, list) else None
+    if is_object(value):
+        if keys := sorted((key for key in value if _INDEX.fullmatch(key)), key=int):
+            return [value[key] for key in keys]
+        value = parsed(value.get("documents"))
+    return value if is_array(value) else None
 
 
 def listed_objects(value: Any) -> list[Entries]:
@@ -80,18 +79,18 @@ def nested(attributes: Entries) -> Entries:
 def _plant(tree: Entries, path: list[str], value: Any) -> None:
     for step in path[:-1]:
         inner = tree.setdefault(step, {})
-        if not isinstance(inner, dict):
+        if not is_object(inner):
             return
-        tree = cast("Entries", inner)
+        tree = inner
     tree[path[-1]] = _replanted(value) if isinstance(value, dict | list) else value
 
 
 def _replanted(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_replanted(item) for item in cast("list[Any]", value)]
-    if not isinstance(value, dict):
+    if is_array(value):
+        return [_replanted(item) for item in value]
+    if not is_object(value):
         return value
     tree: Entries = {}
-    for key, item in cast("Entries", value).items():
+    for key, item in value.items():
         _plant(tree, key.split("."), item)
     return tree

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array, is_list, is_object
 from evalstone.agents.formats.calls import (
     OWN_CALLS,
     ToolResult,
@@ -135,7 +136,7 @@ class Content:
         """Read the content and what stands beside it. Raises PlacedError for what is not understood."""
         present = [key for key in CONTENT_KEYS if key in item]
         key = next((key for key in present if item[key] is not None), None)
-        if isinstance(item.get("content"), str) and isinstance(item.get("parts"), list):
+        if isinstance(item.get("content"), str) and is_array(item.get("parts")):
             self._read_body(item)  # the AI SDK 4 has the texts of the parts in the content
         elif key is not None:
             try:
@@ -149,18 +150,17 @@ class Content:
     def _read(self, content: Any) -> None:
         if isinstance(content, str):
             self.texts.append(content)
-        elif isinstance(content, list):
-            for number, part in enumerate(cast("list[Any]", content)):
+        elif is_array(content):
+            for number, part in enumerate(content):
                 try:
                     self._read_part(part)
                 except DataError as error:
                     raise placed(error, f"[{number}]") from None
-        elif isinstance(content, dict):
-            body = cast("Entries", content)
-            if body and body.keys().isdisjoint(("parts", "content", "text", "toolInvocations")):
-                raise DataError(f"content must have text, content or parts; it has {shortlist(body)}")
-            self._read_body(body)
-            self._read_beside(body)
+        elif is_object(content):
+            if content and content.keys().isdisjoint(("parts", "content", "text", "toolInvocations")):
+                raise DataError(f"content must have text, content or parts; it has {shortlist(content)}")
+            self._read_body(content)
+            self._read_beside(content)
         elif content is not None:
             raise DataError(
                 invalid("content", "text or a list of parts", content, f"{type(content).__name__}: {excerpt(content)}")
@@ -181,11 +181,11 @@ class Content:
         if isinstance(part, str):
             self._read_text(part)
             return
-        if not isinstance(part, dict):
+        if not is_object(part):
             raise DataError(
                 invalid("a part of the content", "an object", part, f"{type(part).__name__}: {excerpt(part)}")
             )
-        name, item = _opened(cast("Entries", part))
+        name, item = _opened(part)
         kind = normal(name)
         if self._read_said(kind, item) or kind in _INVISIBLE:
             return
@@ -319,15 +319,14 @@ class Content:
 
     def _read_thought(self, thought: Any) -> None:
         """The text of a part or an entry with reasoning; Mastra splits it into `details`, OpenAI into two lists."""
-        if isinstance(thought, dict):
-            part = cast("Entries", thought)
+        if is_object(thought):
             names = ("text", "reasoning", "thinking", "content", "reasoningText", "reasoning_text", "reasoning_content")
-            text = next((part[key] for key in names if part.get(key)), None)
-            if isinstance(text, dict):  # Bedrock's
+            text = next((thought[key] for key in names if thought.get(key)), None)
+            if is_object(text):  # Bedrock's
                 self._read_thought(text)
                 return
             if not isinstance(text, str):
-                lists = (part.get("details"), part.get("summary"), part.get("content"))
+                lists = (thought.get("details"), thought.get("summary"), thought.get("content"))
                 items = [item for each in lists for item in objects_in(each)]
                 text = "\n".join(inner for item in items if (inner := part_text(item)))
             thought = text
@@ -340,24 +339,24 @@ class Content:
         extra = by_normal_name(entries_of(by_name.get("additionalkwargs")))
         by_name |= {key: extra[key] for key in _EXTRA if extra.get(key) and not by_name.get(key)}
         attachments: Any = by_name.get("attachments") or by_name.get("experimentalattachments") or ()
-        if not isinstance(attachments, list | tuple):
+        if not is_list(attachments):
             raise DataError(
                 invalid("attachments", "a list", attachments, f"{type(attachments).__name__}: {excerpt(attachments)}")
             )
-        for each in cast("list[Any]", attachments):
+        for each in attachments:
             self.attachments.append(each if isinstance(each, str) else _kind_of_attachment(entries_of(each)) or "file")
         self.attachments += ["image"] * len(objects_in(by_name.get("images")))
         audio = by_name.get("audio")
-        if isinstance(audio, dict):
-            self._read_attachment("audio", cast("Entries", audio))
+        if is_object(audio):
+            self._read_attachment("audio", audio)
         refusal = by_name.get("refusal")
         if isinstance(refusal, str) and refusal and refusal not in self.texts:
             self.texts[:] = [*filter(None, self.texts), refusal]
         if not self.thoughts:
             self._read_thought(first_shown(by_name.get("reasoning"), by_name.get("reasoningcontent")))
         self.passages += passages_in(by_name.get("artifact"))
-        noted = cast("list[Any]", by_name["notes"]) if isinstance(by_name.get("notes"), list) else []
-        self.notes += [each for each in noted if isinstance(each, str)]  # our own
+        noted = by_name.get("notes")
+        self.notes += [each for each in noted if isinstance(each, str)] if is_array(noted) else []  # our own
         names = {normal(key): key for key in item}
         lists: Entries = {name: by_name[name] for name in (*_CALL_LISTS, "invalidtoolcalls") if by_name.get(name)}
         if by_name.get("functioncall"):
@@ -371,13 +370,13 @@ class Content:
 def _opened(item: Entries) -> tuple[str, Entries]:
     """The type and the entries of a part, without what LangChain, OpenTelemetry or Bedrock put around it."""
     name = str(item.get("type", ""))
-    if name == "non_standard" and isinstance(item.get("value"), dict):  # LangChain's, around a provider's own
-        item = cast("Entries", item["value"])
+    if name == "non_standard" and is_object(item.get("value")):  # LangChain's, around a provider's own
+        item = item["value"]
         name = str(item.get("type", ""))
     if name == "generic" and isinstance(item.get("generic_type"), str):  # OpenTelemetry's, around a provider's own
         name = item["generic_type"]
         item = {**item, "type": name}
-    inner = [] if name else [key for key in item if normal(key) in _UNTYPED and isinstance(item[key], dict)]
+    inner = [] if name else [key for key in item if normal(key) in _UNTYPED and is_object(item[key])]
     if not inner and not name and len(item) == 1 and isinstance(next(iter(item.values())), dict):
         inner = list(item)  # a block of Bedrock's that isn't known
     if inner:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt, shortlist
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.format import Layout, Placed
 from evalstone.agents.formats.parts import Content
 from evalstone.agents.formats.steps import in_steps
@@ -45,7 +46,7 @@ _FEEDBACK = re.compile(
 
 def is_message(item: Mapping[str, Any]) -> bool:
     """Whether an object is a request or a response."""
-    return item.get("kind") in ("request", "response") and isinstance(item.get("parts"), list)
+    return item.get("kind") in ("request", "response") and is_array(item.get("parts"))
 
 
 def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
@@ -57,7 +58,7 @@ def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
     Raises PlacedError for a part that is no object or has no kind.
     """
     item = items[at]
-    parts = cast("list[Any]", item["parts"])
+    parts = item["parts"]
     instructions = item.get("instructions")
     earlier = (items[before].get("instructions") for before in range(at - 1, -1, -1))
     if instructions is not None and instructions != next((each for each in earlier if each is not None), None):
@@ -71,7 +72,7 @@ def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
     for number, part in enumerate(parts):
         place = f".parts[{number}]"
         message = _request_part(_object(part, place), place)
-        if isinstance(message, dict) and message["role"] == "user" and returned:
+        if is_object(message) and message["role"] == "user" and returned:
             message = _beside_result(message)
         returned = returned or part["part_kind"] == "tool-return"
         if message is not None:
@@ -96,17 +97,17 @@ def read_run(run: Any) -> Layout:
 
 
 def _object(part: Any, place: str) -> Entries:
-    if not isinstance(part, dict):
+    if not is_object(part):
         raise PlacedError(f"a part must be an object, not {excerpt(part)}", place)
-    return cast("Entries", part)
+    return part
 
 
 def is_waiting(output: Any) -> bool:
     """Whether this is no answer, but the calls that a run waits for: that they are approved, or made elsewhere."""
     entries = entries_of(output)
     lists = [entries.get(name) for name in ("calls", "approvals")]
-    calls = [call for each in lists if isinstance(each, list) for call in objects_in(each)]
-    return all(isinstance(each, list) for each in lists) and any(c.get("part_kind") == "tool-call" for c in calls)
+    calls = [call for each in lists if is_array(each) for call in objects_in(each)]
+    return all(is_array(each) for each in lists) and any(c.get("part_kind") == "tool-call" for c in calls)
 
 
 def feedback_in(text: str) -> Message | None:
@@ -139,9 +140,9 @@ def _request_part(part: Entries, place: str) -> Entries | Message | None:
         texts = [entries_of(each).get("content") for each in part.get("instructions") or ()]
         return {"role": "system", "content": [{"type": "text", "text": text} for text in texts]}
     if kind == "user-prompt":
-        if not isinstance(content, list):
+        if not is_array(content):
             return {"role": "user", "content": content}
-        items = [_user_content(each, f"{place}.content[{at}]") for at, each in enumerate(cast("list[Any]", content))]
+        items = [_user_content(each, f"{place}.content[{at}]") for at, each in enumerate(content)]
         return {"role": "user", "content": items}
     if kind in ("tool-return", "builtin-tool-return") or (kind == "retry-prompt" and part.get("tool_name")):
         return {"role": "tool", "content": [_result(part)]}

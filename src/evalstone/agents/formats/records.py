@@ -11,9 +11,10 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.mastra_rows import is_mastra_row, span_of_row
 from evalstone.agents.formats.values import (
     Entries,
@@ -109,13 +110,13 @@ def records_in(
 
     Raises PlacedError for what is no object.
     """
-    if isinstance(value, list):
-        for number, item in enumerate(cast("list[Any]", value)):
+    if is_array(value):
+        for number, item in enumerate(value):
             yield from records_in(item, f"{place}[{number}]", resource, log=log)
         return
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise PlacedError(f"a {'log record' if log else 'span'} must be an object, not {excerpt(value)}", place)
-    item = cast("Entries", value)
+    item = value
     if containers := _containers(item):
         described = entries_of(item.get("resource"))
         attributes = entries_of(decoded(described.get("attributes"))) or resource
@@ -128,12 +129,12 @@ def records_in(
         item = span_of_row(item)
         by_name = by_normal_name(item)
     attributes = (decoded(item["attributes"]) or {}) if "attributes" in item else _inline_attributes(item)
-    if not isinstance(attributes, dict):
+    if not is_object(attributes):
         raise PlacedError("attributes must be an object or a list of keys and values", f"{place}.attributes")
-    attributes = {key: value for key, value in cast("Entries", attributes).items() if value is not None}
+    attributes = {key: value for key, value in attributes.items() if value is not None}
     body = decoded(item.get("body"))
-    if isinstance(body, dict):
-        attributes = {**cast("Entries", body), **attributes}
+    if is_object(body):
+        attributes = {**body, **attributes}
     elif isinstance(body, str):
         attributes = {"body": body, **attributes}
     if resource is None:
@@ -171,7 +172,7 @@ def records_in(
 
 
 def _containers(item: Entries) -> list[str]:
-    return [key for key in item if normal(key) in _CONTAINERS and isinstance(item[key], list)]
+    return [key for key in item if normal(key) in _CONTAINERS and is_array(item[key])]
 
 
 def by_trace(value: Any, records: Iterable[TelemetryRecord]) -> dict[str, Any]:
@@ -189,18 +190,17 @@ def _by_trace(value: Any, traces: Iterator[str], levels: int) -> dict[str, Any]:
     if not levels:
         raise DataError("nested too deeply")
     parts: dict[str, Any] = {}
-    if isinstance(value, list):
-        for item in cast("list[Any]", value):
+    if is_array(value):
+        for item in value:
             for trace, part in _by_trace(item, traces, levels - 1).items():
                 parts.setdefault(trace, []).append(part)
         return parts
-    item = cast("Entries", value)
-    containers = _containers(item)
+    containers = _containers(value)
     if not containers:
-        return {next(traces): item}
-    around = {key: inner for key, inner in item.items() if key not in containers}
+        return {next(traces): value}
+    around = {key: inner for key, inner in value.items() if key not in containers}
     for key in containers:
-        for trace, part in _by_trace(item[key], traces, levels - 1).items():
+        for trace, part in _by_trace(value[key], traces, levels - 1).items():
             parts.setdefault(trace, dict(around))[key] = part
     return parts
 
@@ -213,15 +213,11 @@ def _inline_attributes(item: Entries) -> Entries:
 
 def decoded(value: Any) -> Any:
     """A value of OTLP's JSON, `{"stringValue": …}` or a list of keys and values, as the value itself."""
-    if isinstance(value, list):
+    if is_array(value):
         items = objects_in(value)
-        if (
-            items
-            and len(items) == len(cast("list[Any]", value))
-            and all({"key"} <= item.keys() <= {"key", "value"} for item in items)
-        ):
+        if items and len(items) == len(value) and all({"key"} <= item.keys() <= {"key", "value"} for item in items):
             return {str(item["key"]): _any_value(item.get("value")) for item in items}
-        return [decoded(item) for item in cast("list[Any]", value)]
+        return [decoded(item) for item in value]
     entries = entries_of(value)
     if len(entries) != 1:
         return value
@@ -269,8 +265,8 @@ def seconds(value: Any) -> float | None:
 
 
 def _seconds(value: Any) -> float | None:
-    if isinstance(value, list):
-        whole, nanoseconds = cast("list[Any]", value)
+    if is_array(value):
+        whole, nanoseconds = value
         return float(whole) + float(nanoseconds) / 1e9
     if isinstance(value, str) and not value.isdecimal() and not re.fullmatch(r"[\d.]{1,30}", value):
         value = datetime.fromisoformat(value)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, takewhile
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt
+from evalstone._core.guards import is_array
 from evalstone.agents.formats.conversation import Conversation, Reading
 from evalstone.agents.formats.cut import cut_attributes, cut_error
 from evalstone.agents.formats.dialects import (
@@ -206,7 +207,7 @@ class SpanReader:
         conversation = Conversation()
         system: Any = parsed(attributes.get(SYSTEM))
         if system:
-            parts: list[Any] = cast("list[Any]", system) if isinstance(system, list) else [str(system)]
+            parts: list[Any] = system if is_array(system) else [str(system)]
             place = f".attributes[{SYSTEM!r}]"
             conversation.read({"role": "system", "parts": parts}, place)
         else:
@@ -217,11 +218,10 @@ class SpanReader:
             if attributes.get(key) is None:
                 continue
             value: Any = parsed(attributes[key])
-            if not isinstance(value, list):
+            if not is_array(value):
                 raise PlacedError(f"must be a list of messages, not {excerpt(value)}", f".attributes[{key!r}]")
             items = [
-                {"role": "assistant", "content": ""} if is_interrupted(entries_of(each)) else each
-                for each in cast("list[Any]", value)
+                {"role": "assistant", "content": ""} if is_interrupted(entries_of(each)) else each for each in value
             ]
             read_conversation(items, f".attributes[{key!r}]", conversation)
             self._give_to_tools(conversation)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array, is_object
 from evalstone.agents.formats.roles import role_of
 from evalstone.agents.formats.values import Entries, entries_of, part_text
 from evalstone.types.accounts import first_shown
@@ -19,11 +20,11 @@ def in_steps(item: Entries) -> list[tuple[int, Entries]]:
     what was said before the last call of a provider's own tool is no part of the answer.
     """
     content = item.get("content")
-    in_content = isinstance(content, dict)
-    body = cast("Entries", content) if in_content else item
-    if role_of(item) != "assistant" or not isinstance(body.get("parts"), list):
+    in_content = is_object(content)
+    body = content if in_content else item
+    if role_of(item) != "assistant" or not is_array(body.get("parts")):
         return [(0, item)]
-    parts = cast("list[Any]", body["parts"])
+    parts = body["parts"]
     types = [str(entries_of(part).get("type")) for part in parts]
     said = body.get("content")
     texts = [at for at, part in enumerate(parts) if types[at] == "text" and part_text(entries_of(part))]
@@ -39,7 +40,7 @@ def in_steps(item: Entries) -> list[tuple[int, Entries]]:
     spans = [(start, end) for start, end in pairwise(edges) if set(types[start:end]) != {"step-start"}]
     if len(spans) < 2:
         return [(0, item)]
-    beside = [*cast("list[Any]", body["toolInvocations"])] if isinstance(body.get("toolInvocations"), list) else []
+    beside = [*body["toolInvocations"]] if is_array(body.get("toolInvocations")) else []
     every = [str(part_text(entries_of(parts[at]))) for at in texts]
     if len(texts) > 1 and said in ("".join(every), "\n".join(every)):
         body = {**body, "content": None}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from typing import Any, cast
+from typing import Any
 
+from evalstone._core.guards import is_array
 from evalstone.agents.formats.calls import arguments_of, error_text, plain_result
 from evalstone.agents.formats.values import Entries, entries_of, json_text, parsed
 from evalstone.errors import DataError
@@ -52,7 +53,7 @@ def said_beside(attributes: Entries) -> str | None:
     none."""
     returned = entries_of(parsed(attributes.get("gen_ai.tool.call.result")))
     content: Any = returned.get("content") if returned.get("kind") == "tool-return" else None
-    items = cast("list[Any]", content) if isinstance(content, list) else [content]
+    items = content if is_array(content) else [content]
     return "\n".join(text for text in items if isinstance(text, str)) or None
 
 

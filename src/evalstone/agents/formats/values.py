@@ -9,12 +9,13 @@ import functools
 import json
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, TypeAlias, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.files import check_containers
+from evalstone._core.guards import is_array, is_list, is_mapping, is_object
 from evalstone._core.json import finite_constant
 from evalstone.errors import DataError
 from evalstone.types import Message, ToolCall, Usage
@@ -60,13 +61,13 @@ def first(entries: Mapping[str, Any], names: Iterable[str]) -> Any:
 
 def entries_of(value: Any) -> Entries:
     """An object's entries; none for anything else."""
-    return cast("Entries", value) if isinstance(value, dict) else {}
+    return value if is_object(value) else {}
 
 
 def objects_in(value: Any) -> list[Entries]:
     """The objects in a list; none for anything else."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return [cast("Entries", item) for item in items if isinstance(item, dict)]
+    items = value if is_array(value) else []
+    return [item for item in items if is_object(item)]
 
 
 def part_text(part: Mapping[str, Any]) -> str | None:
@@ -77,16 +78,16 @@ def part_text(part: Mapping[str, Any]) -> str | None:
 
 def checked_entries(value: Any, place: str) -> Entries:
     """An object's entries. Raises PlacedError for anything else."""
-    if not isinstance(value, dict):
+    if not is_object(value):
         raise PlacedError(f"must be an object, not {type(value).__name__}: {excerpt(value)}", place)
-    return cast("Entries", value)
+    return value
 
 
 def checked_list(value: Any, place: str) -> list[Any]:
     """A list, none for None. Raises PlacedError for anything else."""
-    if value is not None and not isinstance(value, list):
+    if value is not None and not is_array(value):
         raise PlacedError(f"must be a list, not {type(value).__name__}: {excerpt(value)}", place)
-    return cast("list[Any]", value or [])
+    return value or []
 
 
 def checked_objects(value: Any, place: str) -> list[Entries]:
@@ -145,9 +146,9 @@ def read_usage(value: Any) -> Usage | None:
     Anthropic and Bedrock count the tokens read from and written to the cache beside those of the input, and Gemini
     those of thoughts and of tools' prompts beside the others; here each count includes them.
     """
-    if not isinstance(value, dict):
+    if not is_object(value):
         return None
-    entries = by_normal_name(cast("Entries", value))
+    entries = by_normal_name(value)
     counts, details = _counts(entries), _counts(by_normal_name(entries_of(first(entries, _TOKEN_DETAILS))))
     tokens = {field: first(counts, names) or 0 for field, names in _TOKENS.items()}
     tokens["cached"] = tokens["cached"] or first(details, _TOKENS["cached"]) or 0
@@ -191,13 +192,12 @@ def plain(value: Any) -> Any:
     """
     if value is None or isinstance(value, str | int | float):
         return value.value if isinstance(value, enum.Enum) else value
-    if isinstance(value, Mapping):
-        return {str(key): plain(item) for key, item in cast("Mapping[Any, Any]", value).items()}
-    if isinstance(value, list | tuple):
-        items = cast("list[Any]", value)
-        if items and _library(items[0]) == "pydantic_ai" and hasattr(items[0], "parts"):
-            return _pydantic_ai_messages(items)
-        return [plain(item) for item in items]
+    if is_mapping(value):
+        return {str(key): plain(item) for key, item in value.items()}
+    if is_list(value):
+        if value and _library(value[0]) == "pydantic_ai" and hasattr(value[0], "parts"):
+            return _pydantic_ai_messages(value)
+        return [plain(item) for item in value]
     if isinstance(value, bytes | bytearray):
         return base64.b64encode(value).decode()
     if isinstance(value, date):
@@ -240,7 +240,7 @@ def _library(value: Any) -> str:
     return type(value).__module__.partition(".")[0]
 
 
-def _pydantic_ai_messages(messages: list[Any]) -> list[Any]:
+def _pydantic_ai_messages(messages: Sequence[Any]) -> list[Any]:
     adapter: Any = getattr(sys.modules.get("pydantic_ai.messages"), "ModelMessagesTypeAdapter", None)
     if adapter is None:
         raise DataError("pydantic_ai.messages has no ModelMessagesTypeAdapter; pass all_messages_json() instead")
