@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
@@ -43,6 +44,16 @@ def is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
+def is_partial(value: object) -> TypeGuard[functools.partial[Any]]:
+    """Whether a value is a function with some of its arguments."""
+    return isinstance(value, functools.partial)
+
+
 def is_whole(value: object) -> TypeGuard[int]:
     """Whether a value is a whole number; true and false are not."""
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def class_of(value: object) -> type[Any]:
+    """The class of a value."""
+    return type(value)

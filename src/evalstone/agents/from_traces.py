@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.guards import is_array, is_mapping
 from evalstone.errors import DataError, invalid
@@ -131,7 +131,7 @@ def _steps(
         children = tuple(_steps(span.get("spanId"), below, above))
         kind = _kind(span)
         if kind in STEP_DATA:
-            yield _span_step(span, cast(Any, kind), children)
+            yield _span_step(span, kind, children)
         else:
             yield from children
 

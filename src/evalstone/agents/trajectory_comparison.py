@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, cast
+from typing import Annotated, TypeGuard
 
 from evalstone._core.declarations import Range, check_argument
 from evalstone._core.guards import is_mapping, is_sequence
@@ -227,21 +227,23 @@ def total_tokens(actual: Trajectory) -> float:
     """The tokens of all model generations, including nested ones. Raises OutcomeError if counts are missing."""
     generations = [step for step in actual.walk() if step.step_type == "model_generation"]
     counts = [step.data.get(key) for step in generations for key in ("prompt_tokens", "completion_tokens")]
-    if not counts or not all(map(_measured, counts)):
+    known = [count for count in counts if _measured(count)]
+    if not counts or len(known) < len(counts):
         raise OutcomeError("the token budget can't be checked: not every model generation has token counts")
-    return math.fsum(cast("list[float]", counts))
+    return math.fsum(known)
 
 
 def total_duration_ms(actual: Trajectory) -> float:
     """The trajectory's duration, else the sum of its steps' durations. Raises OutcomeError if neither was measured."""
     total = actual.total_duration_ms
     durations = [step.duration_ms for step in actual.steps] if total is None else [total]
-    if not durations or not all(map(_measured, durations)):
+    known = [duration for duration in durations if _measured(duration)]
+    if not durations or len(known) < len(durations):
         raise OutcomeError("the duration budget can't be checked: not all durations were measured")
-    return math.fsum(cast("list[float]", durations))
+    return math.fsum(known)
 
 
-def _measured(value: object) -> bool:
+def _measured(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < math.inf
 
 

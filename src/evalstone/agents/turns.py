@@ -6,7 +6,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.guards import is_mapping
 from evalstone._core.json import to_jsonable
@@ -110,7 +110,7 @@ def _result(step: TrajectoryStep) -> Any:
     result = step.data.get("tool_result", step.data.get("output", step.metadata.get("output")))
     if is_mapping(result) and list(entries := result) == ["value"]:
         return entries["value"]  # results that aren't objects are wrapped
-    return cast("Any", result)
+    return result
 
 
 def _text(value: Any) -> str | None:

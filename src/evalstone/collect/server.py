@@ -17,7 +17,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
@@ -129,9 +129,8 @@ class Receiver:
             self._scoring = asyncio.create_task(self.scoring.run(self._stopping))
             self._scoring.add_done_callback(self._scoring_ended)
         self._hosts = hosts.allowed(host, [str(each.getsockname()[0]) for each in self._listeners])
-        bound = cast("tuple[str, int]", self._listeners[0].getsockname())[:2]
-        name = f"[{bound[0]}]" if ":" in bound[0] else bound[0]
-        return f"http://{name}:{bound[1]}"
+        address, bound_port = self._listeners[0].getsockname()[:2]
+        return f"http://{f'[{address}]' if ':' in address else address}:{bound_port}"
 
     async def stop(self, seconds: float | None = None) -> None:
         """Answer and write the requests received so far, and submit the samples of all open traces, within this many

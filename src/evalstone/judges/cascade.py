@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar, cast
 
 from evalstone._core.declarations import Range, check_settings
-from evalstone._core.guards import is_list, is_number
+from evalstone._core.guards import class_of, is_list, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
 from evalstone.judges.base import Judge, MemberCalls, require_judge
@@ -399,12 +399,12 @@ def _check(label: object, number: int) -> None:
 
 def _correct(label: LabeledQuestion, value: Any) -> list[bool]:
     """Whether each verdict in an answer agrees with its label."""
-    items = cast("Sequence[Any]", value) if label.question.divisible_by else [value]
+    items: Sequence[Any] = value if label.question.divisible_by else [value]
     if len(items) != len(label.expected):
         message = f"{len(items)} verdicts, {len(label.expected)} labels: {reprlib.repr(label.verdicts)}"
         raise DataError(f"{label.question.kind}: {message}")
     pairs = zip(items, label.expected, strict=True)
-    return [_is_correct(item, cast("type[Any]", type(item)), expected, label.question) for item, expected in pairs]
+    return [_is_correct(item, class_of(item), expected, label.question) for item, expected in pairs]
 
 
 def _is_correct(item: Any, kind: type[Any], expected: Any, question: Question[Any], prefix: str = "") -> bool:

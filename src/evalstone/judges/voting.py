@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 
-from evalstone._core.guards import is_array, is_object
+from evalstone._core.guards import class_of, is_array, is_object
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
 from evalstone.questions.answers import JudgeAnswer
@@ -90,7 +90,7 @@ def settle(values: Sequence[A], config: VoteConfig, question: Question[A] | None
 
 
 def _settled(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
-    kind = cast("type[Any]", type(values[0]))
+    kind = class_of(values[0])
     if dataclasses.is_dataclass(kind) and all(type(value) is kind for value in values):
         return _object(values, config, at)
     if is_aligned(values):
@@ -120,7 +120,7 @@ def is_aligned(values: Sequence[Any]) -> bool:
 
 
 def _same_item(column: Sequence[Any]) -> bool:
-    kind = cast("type[Any]", type(column[0]))
+    kind = class_of(column[0])
     if not dataclasses.is_dataclass(kind) or any(type(item) is not kind for item in column):
         return False
     if not label_orders(kind):
@@ -130,7 +130,7 @@ def _same_item(column: Sequence[Any]) -> bool:
 
 
 def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[Any]:
-    kind = cast("type[Any]", type(values[0]))
+    kind = class_of(values[0])
     orders = label_orders(kind)
     results: dict[str, VoteResult[Any]] = {}
     for name in (field.name for field in dataclasses.fields(kind)):
@@ -326,11 +326,11 @@ def _settle_form(question: AnswerAs, values: Sequence[Any], config: VoteConfig) 
     """
     data = [to_jsonable(value) for value in values]
     schema = question.json_schema
-    is_object = isinstance(data[0], dict) and set(cast("dict[str, Any]", data[0])) == set(schema["properties"])
-    node = schema if is_object else schema["properties"]["answer"]
+    has_fields = is_object(data[0]) and set(data[0]) == set(schema["properties"])
+    node = schema if has_fields else schema["properties"]["answer"]
     result = _along(data, node, schema.get("$defs", {}), config, "")
     try:
-        value = question.from_json(result.value if is_object else {"reason": "", "answer": result.value})
+        value = question.from_json(result.value if has_fields else {"reason": "", "answer": result.value})
     except ReplyError:
         value = values[result.agreeing.index(max(result.agreeing))]
     return replace(result, value=value)

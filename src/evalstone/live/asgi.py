@@ -164,7 +164,7 @@ class Middleware:
             except BaseException as error:  # noqa: BLE001 - one of any kind would end the thread
                 return Content(None, problem=READ_FAILED + described(error))
             if found is None or isinstance(found, Sample | Mapping):
-                return Content(cast("object", found))
+                return Content(found)
             returned = f"it must return a Sample, a mapping of its fields, or None, not {type(found).__name__}"
             return Content(None, problem=READ_FAILED + returned)
 

@@ -398,8 +398,7 @@ def _thresholds(
     if is_mapping(scorers) and not {"name", "kind"} & set(scorers):
         if below is not None:
             raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
-        table = cast("Mapping[str, float]", scorers)
-        return tuple(zip(parse_scorers(list(table)), table.values(), strict=True))
+        return tuple(zip(parse_scorers(list(scorers)), scorers.values(), strict=True))
     parsed = parse_scorers(scorers)
     infos = [scorer_info(scorer) for scorer in parsed]
     if isinstance(below, Mapping):

@@ -167,4 +167,4 @@ def _first(result: Any) -> Any:
     """The first item of a list, which stands for the others; any other value unchanged."""
     if isinstance(result, Sequence) and not isinstance(result, str):
         return next(iter(cast("Sequence[Any]", result)), None)
-    return cast(Any, result)
+    return result

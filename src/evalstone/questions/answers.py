@@ -84,7 +84,7 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
     """
     if question.divisible_by is None:
         return None
-    verdicts = cast("tuple[Any, ...]", answer.value)
+    verdicts: Sequence[Any] = answer.value
     votes: Sequence[Mapping[str, Any]] = (answer.detail or {}).get("verdicts", ())
     if votes:
         by_item = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}

@@ -184,7 +184,7 @@ class Question(_Prompted, Generic[A]):
 
     def from_jsonable(self, data: Any) -> A:
         """The answer that `to_jsonable` converted to this data. Raises ReplyError if it is invalid."""
-        return cast(A, validated(answer_type(type(self)), data, "answer"))
+        return validated(answer_type(type(self)), data, "answer")
 
     def _subject(self) -> Any:
         """The subject of the answer, if an input states it; otherwise None."""

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.guards import is_array, is_mapping
 from evalstone.questions.schemas import Node, resolved
@@ -210,7 +210,7 @@ def _text(value: Any) -> Any:
     """The text of an object with one text."""
     if is_mapping(value):
         found = [text for text in value.values() if isinstance(text, str)]
-        return found[0] if len(found) == 1 else cast("Any", value)
+        return found[0] if len(found) == 1 else value
     return value
 
 

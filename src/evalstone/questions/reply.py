@@ -29,7 +29,7 @@ import typing
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, cast, get_args, get_origin
+from typing import Any, Literal, NotRequired, TypeAlias, TypeVar, get_args, get_origin
 
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.parsing import (
@@ -178,7 +178,7 @@ def _counted_inputs(kind: type[Any]) -> tuple[str, ...]:
             names[counted.input] = None
         inner = _inner(field.type)
         if dataclasses.is_dataclass(inner):
-            names.update(dict.fromkeys(_counted_inputs(cast("type[Any]", inner))))
+            names.update(dict.fromkeys(_counted_inputs(inner)))
     return tuple(names)
 
 

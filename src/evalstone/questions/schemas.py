@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, cast
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 Node = Mapping[str, Any]
 
@@ -39,7 +39,8 @@ def nodes(schema: Node, *, lists: bool = False) -> Iterator[Node]:
         seen.add(id(node))
         yield node
         items = (node["items"],) if lists and "items" in node else ()
-        for inner in (*cast("Mapping[str, Node]", node.get("properties", {})).values(), *node.get("anyOf", ()), *items):
+        inside: Iterable[Node] = (*node.get("properties", {}).values(), *node.get("anyOf", ()), *items)
+        for inner in inside:
             yield from within(inner)
 
     return within(schema)
@@ -65,7 +66,8 @@ def _form(node: Node, defined: Mapping[str, Node], depth: int) -> str:
         return _form(resolved(node, defined), defined, depth - 1) if depth > 0 else "<…>"
     if "enum" in node:
         return f"<{_listed([json.dumps(word, ensure_ascii=False) for word in node['enum']])}>"
-    if options := cast("Sequence[Node]", node.get("anyOf", ())):
+    options: Sequence[Node] = node.get("anyOf", ())
+    if options:
         return _listed(list(dict.fromkeys(_form(option, defined, depth) for option in options)))
     match node.get("type"):
         case "object":
@@ -112,7 +114,8 @@ def _example(node: Node, defined: Mapping[str, Node], text: str, depth: int) -> 
         return _example(defined[node["$ref"].rpartition("/")[2]], defined, text, depth - 1)
     if "enum" in node:
         return node["enum"][0]
-    if options := cast("Sequence[Node]", node.get("anyOf", ())):
+    options: Sequence[Node] = node.get("anyOf", ())
+    if options:
         return _example(options[0] if depth > 0 else options[-1], defined, text, depth)
     match node.get("type"):
         case "object":

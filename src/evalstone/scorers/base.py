@@ -429,7 +429,7 @@ def _function_name(function: Any) -> str:
     """A function's full name, with a hash of its code if it is the user's own."""
     target: Any = function
     while isinstance(target, functools.partial):
-        target = cast(Any, target).func
+        target = target.func
     target = cast(Any, target if hasattr(target, "__qualname__") else type(target))
     name = f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
     return f"{name}#{code_hash(function)[:8]}" if is_own_code(target) or target is not function else name

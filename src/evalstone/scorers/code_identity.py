@@ -37,7 +37,7 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
-from evalstone._core.guards import is_list, is_mapping
+from evalstone._core.guards import class_of, is_list, is_mapping, is_partial
 from evalstone._core.json import content_hash
 from evalstone.scorers.code_source import PACKAGE, ModuleSource, file_of, is_users_file, module_content, module_named
 
@@ -121,8 +121,8 @@ class _Reader:
             return ["re", cast("re.Pattern[Any]", value).pattern, value.flags]
         if isinstance(value, Enum):
             return [_name(type(value)), value.name, self.kind(type(value))]
-        if isinstance(value, _CONSTANTS):
-            return repr(cast(object, value))
+        if _is_constant(value):
+            return repr(value)
         if isinstance(value, FunctionType):
             return self.function(value)
         if isinstance(value, type):
@@ -143,20 +143,19 @@ class _Reader:
         """A value that consists of others."""
         if isinstance(value, BaseException):
             return [_name(type(value)), self.described(value.args)]
-        if isinstance(value, functools.partial):
-            partial = cast("functools.partial[Any]", value)
-            return [self.described(part) for part in (partial.func, partial.args, partial.keywords)]
+        if is_partial(value):
+            return [self.described(part) for part in (value.func, value.args, value.keywords)]
         if isinstance(value, functools.partialmethod):
             method = cast("functools.partialmethod[Any]", value)
             return [self.described(part) for part in (method.func, method.args, method.keywords)]
         if isinstance(value, MethodType):
             return [self.described(value.__func__), self._state(value.__self__)]
-        if isinstance(value, tuple | list | frozenset | set | Mapping):
-            if not isinstance(value, tuple | frozenset):
-                if id(cast(object, value)) in self._seen:
-                    return _name(type(cast(object, value)))
-                self._seen.add(id(cast(object, value)))
-            return self._items(cast("Any", value))
+        if _is_composite(value):
+            if not _is_fixed(value):
+                if id(value) in self._seen:
+                    return _name(type(value))
+                self._seen.add(id(value))
+            return self._items(value)
         if isinstance(wrapped := getattr(value, "__wrapped__", None), FunctionType):  # as by functools.cache
             return [_name(type(value)), self.function(wrapped)]
         return self._state(value)
@@ -233,7 +232,7 @@ class _Reader:
     def _annotations(self, value: Any, namespace: Mapping[str, Any]) -> Any:
         """Annotations as text, with the user's classes in them, from which frameworks derive schemas."""
         try:
-            annotations = cast("Mapping[str, Any]", inspect.get_annotations(value))
+            annotations = inspect.get_annotations(value)
         except Exception:  # noqa: BLE001 - from Python 3.14 on, reading them runs the user's code
             return None
         return [
@@ -243,12 +242,12 @@ class _Reader:
 
     def _state(self, value: Any) -> Any:
         """An object by its class and its attributes; a callable one also by its code."""
-        kind = cast("type[Any]", value if isinstance(value, type) else type(value))
+        kind = value if isinstance(value, type) else type(value)
         is_users = self._is_users_class(kind)
         if id(value) in self._seen or not (is_users or _is_frozen(kind)):
             return _name(kind)
         self._seen.add(id(value))
-        attributes = cast("Mapping[str, Any]", getattr(value, "__dict__", {}))
+        attributes: Mapping[str, Any] = getattr(value, "__dict__", {})
         slots = [name for base in kind.__mro__ for name in _texts(vars(base).get("__slots__", ()))]
         attributes = {**{name: getattr(value, name) for name in slots if hasattr(value, name)}, **attributes}
         state = [[name, self._owned(value, name, item, counts=True)] for name, item in attributes.items()]
@@ -282,7 +281,8 @@ class _Reader:
                 yield [base.__qualname__, name, self._statement(statement, namespace, name)]
         if self._documented:
             yield [base.__qualname__, "docstring", vars(base).get("__doc__")]
-        for name, field in cast("Mapping[str, Any]", getattr(base, "__dataclass_fields__", {})).items():
+        fields: Mapping[str, Any] = getattr(base, "__dataclass_fields__", {})
+        for name, field in fields.items():
             if isinstance(factory := field.default_factory, FunctionType):
                 yield [base.__qualname__, name, self.function(factory)]
         if annotations := self._annotations(base, namespace):
@@ -322,7 +322,7 @@ class _Reader:
     def _held(self, value: Any) -> list[Any]:
         """The user's code in a global: what a container or an object holds, as it may have registered itself there, the
         class of an object, and the function that it wraps."""
-        kind = cast("type[Any]", type(value))
+        kind = class_of(value)
         if isinstance(wrapped := getattr(value, "__wrapped__", None), FunctionType):
             return [self.function(wrapped)]
         if _is_frozen(kind):
@@ -435,14 +435,27 @@ def _namespace_of(origin: tuple[ModuleType, str] | None) -> Mapping[str, Any]:
 
 def _module_of(value: Any) -> str:
     while isinstance(value, functools.partial):
-        value = cast("functools.partial[Any]", value).func
+        value = value.func
     return str(getattr(value, "__module__", None) or type(value).__module__)
+
+
+# These narrow no type: for a type checker, the items of a narrowed value would be unknown.
+def _is_constant(value: object) -> bool:
+    return isinstance(value, _CONSTANTS)
+
+
+def _is_composite(value: object) -> bool:
+    return isinstance(value, tuple | list | frozenset | set | Mapping)
+
+
+def _is_fixed(value: object) -> bool:
+    return isinstance(value, tuple | frozenset)
 
 
 def _order(item: Any) -> str:
     """What orders a set: what is described first has its class described."""
-    named = item.name if isinstance(item, Enum) else repr(cast(object, item)) if isinstance(item, _CONSTANTS) else ""
-    return f"{_name(type(cast(object, item)))} {_name(item)} {named}"
+    named = item.name if isinstance(item, Enum) else repr(item) if _is_constant(item) else ""
+    return f"{_name(type(item))} {_name(item)} {named}"
 
 
 def _texts(value: Any) -> tuple[str, ...]:
@@ -465,7 +478,7 @@ def _members(kind: type[Any]) -> Iterator[tuple[str, Any]]:
             yield from ((name, part) for part in (value.fset, value.fdel) if isinstance(part, FunctionType))
             value = value.fget
         elif isinstance(value, functools.cached_property):
-            value = cast("functools.cached_property[Any]", value).func
+            value = value.func
         is_private = name.startswith(("__", "_abc_")) or name in slots
         if isinstance(value, FunctionType):
             if not (name in _GENERATED and is_dataclass(kind) and _is_generated(value)):

@@ -11,11 +11,11 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import joined
-from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError, invalid
 from evalstone.scorers.base import shortened
@@ -74,9 +74,9 @@ def _ranked(retrieved: object) -> list[str]:
     if is_mapping(retrieved):
         scores = {_id("retrieved", key): value for key, value in _entries(retrieved)}
         for key, score in scores.items():
-            if not _is_number(score):
+            if not is_number(score):
                 raise OutcomeError("retrieved: ", invalid(f"the score of {key!r}", "a number", score, _shown(score)))
-        return sorted(scores, key=lambda key: (cast(float, scores[key]), key), reverse=True)
+        return sorted(scores, key=lambda key: (scores[key], key), reverse=True)
     return [_id("retrieved", key) for key in _listed("retrieved", retrieved)]
 
 
@@ -85,9 +85,9 @@ def _grades(relevant: object) -> dict[str, float]:
         return {_id("relevant", key): 1.0 for key in _listed("relevant", relevant)}
     grades: dict[str, float] = {}
     for key, grade in _entries(relevant):
-        if not _is_number(grade):
+        if not is_number(grade):
             raise OutcomeError("relevant: ", invalid(f"the grade of {_shown(key)}", "a number", grade, _shown(grade)))
-        grades[_id("relevant", key)] = float(cast(float, grade))
+        grades[_id("relevant", key)] = float(grade)
     return grades
 
 
@@ -107,13 +107,6 @@ def _id(name: str, value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int) or value == "":
         raise OutcomeError(f"{name}: ", invalid("an id", "text or a whole number", value, _shown(value)))
     return str(value)
-
-
-def _is_number(value: object) -> bool:
-    try:
-        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-    except OverflowError:  # an int too large for a float
-        return False
 
 
 def _shown(value: object) -> str:

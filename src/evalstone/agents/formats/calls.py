@@ -6,11 +6,11 @@ import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.files import check_containers
-from evalstone._core.guards import is_array, is_object
+from evalstone._core.guards import is_array, is_object, is_texts
 from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import (
     Entries,
@@ -116,8 +116,8 @@ def own_call(kind: str, item: Entries) -> ToolCall:
         given = inner
     status, result = item.get("status"), item.get(result_key) if result_key else None
     logs = [entry.get("logs") for entry in objects_in(result)]
-    if logs and all(isinstance(log, str) for log in logs):
-        result = "\n".join(cast("list[str]", logs))
+    if logs and is_texts(logs):
+        result = "\n".join(logs)
     failed = status in ("failed", "incomplete")
     done = (status == "completed" and kind not in _ANSWERED_BY_ITEM) or result is not None
     error = error_text(item.get("error") or f"the call is {status}") if failed else None
@@ -184,7 +184,7 @@ def plain_result(value: Any) -> tuple[Any, bool]:
         texts = [part_text(item) for item in value if is_object(item)]
         if len(texts) == len(value) and None not in texts:
             return "\n".join(filter(None, texts)), False
-    return cast(Any, value), False
+    return value, False
 
 
 @dataclass(frozen=True)

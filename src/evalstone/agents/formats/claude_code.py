@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_array
@@ -77,7 +77,7 @@ def _failure(result: Entries) -> str:
     """Why a run failed, as its last line says: an API call failed, or it reached a limit (`error_max_turns`)."""
     if result.get("is_error") is not True:
         return ""
-    errors = [each for each in cast("list[Any]", result.get("errors") or ()) if isinstance(each, str)]
+    errors = [each for each in result.get("errors") or () if isinstance(each, str)]
     return "; ".join(errors) or str(result.get("result") or result.get("subtype") or "error")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone.agents.formats import pydantic_ai
@@ -14,7 +14,7 @@ from evalstone.agents.formats.roles import ROLE_KEYS, role_of
 from evalstone.agents.formats.values import Entries, by_normal_name, placed, read_usage
 from evalstone.errors import DataError
 from evalstone.types import Trajectory
-from evalstone.types.messages import ORIGINS, ROLES, Message, Origin, ToolCall, Usage
+from evalstone.types.messages import ORIGINS, ROLES, Message, ToolCall, Usage
 
 
 class NoMessageError(DataError):
@@ -68,7 +68,7 @@ class Conversation:
                     reasoning="\n".join(content.thoughts) or None,
                     attachments=tuple(dict.fromkeys(content.attachments)),
                     usage=_usage(item),
-                    origin=cast("Origin", item["origin"]) if item.get("origin") in ORIGINS else None,
+                    origin=item["origin"] if item.get("origin") in ORIGINS else None,
                     continued=item.get("continued") is True,
                     notes=tuple(dict.fromkeys(content.notes)),
                 )

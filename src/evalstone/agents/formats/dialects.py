@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from evalstone._core.guards import is_array, is_list, is_object
 from evalstone.agents.formats.calls import text_of
@@ -295,8 +295,7 @@ def answered(attributes: Entries) -> str | None:
     entries = entries_of(value)
     if "source_nodes" in entries:  # LlamaIndex's
         value = entries.get("response")
-    known = isinstance(value, str) and not _WORKFLOW_EVENT.match(value) and not is_redacted(value)
-    return cast(str, value) if known else None
+    return value if isinstance(value, str) and not _WORKFLOW_EVENT.match(value) and not is_redacted(value) else None
 
 
 def answers_for_others(attributes: Entries) -> bool:
@@ -398,7 +397,7 @@ def _flat(own: Entries) -> Entries:
 
 def _flat_message(message: Entries) -> Entries:
     content = parsed(message.get("content"))
-    calls = cast("dict[int, Entries]", message.get("tool_calls", {}))
+    calls: dict[int, Entries] = message.get("tool_calls", {})
     return {
         "role": message.get("role") or "assistant",
         "content": content if objects_in(content) else message.get("content"),

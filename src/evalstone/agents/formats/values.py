@@ -202,8 +202,8 @@ def plain(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, date):
         return value.isoformat()
-    if _library(value) == "opentelemetry" and callable(to_json := getattr(value, "to_json", None)):
-        return json.loads(cast(str, to_json()))
+    if _library(value) == "opentelemetry" and callable(getattr(value, "to_json", None)):
+        return json.loads(value.to_json())
     if _library(value) == "claude_agent_sdk" and not isinstance(value, type):
         return _claude_agent_line(value)
     if callable(dump := getattr(value, "model_dump", None)) and not isinstance(value, type):
@@ -244,4 +244,4 @@ def _pydantic_ai_messages(messages: Sequence[Any]) -> list[Any]:
     adapter: Any = getattr(sys.modules.get("pydantic_ai.messages"), "ModelMessagesTypeAdapter", None)
     if adapter is None:
         raise DataError("pydantic_ai.messages has no ModelMessagesTypeAdapter; pass all_messages_json() instead")
-    return cast("list[Any]", adapter.dump_python(list(messages), mode="json"))
+    return adapter.dump_python(list(messages), mode="json")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.declarations import Rule
 from evalstone._core.guards import is_mapping, is_sequence, is_texts
@@ -68,7 +68,7 @@ class ConversationSource(Scorer):
         return {**values, "messages": messages}
 
     def present(self, values: Mapping[str, Any]) -> dict[str, Any] | Score | Skipped:
-        messages = cast("Sequence[Message]", values["messages"])
+        messages: Sequence[Message] = values["messages"]
         spoken = [message for message in messages if message.role == "assistant"]
         return (
             self.lacking("the output is blank") if spoken and not any(map(_says, spoken)) else super().present(values)

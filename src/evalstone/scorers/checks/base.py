@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar, cast
+from typing import ClassVar
 
 from evalstone.scorers.base import TextSource
 from evalstone.scorers.text import CodeScorer
@@ -53,5 +53,5 @@ class TextCheck(Check, TextSource, ABC):
         present = self.present({"output": output, "reference": reference})
         if not isinstance(present, dict):
             return present
-        expected = cast("str | None", getattr(self, self.constant))
+        expected: str | None = getattr(self, self.constant)
         return self.check(output, present["reference"] if expected is None else expected)

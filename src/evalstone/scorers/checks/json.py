@@ -161,7 +161,7 @@ def _validator(schema_text: str) -> Any:
     except ImportError:
         raise MissingDependency("jsonschema", "metrics") from None
     schema = json.loads(schema_text)
-    kind = cast(Any, validators).validator_for(schema, default=Draft202012Validator)
+    kind = validators.validator_for(schema, default=Draft202012Validator)
     try:
         kind.check_schema(schema)
     except WrongSchema as error:

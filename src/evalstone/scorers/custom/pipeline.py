@@ -257,7 +257,7 @@ class Pipeline(CustomScorer):
         if isinstance(answer, Score) and answer.scale != self.scale:
             scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
             raise OutcomeError(f"{self.name}: {scales}")
-        return Score(cast(Any, answer.value if isinstance(answer, Score) else answer), self.scale).value
+        return Score(answer.value if isinstance(answer, Score) else answer, self.scale).value
 
 
 def _type_name(value: object) -> str:
