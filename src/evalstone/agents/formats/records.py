@@ -218,10 +218,9 @@ def decoded(value: Any) -> Any:
         if items and len(items) == len(value) and all({"key"} <= item.keys() <= {"key", "value"} for item in items):
             return {str(item["key"]): _any_value(item.get("value")) for item in items}
         return [decoded(item) for item in value]
-    entries = entries_of(value)
-    if len(entries) != 1:
+    if not is_object(value) or len(value) != 1:
         return value
-    ((kind, inner),) = entries.items()
+    ((kind, inner),) = value.items()
     if kind == "intValue":
         return int(inner) if re.fullmatch(r"-?\d{1,20}", str(inner)) else inner
     if kind == "arrayValue":

@@ -66,8 +66,7 @@ def entries_of(value: Any) -> Entries:
 
 def objects_in(value: Any) -> list[Entries]:
     """The objects in a list; none for anything else."""
-    items = value if is_array(value) else []
-    return [item for item in items if is_object(item)]
+    return [item for item in value if is_object(item)] if is_array(value) else []
 
 
 def part_text(part: Mapping[str, Any]) -> str | None:
