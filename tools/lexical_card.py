@@ -106,7 +106,7 @@ def responses(sets: Mapping[str, Any]) -> str:
 
 
 def left_out(sets: Mapping[str, Any]) -> str:
-    """Whole responses, the data set not in training, beside word overlap; the calibration error beside the other."""
+    """Whole responses, the dataset not in training, beside word overlap; the calibration error beside the other."""
     head = (
         "left-out dataset",
         "AUROC",

@@ -60,7 +60,7 @@ class Row:
 
 
 def read(folder: Path, name: str) -> list[dict[str, Any]]:
-    """The rows of a data set."""
+    """The rows of a dataset."""
     with gzip.open(folder / f"{name}.jsonl.gz", "rt", encoding="utf-8") as lines:
         return [json.loads(line) for line in lines if line.strip()]
 

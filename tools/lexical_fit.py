@@ -46,7 +46,7 @@ class Table:
     groups: NDArray[np.str_]
 
     def of(self, *names: str) -> Flags:
-        """Which rows are of some data sets."""
+        """Which rows are of some datasets."""
         return np.isin(self.sets, names)
 
     def where(self, rows: Flags) -> Table:
@@ -90,7 +90,7 @@ def fold_of(group: str) -> int:
 
 
 def balanced(sets: NDArray[np.str_], supported: Flags, within: Flags) -> Numbers:
-    """Weights by which each data set counts the same, and so do the supported and the other rows of each."""
+    """Weights by which each dataset counts the same, and so do the supported and the other rows of each."""
     weights = np.zeros(len(sets))
     for name in sorted(set(sets[within].tolist())):
         for value in (False, True):
@@ -101,7 +101,7 @@ def balanced(sets: NDArray[np.str_], supported: Flags, within: Flags) -> Numbers
 
 
 def natural(sets: NDArray[np.str_], within: Flags) -> Numbers:
-    """Weights by which each data set counts the same, but those of UNSEEN, with its own share of supported rows."""
+    """Weights by which each dataset counts the same, but those of UNSEEN, with its own share of supported rows."""
     weights = np.zeros(len(sets))
     for name in sorted(set(sets[within].tolist())):
         rows = within & (sets == name)
@@ -196,7 +196,7 @@ def by_source(rows: Table) -> Numbers:
 
 
 def left_out(rows: Table) -> Numbers:
-    """P(supported) of each row by what was fitted on other data sets; RAGTruth's three are left out together."""
+    """P(supported) of each row by what was fitted on other datasets; RAGTruth's three are left out together."""
     found = np.zeros(len(rows.sets))
     for names in (RAGTRUTH, *((name,) for name in DATA_SETS if name not in RAGTRUTH)):
         test = rows.of(*names)

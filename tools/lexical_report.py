@@ -1,4 +1,4 @@
-"""What was measured of whole responses, as data: by data set, and over several together."""
+"""What was measured of whole responses, as data: by dataset, and over several together."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEEN = tuple(name for name in DATA_SETS if name not in ("summedits", "storysumm"
 
 
 def report(columns: Table, dialogues: Mapping[str, Table]) -> dict[str, Any]:
-    """Figures by data set, in grouped cross-validation by source and with the data set left out, and pooled ones."""
+    """Figures by dataset, in grouped cross-validation by source and with the dataset left out, and pooled ones."""
     source, other = by_source(columns), left_out(columns)
     found: dict[str, Any] = {}
     for name in DATA_SETS:
@@ -39,7 +39,7 @@ def report(columns: Table, dialogues: Mapping[str, Table]) -> dict[str, Any]:
 
 
 def _left_out(probability: Numbers, rows: Table) -> dict[str, Any]:
-    """Figures on a data set that was not trained on, and how its AUROC differs from that of word overlap."""
+    """Figures on a dataset that was not trained on, and how its AUROC differs from that of word overlap."""
     every = [rows.plain_overlaps[:, 0], rows.plain_overlaps[:, 1]]
     overlap = max(every, key=lambda one: auroc(one, rows.supported))
     low, high = auroc_interval(probability, rows.supported, rows.groups, overlap)
@@ -74,7 +74,7 @@ def ablation(rows: Sequence[Row], whole: dict[str, Any], without: Table) -> list
 
 
 def _figures(probability: Numbers, columns: Table, *names: str) -> dict[str, float]:
-    """Figures over some data sets, their rows together; in the calibration error each data set counts the same."""
+    """Figures over some datasets, their rows together; in the calibration error each dataset counts the same."""
     there = columns.of(*names)
     kept, supported = probability[there], columns.supported[there]
     weights = np.array([1 / columns.of(name).sum() for name in columns.sets[there]])

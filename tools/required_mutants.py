@@ -184,7 +184,7 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/run/test_session.py",),
     ),
     Mutant(
-        "a sample is told of before all of its records are stored",
+        "on_sample is called before all records of the sample are stored",
         "src/evalstone/run/runner.py",
         "if self.notifier.on_sample is None or self._open_in(place):",
         "if self.notifier.on_sample is None:",

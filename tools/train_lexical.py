@@ -74,7 +74,7 @@ def _z(fitted: Fit, values: Sequence[float]) -> float:
 
 
 def claim_curve(claims: Claims, *, fields: bool) -> tuple[Numbers, float, Numbers]:
-    """From z to P(supported) of one claim, supported and other claims of each data set counting the same; and that
+    """From z to P(supported) of one claim, supported and other claims of each dataset counting the same; and that
     probability of each claim by a curve on other sources. SummEdits and StorySumm teach nothing here."""
     usable = (claims.fields == fields) & ~np.isin(claims.sets, ("summedits", "storysumm"))
 

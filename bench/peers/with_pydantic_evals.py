@@ -1,4 +1,4 @@
-"""pydantic-evals: a judge by a rubric over a data set, one call a record."""
+"""pydantic-evals: a judge by a rubric over a dataset, one call a record."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ def test_nothing_is_a_request_too() -> None:
 def test_the_room_of_a_request_that_is_refused_is_free_again() -> None:
     held = Bodies()
     with held.hold() as first, held.hold() as second:
-        for _ in range(bodies.AT_ONCE):
+        for _ in range(bodies.MOST_IN_MEMORY):
             first.unzipped(gzip.compress(b"x" * LIMIT))
         with pytest.raises(Busy):
             second.unzipped(gzip.compress(b"x"))
@@ -123,7 +123,7 @@ def test_two_requests_at_once_do_not_both_take_the_last_room(monkeypatch: pytest
 
     def take() -> None:
         try:
-            held.add(bodies.AT_ONCE * LIMIT)
+            held.add(bodies.MOST_IN_MEMORY * LIMIT)
         except Busy:
             refused.append(True)
 
@@ -137,4 +137,4 @@ def test_two_requests_at_once_do_not_both_take_the_last_room(monkeypatch: pytest
     monkeypatch.setattr(bodies, "row_limit", slowly)
     take()
     other.join()
-    assert (held.size, refused) == (bodies.AT_ONCE * LIMIT, [True])
+    assert (held.size, refused) == (bodies.MOST_IN_MEMORY * LIMIT, [True])

@@ -121,7 +121,7 @@ async def test_spans_that_come_late_are_not_waited_for_at_the_end(tmp_path: Path
 async def test_more_traces_than_are_asked_for_at_once_are_passed_on_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("evalstone.collect.scoring.AT_ONCE", 2)
+    monkeypatch.setattr("evalstone.collect.scoring.LOOK_UP_SIZE", 2)
     found: list[Sample] = []
     async with receiving(tmp_path / "t.jsonl", found.append, quiet=0.05) as (_, url, session):
         await post(session, url, spans(*map(one, range(5))))

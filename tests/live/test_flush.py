@@ -71,14 +71,14 @@ async def test_frames_are_settled_in_order_once_everything_in_them_has_an_outcom
 @awaited
 async def test_what_is_finished_makes_room(worker: Worker) -> None:
     async with worker.of("1-a", own.slow) as scored:
-        long = item(1)._replace(size=scoring.HELD_BYTES)
-        assert (await scored.accept(Frame(1, (), [long]))).room == 0
+        long = item(1)._replace(size=scoring.MAX_UNFINISHED_BYTES)
+        assert (await scored.accept(Frame(1, (), [long]))).accepts == 0
         await scored.finish(10)
-        assert (await scored.accept(Frame(2))).room == scoring.HELD
-        halves = [item(number)._replace(size=scoring.HELD_BYTES // 2) for number in (2, 3)]
-        assert (await scored.accept(Frame(3, (), halves))).room == 0
+        assert (await scored.accept(Frame(2))).accepts == scoring.MAX_UNFINISHED
+        halves = [item(number)._replace(size=scoring.MAX_UNFINISHED_BYTES // 2) for number in (2, 3)]
+        assert (await scored.accept(Frame(3, (), halves))).accepts == 0
         await scored.finish(10)
-        assert not scored._held  # pyright: ignore[reportPrivateUsage]
+        assert not scored._takeovers  # pyright: ignore[reportPrivateUsage]
 
 
 @awaited
@@ -139,7 +139,7 @@ async def test_the_end_does_not_wait_for_what_a_broken_ledger_can_not_store(
 
 @awaited
 async def test_no_more_is_taken_over_than_there_is_room_for(worker: Worker, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "HELD", 2)
+    monkeypatch.setattr(scoring, "MAX_UNFINISHED", 2)
     async with worker.of("1-a", own.endless) as left:
         await left.accept(Frame(1, (), [item(1), item(2), item(3)]))
     async with worker.of("1-b", own.endless) as taking:

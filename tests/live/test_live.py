@@ -268,7 +268,7 @@ def test_values_of_other_classes_become_plain_data(start: Start) -> None:
 def test_a_full_queue_drops_what_comes_and_the_application_does_not_wait(
     start: Start, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(scoring, "HELD", 4)
+    monkeypatch.setattr(scoring, "MAX_UNFINISHED", 4)
     going = threading.Event()
 
     async def blocked(question: object) -> str:

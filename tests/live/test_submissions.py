@@ -308,7 +308,7 @@ def test_what_waits_in_the_queue_at_the_end_is_pending_in_the_ledger(
 
 
 def test_the_worker_holds_no_more_than_so_many_bytes(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "HELD_BYTES", 100)
+    monkeypatch.setattr(scoring, "MAX_UNFINISHED_BYTES", 100)
     live = start(own.endless, concurrency=1)
     for number in range(200):
         live.submit(**answered(number))

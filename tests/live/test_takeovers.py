@@ -172,7 +172,7 @@ def test_a_worker_that_ends_while_nothing_is_submitted_is_replaced(
 
 
 def test_more_than_a_worker_holds_is_taken_over_without_delay(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(scoring, "HELD", 5)
+    monkeypatch.setattr(scoring, "MAX_UNFINISHED", 5)
     monkeypatch.setattr(scoring, "MISSING_EVERY", 0.01)
     before = start(own.slow, concurrency=1)
     for number in range(20):

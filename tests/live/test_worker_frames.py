@@ -59,7 +59,7 @@ def counts(hour: int, number: int) -> HourCounts:
 def test_a_frame_is_in_the_ledger_when_it_is_answered(worker: Worker, opened: list[Process]) -> None:
     going = process(opened, worker.settings("1-a", own.endless))
     reply = going.frame(1, [counts(7, 1)], [item(1)])
-    assert (reply.settled, reply.room > 0) == (0, True)
+    assert (reply.settled, reply.accepts > 0) == (0, True)
     assert worker.states() == ["pending"]
     with Ledger(worker.ledger) as ledger:
         (known,), _ = rows.counts(ledger, "s", None)

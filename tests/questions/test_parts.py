@@ -29,7 +29,7 @@ from evalstone.questions import (
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.custom import AnswerAs, AnswerForm
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
-from evalstone.questions.parts import MOST_PARTS, SMALLEST_ROOM, Chunk, Space, chunks_of, overhead, space_for
+from evalstone.questions.parts import FEWEST_TOKENS, MOST_PARTS, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
 from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
 from evalstone.questions.verdict import Choice
@@ -351,8 +351,8 @@ def test_several_judges_take_what_each_of_them_takes() -> None:
 def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
     question = ClaimSupported("c", ("x",))
     fixed, extra = overhead(question, "context")
-    least = fixed + extra + SMALLEST_ROOM
-    assert space_for(question, "context", ContextLimits(least, longest=least)).longest == SMALLEST_ROOM + extra
+    least = fixed + extra + FEWEST_TOKENS
+    assert space_for(question, "context", ContextLimits(least, longest=least)).longest == FEWEST_TOKENS + extra
     with pytest.raises(QuestionTooLong, match="without its context"):
         space_for(question, "context", ContextLimits(least - 1, longest=least - 1))
 

@@ -24,7 +24,7 @@ TIMEOUT = 120.0
 MOST_MEGABYTES = 2000.0
 """A command that takes more is killed, so that a successful attack doesn't take the machine with it."""
 CONTROL = frozenset({*range(0x20), *range(0x7F, 0xA0)} - {0x09, 0x0A})
-"""Characters that a terminal would obey."""
+"""Characters that control a terminal."""
 
 
 @dataclass(frozen=True)

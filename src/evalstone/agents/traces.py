@@ -290,8 +290,8 @@ def _as_said(text: str | None, messages: Sequence[Message], role: Role) -> str |
     structured answer is."""
     if text is None:
         return None
-    said, wanted = (message.content for message in reversed(messages) if message.role == role), unspaced(text)
-    spoken = next((each for each in said if unspaced(each) == wanted), None)
+    said, target = (message.content for message in reversed(messages) if message.role == role), unspaced(text)
+    spoken = next((each for each in said if unspaced(each) == target), None)
     if spoken is None:
         return text_of(parsed(text)) if role == "assistant" else text
     return spoken

@@ -12,7 +12,7 @@ from aiohttp import web
 from evalstone._core.files import row_limit
 from evalstone.errors import DataError
 
-AT_ONCE = 4
+MOST_IN_MEMORY = 4
 """The number of requests of the maximum length that fit into memory together."""
 IDLE = 30.0
 """The longest pause of a client in the middle of a request, in seconds."""
@@ -44,7 +44,7 @@ class Bodies:
     def add(self, size: int) -> None:
         """Add bytes to the total; a negative number frees them. Raises Busy if the limit would be exceeded."""
         with self._lock:
-            if size > 0 and self.size + size > AT_ONCE * row_limit():
+            if size > 0 and self.size + size > MOST_IN_MEMORY * row_limit():
                 raise Busy
             self.size += size
 
@@ -71,7 +71,7 @@ class Body:
 
         Raises:
             TooLong: It is longer than a request may be.
-            Busy: There is no room for it now.
+            Busy: The memory limit is reached.
             TooSlow: The client has stopped in the middle of it, or takes too long.
         """
         limit = row_limit()
@@ -101,7 +101,7 @@ class Body:
         Raises:
             DataError: It is anything else.
             TooLong: It is longer than a request may be.
-            Busy: There is no room for it now.
+            Busy: The memory limit is reached.
         """
         parts, left = list[bytes](), row_limit()
         unpacker, unread = None, memoryview(data)

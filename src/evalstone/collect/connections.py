@@ -46,7 +46,7 @@ class Connections:
             self._answering.discard(connection)
 
     async def take(self, listener: socket.socket, server: web.Server, on_http2: Callable[[], None]) -> None:
-        """Accept connections, one at a time, while there is room, until canceled.
+        """Accept connections, one at a time, while the limit allows, until canceled.
 
         on_http2: Called for a connection that begins with the preface of HTTP/2, as a gRPC client's does.
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 SCORE = "gen_ai.evaluation.result"
 """The event name of a score in the semantic conventions."""
-AT_ONCE = 100
+LOOK_UP_SIZE = 100
 """The number of log records without a trace ID that are looked up together among the scored ones."""
 PAUSE = 5.0
 """Seconds before an unreadable ledger is tried again."""
@@ -95,7 +95,7 @@ class TraceScoring:
             try:
                 while await self._pass_on(all=last):
                     pass
-            except OSError as error:  # such as a full disk; the next look may find some room
+            except OSError as error:  # such as a full disk; it may have space again at the next try
                 self._warn(f"scoring waits for the spool: {error}")
             if last:
                 return
@@ -126,7 +126,7 @@ class TraceScoring:
 
     async def _pass_alone(self, samples: Iterable[Sample]) -> None:
         """Submit samples of log records without a trace ID, each once, even if an exporter sends it again."""
-        for some in chunks(samples, AT_ONCE):
+        for some in chunks(samples, LOOK_UP_SIZE):
             keys = {f"log-{sample_hash(sample)}": sample for sample in some}
             scored = await self._known(keys)
             await self._pass_each((sample, key) for key, sample in keys.items() if key not in scored)

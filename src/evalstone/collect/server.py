@@ -30,7 +30,7 @@ from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import TelemetryRecord, by_trace, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
 from evalstone.collect import connections, hosts, protobuf
-from evalstone.collect.bodies import AT_ONCE, Bodies, Busy, TooLong, TooSlow
+from evalstone.collect.bodies import MOST_IN_MEMORY, Bodies, Busy, TooLong, TooSlow
 from evalstone.collect.connections import Connections
 from evalstone.collect.protobuf import Signal
 from evalstone.collect.scoring import SCORE, TraceScoring
@@ -87,7 +87,7 @@ class Receiver:
     """The error that ended scoring; "" if none did."""
 
     def __post_init__(self) -> None:
-        self._bodies, self._reading = Bodies(), asyncio.Semaphore(AT_ONCE)
+        self._bodies, self._reading = Bodies(), asyncio.Semaphore(MOST_IN_MEMORY)
         self._connections = Connections()
         self._runner: web.AppRunner | None = None
         self._listeners = list[socket.socket]()

@@ -39,7 +39,7 @@ MOST_OF_TRACE = 256_000_000
 """The most bytes of a trace that are read. A longer one isn't waited for, and its later spans aren't read."""
 MOST_OF_LOGS = 64_000_000
 """The most bytes of log records without a trace ID that are read together."""
-AT_ONCE = 500
+BATCH_SIZE = 500
 """The number of traces that are processed before their progress is stored."""
 PATIENCE = 12
 """How many times longer to wait for a trace without a root span, which may have begun in another process."""
@@ -378,7 +378,7 @@ class Spool:
             ORDER BY last, newest LIMIT :limit
         """
         names = {"all": all, "most": MOST_OF_TRACE, "now": self._now(), "quiet": quiet}
-        names |= {"patience": PATIENCE, "limit": AT_ONCE}
+        names |= {"patience": PATIENCE, "limit": BATCH_SIZE}
         with self._transaction():
             rows = self._connection.execute(query, names).fetchall()
             passed = "UPDATE traces SET passed = 1 WHERE trace = ?"

@@ -87,7 +87,7 @@ Read: TypeAlias = Callable[[Request, Response], "Mapping[str, Any] | Sample | No
 
 
 class Middleware:
-    """`Live.asgi` makes it."""
+    """The middleware that `Live.asgi` returns."""
 
     def __init__(
         self,
@@ -119,8 +119,8 @@ class Middleware:
 
     def _counts(self, scope: Any) -> bool:
         path = scope["path"]
-        wanted = self._paths is None or path in self._paths or bool(self._begins and path.startswith(self._begins))
-        return wanted and scope["method"] not in _UNSEEN
+        selected = self._paths is None or path in self._paths or bool(self._begins and path.startswith(self._begins))
+        return selected and scope["method"] not in _UNSEEN
 
     def _lifespan(self, send: Send) -> Send:
         async def passed(message: Message) -> None:
@@ -198,16 +198,16 @@ class Middleware:
 class _Copy:
     """The beginning of a body."""
 
-    __slots__ = ("_room", "ended", "parts", "size", "truncated")
+    __slots__ = ("_limit", "ended", "parts", "size", "truncated")
 
-    def __init__(self, room: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.parts: list[bytes] = []
-        self.size, self._room = 0, room
+        self.size, self._limit = 0, limit
         self.ended = self.truncated = False
 
     def add(self, body: bytes) -> None:
         if body:
-            part = body[: self._room - self.size]
+            part = body[: self._limit - self.size]
             self.truncated = self.truncated or len(part) < len(body)
             self.parts.append(part)
             self.size += len(part)

@@ -39,9 +39,9 @@ if TYPE_CHECKING:
     from evalstone.live.accounting import Coverage
 
 SHUTDOWN = 5.0
-"""Seconds for what is under way when the application ends."""
+"""Seconds to finish calls in flight when the application ends."""
 _LOOK_AGAIN = 0.02
-"""Seconds between two looks at whether a full queue has room."""
+"""Seconds between two checks of a full queue."""
 _BITS = 48
 _NAME = Rule(
     f"a text of 1 to {LONGEST_NAME} characters",
@@ -226,7 +226,7 @@ class Live:
 
         Don't submit from another thread meanwhile. It may fill the queue again before this call submits.
         """
-        while self._sender.is_full:  # noqa: ASYNC110 - another thread makes room
+        while self._sender.is_full:  # noqa: ASYNC110 - another thread empties it
             await asyncio.sleep(_LOOK_AGAIN)
         return self._submit(sample, trace_id, entity, source, fields, exceeding=True)
 
@@ -319,7 +319,7 @@ class Live:
             entity: The evaluated component.
             source: "live" or "trace".
             later: If set, `make` is called outside the request, and returns no fields (None) for a request to skip. The
-                number is about how many bytes it holds until then.
+                number is the approximate size in bytes of what it holds until then.
             exceeding: Whether it may be larger than what is left of the queue's bytes.
         """
         try:
@@ -407,9 +407,9 @@ class Live:
 
         Args:
             app: The application.
-            read: Given the request and the response, with copies of their bodies: the fields of the sample, or None
-                for what is not to be scored, which counts as filtered. It is called outside the request, and only for
-                what is drawn.
+            read: A function of the request and the response, with copies of their bodies. It returns the fields of the
+                sample, or None to skip the request, which then counts as filtered. It is called outside the request,
+                and only for sampled requests.
             paths: The paths that count; all by default. A path that ends in * stands for all that begin with it.
             entity: What is evaluated; by default the path of the request.
             body_limit: Bytes of each body that are copied.
@@ -478,7 +478,7 @@ class Live:
 
 
 _INVALID = "0" * 32
-"""The trace ID of OpenTelemetry where there is no trace: no two requests have it in common."""
+"""OpenTelemetry's trace ID for no trace. Requests with it don't belong together."""
 
 
 def _text(name: object) -> str | None:

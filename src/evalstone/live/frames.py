@@ -1,8 +1,8 @@
 """The messages between the application and the worker: pickled frames with their length, over a pipe.
 
-A snapshot of a sample is made in the request, so that later changes of the application's lists don't reach it: of texts
-in lists and mappings a copy, whose code a request can bear though it is in no cache, and of all else a pickle. There,
-values of other classes than evalstone's become plain data, so that the worker never imports the application.
+A snapshot of a sample is made in the request, so that later changes of the application's lists don't affect it. Lists
+and mappings of texts are copied, because the code of a copy is short enough for a request. Everything else is pickled.
+Values of classes outside evalstone become plain data in the pickle, so that the worker never imports the application.
 """
 
 from __future__ import annotations
@@ -28,10 +28,11 @@ LONGEST_NAME = 200
 READ_FAILED = "read, the function of live.asgi, failed: "
 """The beginning of the problem if the application's `read` failed to return a sample."""
 USER_ERRORS = (Exception, asyncio.CancelledError, GeneratorExit)
-"""What the application's code raises that is an error of it: where nothing is awaited, nobody has canceled anything.
-The rest is not caught in a request: SystemExit and KeyboardInterrupt may be those of a signal handler."""
+"""Errors of the application's code. CancelledError is one of them, because no await could have been canceled.
+SystemExit and KeyboardInterrupt are not caught in a request, because a signal handler may have raised them."""
 MOST_VALUES = 30
-"""Values in a list, and lists, of which a copy is quicker than a pickle. So no copy is too deep to be pickled later."""
+"""The number of values in a list, and of lists, up to which a copy is faster than a pickle. It also limits the depth of
+copies, which are pickled later."""
 VALUE_BYTES = 64
 """The size of a value without its text, in bytes."""
 
@@ -100,7 +101,7 @@ class Frame:
 class Reply(NamedTuple):
     """The worker's reply once a frame is durable."""
 
-    room: int
+    accepts: int
     """The number of further samples that it accepts now."""
     settled: int
     """The number of the last frame up to which all samples have an outcome in the ledger."""
@@ -136,11 +137,11 @@ def snapshot(content: Content) -> tuple[Snapshot, int]:
 
 
 def _copy(root: list[Any]) -> int | None:
-    """Replace what is in a list by copies, and say about how many bytes these take; None for what is more than a few
-    lists and mappings of texts and numbers."""
+    """Replace the lists and mappings in a list by copies, and return their approximate size in bytes; None if there is
+    anything but a few lists and mappings of texts and numbers."""
     copies: list[Any] = [root]
     size = 0
-    for copy in copies:  # and those that are appended
+    for copy in copies:  # grows in the loop
         size += VALUE_BYTES * len(copy)
         for place, item in PAIRS[type(copy)](copy):
             kind: Any = type(item)  # pyright: ignore[reportUnknownVariableType]
@@ -169,10 +170,10 @@ def copied(value: Any) -> Any:
     if type(value) not in PAIRS:
         return value
     root: Any = value.copy()
-    # Each with what it was made of, so that no other value gets its ID.
+    # The originals are kept, too, so that no other value gets their IDs.
     copies: dict[int, tuple[Any, Any]] = {id(value): (value, root)}
     todo: list[Any] = [root]
-    with contextlib.suppress(*USER_ERRORS):  # of the code of a key
+    with contextlib.suppress(*USER_ERRORS):  # a key's own code may raise
         for copy in todo:
             for place, item in PAIRS[type(copy)](copy):
                 if type(item) in PAIRS:

@@ -1,17 +1,17 @@
-"""Drift of live scores: is what a scorer says of traffic worse than what it said of a baseline?
+"""Drift of live scores: are a scorer's scores of live traffic worse than those of a baseline?
 
-Each scorer is watched by two tests at least: of the mean of its scores, and of the share of samples that have a score
-at all, since a judge that gives up on what is hard leaves a mean that looks well. `evalstone.stats.mean_watch` has the
-test, and what its error rate means.
+Each scorer has at least two tests: of the mean of its scores, and of the share of samples with a score. Without the
+second one, a judge that fails on hard samples would leave a good mean. `evalstone.stats.mean_watch` has the test, and
+the meaning of its error rate.
 
 A unit is a conversation (`group` in a sample's metadata), else a trace, else a single score. It is closed `settle`
-after its first submission, and counts with the mean of the scores that it has by then: its later ones would change
-what earlier looks have seen. A score that isn't finished by then counts as missing, since what a judge is slow on may
-be what is hard. A backlog has the same effect, so the number of these scores is part of the result. Units count in the
-order of their first submission, so that slow ones are not passed over.
+after its first submission, and its value is the mean of its scores at that time: later ones would change the data of
+earlier looks. A score that isn't finished by then counts as missing, because the slow samples may be the hard ones. A
+backlog has the same effect, so the number of these scores is part of the result. Units are ordered by their first
+submission, so that slow ones are not left out.
 
-Scores that vary with the hour or the weekday have no constant mean. `cycle` then tests the means of whole cycles, which
-are counted from where the watch begins. Without it, a bad night is a drop, and an alarm comes with a note that says so.
+Scores that vary with the hour or the weekday have no constant mean. `cycle` tests the means of whole cycles, counted
+from the start of the watch. Without it, a bad night is a drop, and an alarm has a note that says so.
 """
 
 from __future__ import annotations
@@ -164,25 +164,25 @@ def drift(
 ) -> LiveDrift:
     """Whether live scores have ever been worse than a baseline by more than a tolerance.
 
-    The chance of any false alarm is at most alpha, over all scorers, their tests, and all times that one looks: ask as
-    often as you like, with the same baseline, options and `since`. The baseline's own uncertainty is part of it. Units
-    must be independent, and without `cycle`, their expected scores must not vary with the time of day or the weekday.
+    The chance of any false alarm is at most alpha, over all scorers, their tests, and all looks: check as often as you
+    like, with the same baseline, options and `since`. It includes the uncertainty of the baseline. Units must be
+    independent, and without `cycle`, their expected scores must not vary with the time of day or the weekday.
 
     Args:
         baseline: A run, its ID or name in the ledger, or its results folder; or an earlier period of the same live
-            scores, whose end is where the watch begins.
-        name: The name of the `Live`; may be left out where the ledger has one.
+            scores, at whose end the watch starts.
+        name: The name of the `Live`; optional if the ledger has only one stream.
         scorers: Names or signatures of the scorers to watch; by default all that both have.
-        since: Where the watch begins; by default with the first score.
+        since: The start of the watch; by default the first score.
         alpha: The error rate, in (0, 0.5). Each scorer has an equal part, and so has each of its tests.
         tolerance: A mean that is worse by at most this share of the scale is no drift; None is 0.02.
-        two_sided: Also watch for scores that became better, at half the error rate for either.
-        settle: How long a trace or conversation is waited for from its first score on.
-        cycle: The time after which scores vary in the same way again, such as a day or a week. Only the means over
-            whole cycles from the beginning of the watch on are tested, so that a bad hour of every day is no drift.
-            None: the expected score is the same at all times, so a few bad hours are drift.
-        allow_mismatch: Watch scorers that another judge judges than in the baseline, or whose scores are only in part
-            of outputs with the reasoning in front of them; the notes say so.
+        two_sided: Also watch for better scores, at half the error rate for each direction.
+        settle: How long to wait for a trace or conversation, from its first score.
+        cycle: The length of a cycle of the scores, such as a day or a week. Only the means of whole cycles from the
+            start of the watch are tested, so that a bad hour of every day is no drift. None: the expected score is
+            the same at all times, so a few bad hours are drift.
+        allow_mismatch: Also watch scorers with another judge than in the baseline, or with only some outputs scored
+            with their reasoning; the notes say so.
         ledger: Where the live scores are; by default `.evalstone/ledger.db`.
 
     Raises:
@@ -338,8 +338,8 @@ class _Watching:
             yield note("judged_by_another", "warning", name=info.name, before=tuple(before), now=now)
 
     def mixed_reasoning(self, info: ScorerInfo, since: datetime | None, kept: bool | None = None) -> Iterator[Note]:
-        """That some scores from a time on are of outputs with the reasoning in front of them, and others aren't, if so.
-        kept: whether those of a baseline outside of the stream are; None without such reasoning."""
+        """The note that outputs were scored partly with and partly without their reasoning since a time, if so.
+        kept: whether those of a baseline outside of the stream were scored with it; None without such reasoning."""
         from evalstone.ledger.live import kept_reasoning  # noqa: PLC0415 - the ledger
 
         start = None if since is None else since.timestamp()
@@ -391,7 +391,7 @@ class _Watching:
         )
 
     def _whole_cycles(self, found: _Closed, start: float | None) -> _Closed:
-        """The units of complete cycles, numbered from the beginning of the watch on; the others wait."""
+        """The units of complete cycles, numbered from the start of the watch; the others wait."""
         if self.cycle is None or not found.units:
             return found
         start = found.units[0].began if start is None else start
@@ -468,7 +468,7 @@ class _PeriodBaseline:
         self._start, self._end, self._watching, self._waiting = start, end, watching, 0
 
     def begin(self, since: datetime | None) -> datetime:
-        """Where the watch begins. Raises ConfigError if that is before the end of the baseline."""
+        """The start of the watch. Raises ConfigError if that is before the end of the baseline."""
         if since is not None and since < self._end:
             raise ConfigError(f"the watch must begin when the baseline has ended ({self._end}), not at {since}")
         return self._end if since is None else since
@@ -490,10 +490,10 @@ class _PeriodBaseline:
 
 
 def units_of(rows: Iterable[WatchedScore], settle: float, now: float) -> _Closed:
-    """Rows in the order of their submission, as units; those that are closed now, in the order of their beginnings.
+    """The closed units of these rows, which are in the order of submission; in the order of their first submissions.
 
-    A score counts if it was submitted and finished by the time that its unit closes. Of those submitted by then, all
-    others count as missing, so that what a unit counts with depends on nothing that happens later.
+    A score counts if it was submitted and finished before its unit closed. All others submitted by then count as
+    missing, so that nothing that happens later changes the unit.
     """
     units: dict[tuple[str, str], _Unit] = {}
     late = 0
@@ -536,10 +536,10 @@ def _mean(values: Sequence[float]) -> float:
 
 
 def _scored(units: Sequence[_Unit], *, all_in_time: bool = False) -> list[float]:
-    """The share of each unit's samples that have a score; all_in_time: as if all had been finished in time."""
+    """The share of each unit's samples with a score. all_in_time: as if all had been finished in time."""
     return [(len(unit.shares) + all_in_time * unit.unfinished) / unit.samples for unit in units]
 
 
 def _better(share: float, info: ScorerInfo) -> float:
-    """A share of the scale, turned so that higher is better; or turned back."""
+    """A share of the scale, reversed if lower is better, so that higher is better; applied again, the original."""
     return 1 - share if info.lower_is_better else share

@@ -58,7 +58,7 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
 
-HELD, HELD_BYTES = 256, 64_000_000
+MAX_UNFINISHED, MAX_UNFINISHED_BYTES = 256, 64_000_000
 """The most samples that the worker has accepted and not finished, and their size in bytes, which the last frame may
 exceed. More are accepted only when the application ends."""
 CLAIM_EVERY, MISSING_EVERY = 10.0, 1.0
@@ -110,7 +110,7 @@ class Scoring:
         self._suspects: asyncio.Queue[Job] = asyncio.Queue()
         """Samples that a dead worker had taken over and begun. They are scored one at a time, so that only the one that
         kills a worker is counted."""
-        self._held: set[str] = set()
+        self._takeovers: set[str] = set()
         """The IDs of the rows of all unfinished jobs."""
         self._unfinished: Counter[int | None] = Counter()
         """The number of unfinished jobs of each frame."""
@@ -193,7 +193,7 @@ class Scoring:
             for job in jobs:
                 mine = [ours[row.id] for row in job.rows if row.id in ours]
                 self._add(dataclasses.replace(job, rows=mine, frame=frame.number))
-        return Reply(max(0, HELD - self.backlog) if self._bytes < HELD_BYTES else 0, self.settled)
+        return Reply(max(0, MAX_UNFINISHED - self.backlog) if self._bytes < MAX_UNFINISHED_BYTES else 0, self.settled)
 
     async def finish(self, seconds: float) -> None:
         """Wait until everything is scored, at most this many seconds."""
@@ -258,9 +258,9 @@ class Scoring:
 
     def _add(self, job: Job) -> None:
         # If a frame is sent again, some of its rows may have been taken over in the meantime.
-        job.rows = [row for row in job.rows if row.id not in self._held]
+        job.rows = [row for row in job.rows if row.id not in self._takeovers]
         if job.rows:
-            self._held.update(row.id for row in job.rows)
+            self._takeovers.update(row.id for row in job.rows)
             self._bytes += job.size
             self._unfinished[job.frame] += 1
             (self._suspects if any(row.takeovers for row in job.rows) else self._jobs).put_nowait(job)
@@ -275,9 +275,9 @@ class Scoring:
             self.broken.set_exception(error)
 
     async def _claim(self) -> bool:
-        """Take over rows of dead workers up to `HELD`. Returns whether there may be more."""
+        """Take over rows of dead workers up to `MAX_UNFINISHED`. Returns whether there may be more."""
         store, stream, owner = self._ledger.store, self._settings.stream, self._settings.owner
-        limit, claimed = HELD - self.backlog, 0
+        limit, claimed = MAX_UNFINISHED - self.backlog, 0
         if limit > 0:
             for row, sample in await self._ledger.work(live.claim_pending, store, stream, limit, [*self._scorers]):
                 claimed += 1
@@ -305,7 +305,7 @@ class Scoring:
             await self._score(job)
             self._active -= 1
             self._bytes -= job.size
-            self._held.difference_update(row.id for row in job.rows)
+            self._takeovers.difference_update(row.id for row in job.rows)
             self._unfinished[job.frame] -= 1
             if not self._unfinished[job.frame]:
                 del self._unfinished[job.frame]
@@ -400,8 +400,8 @@ class Scoring:
         session = self._session_now()
         if has_reasoning(job.sample):
             row = dataclasses.replace(row, kept_reasoning=self._settings.keep_reasoning)
-            told = reasoning_note(1, kept=self._settings.keep_reasoning)
-            self._tell("reasoning", sentence_of(told, self._settings.front_end))
+            warning = reasoning_note(1, kept=self._settings.keep_reasoning)
+            self._tell("reasoning", sentence_of(warning, self._settings.front_end))
         try:
             record = await score_sample(scorer, job.sample, session)
             if any(source == "asked" for step in record.steps for source in step.sources()):

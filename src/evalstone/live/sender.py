@@ -370,7 +370,7 @@ class Sender:
     def _serve(self) -> None:
         """The thread: send counts and samples until `close`."""
         pause, sent = 0.0, 0.0
-        room: int | None = None
+        accepted: int | None = None
         while True:
             with self._changes:
                 looking = not self._changes.wait_for(lambda: self._awake, LOOK_EVERY)
@@ -383,20 +383,22 @@ class Sender:
                 time.sleep(min(pause, FIRST_PAUSE))
             try:
                 channel = self._opened()
-                room = BATCH if room is None else room
+                accepted = BATCH if accepted is None else accepted
                 if self._unacknowledged is None:
                     counts_too = closing or time.monotonic() - sent > COUNTS_EVERY
-                    self._unacknowledged = self._frame(BATCH if closing else min(room, BATCH), counts_too=counts_too)
+                    self._unacknowledged = self._frame(
+                        BATCH if closing else min(accepted, BATCH), counts_too=counts_too
+                    )
                 frame = self._unacknowledged
                 # An empty frame asks for the worker's progress, and whether it is alive.
                 if looking or frame.counts or frame.submitted or self._flushes or self._queue:
-                    room, settled = channel.send(pickle.dumps(frame, protocol=5))
+                    accepted, settled = channel.send(pickle.dumps(frame, protocol=5))
                     self.stored = self._framed
                     self._acknowledged(settled)
                     sent = time.monotonic() if looking or frame.counts else sent
                 self._unacknowledged, pause = None, 0.0
             except ChannelLost as lost:
-                self._channel, room = None, None
+                self._channel, accepted = None, None
                 pause = min(max(2 * pause, FIRST_PAUSE), MAX_PAUSE)
                 self.tell("worker", f"{lost}; it is restarted")
             except BaseException as error:  # noqa: BLE001 - or this thread would never be replaced

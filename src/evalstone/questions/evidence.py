@@ -15,12 +15,12 @@ from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import Cites
 from evalstone.questions.parts import (
-    SMALLEST_ROOM,
+    FEWEST_TOKENS,
     Chunk,
     Space,
     check_count,
     overhead,
-    room_of,
+    tokens_left,
     too_long,
     with_input,
 )
@@ -63,14 +63,14 @@ class VerdictByEvidence(VerdictPerItem[V]):
         both, item = overhead(example, self.items)
         _, text = overhead(example, self.evidence)
         fixed = both - text
-        room = room_of(fixed, limits)
-        evidence = Space(room, extra=text, headed=self.headed == self.evidence)
-        batch_space = Space(room, limits.items, extra=item)
+        available = tokens_left(fixed, limits)
+        evidence = Space(available, extra=text, headed=self.headed == self.evidence)
+        batch_space = Space(available, limits.items, extra=item)
         whole, longest = evidence.size(*texts), max(map(batch_space.size, items), default=0)
-        batches = replace(batch_space, longest=max(room - whole, room // 3, longest)).chunks(items)
-        left = room - max(batch_space.size(*batch.texts) for batch in batches)
-        if left < min(whole, SMALLEST_ROOM + text):
-            why = f"the question has about {fixed + room - left:,} tokens without its {self.evidence}"
+        batches = replace(batch_space, longest=max(available - whole, available // 3, longest)).chunks(items)
+        left = available - max(batch_space.size(*batch.texts) for batch in batches)
+        if left < min(whole, FEWEST_TOKENS + text):
+            why = f"the question has about {fixed + available - left:,} tokens without its {self.evidence}"
             raise too_long(self, limits, why)
         chunks = replace(evidence, longest=left).chunks(texts)
         check_count(self, len(batches) * len(chunks))

@@ -25,7 +25,7 @@ A = TypeVar("A")
 
 MOST_PARTS = 200
 """The maximum number of parts. More would cost more than anyone expects for one sample."""
-SMALLEST_ROOM = 64
+FEWEST_TOKENS = 64
 """The minimum number of tokens that must be left for the input that is split."""
 _DIGITS = 4
 """Extra tokens for the longer numbers of later items."""
@@ -93,22 +93,24 @@ class Space:
 
     def pieces(self, text: str) -> Iterator[str]:
         """Split a text into pieces that fit. Joined, they are the text, without blank pieces and repeated headings."""
-        room = self.longest - self.extra
+        available = self.longest - self.extra
         heading = "".join(text.partition("\n")[:2]) if self.headed else ""
-        if not heading.endswith("\n") or self.measure(heading) > room / 4:
+        if not heading.endswith("\n") or self.measure(heading) > available / 4:
             heading = ""
-        for number, piece in enumerate(self._slices(text, room - self.measure(heading))):
+        for number, piece in enumerate(self._slices(text, available - self.measure(heading))):
             yield heading + piece if number else piece
 
-    def _slices(self, text: str, room: float) -> Iterator[str]:
+    def _slices(self, text: str, available: float) -> Iterator[str]:
         piece: list[str] = []
-        size_left, sentences_left = room, self.sentences
+        size_left, sentences_left = available, self.sentences
         for sentence in sentence_slices(text):
-            for part in (sentence,) if self.measure(sentence) <= room else _cut(sentence, room / 4, self.measure):
+            for part in (
+                (sentence,) if self.measure(sentence) <= available else _cut(sentence, available / 4, self.measure)
+            ):
                 size = self.measure(part)
                 if piece and (size > size_left or sentences_left < 1):
                     yield from _unless_blank("".join(piece))
-                    piece, size_left, sentences_left = [], room, self.sentences
+                    piece, size_left, sentences_left = [], available, self.sentences
                 piece.append(part)
                 size_left -= size
             sentences_left -= not is_blank(sentence)
@@ -147,7 +149,7 @@ def within_sentences(text: str, most: float) -> bool:
     return len(_STOP.findall(text)) < most or sentence_count(text) <= most
 
 
-def room_of(fixed: int, limits: ContextLimits) -> float:
+def tokens_left(fixed: int, limits: ContextLimits) -> float:
     """The tokens that are left for the input that is split. fixed: the tokens of everything else.
 
     The whole question gets the usual length. If the fixed part is long, the split input still gets half of that, as far
@@ -173,10 +175,10 @@ def space_for(
     texts, sentences: the maximum number of each in one part.
     """
     fixed, extra = overhead(question, name)
-    room = room_of(fixed, limits)
-    if room - extra < SMALLEST_ROOM:
+    available = tokens_left(fixed, limits)
+    if available - extra < FEWEST_TOKENS:
         raise too_long(question, limits, f"the question has about {fixed:,} tokens without its {name}")
-    return Space(room, texts, sentences, extra, headed=question.headed == name)
+    return Space(available, texts, sentences, extra, headed=question.headed == name)
 
 
 def chunks_of(

@@ -62,7 +62,7 @@ class Rating:
 def rating_prompt(criterion: str, steps: Sequence[str], levels: int, template: str) -> Prompt:
     """The prompt that asks for a rating. Steps that a judge wrote can't add a placeholder."""
     listed = "\n".join(f"{count}. {step.replace('{{', '{ {')}" for count, step in enumerate(steps, start=1))
-    taken = f"Take these steps:\n{listed}" if steps else ""
+    procedure = f"Take these steps:\n{listed}" if steps else ""
     between = f", with even steps between. What meets it except for a small thing is {levels - 1}, not {levels}."
     instructions = f"""\
 You score one case by one criterion, in whole numbers from 1 to {levels}: {levels} if the criterion is fully met,
@@ -72,7 +72,7 @@ Only the criterion counts: what it does not ask for neither raises nor lowers th
 The criterion:
 {criterion}
 
-{taken}"""
+{procedure}"""
     return Prompt(instructions.strip(), template)
 
 

@@ -81,14 +81,14 @@ class Ending:
 
 _FINISHED = "completed and kept, within 60 seconds"
 _RESUMES = "resumes"
-_ASKS_FAILED = "resumes; failed samples are asked again"
+_ASKS_FAILED = "resumes; failed samples are retried"
 
 COMPLETE = Ending(
     name="complete",
     cause="every sample is processed; with `--limit N`, the first N",
     code=ExitCode.OK,
     kept="-",
-    rerun="starts a new run; judge answers are reused, the target answers again",
+    rerun="starts a new run; judge answers are cached, the target answers again",
 )
 DECIDED = Ending(
     name="decided",

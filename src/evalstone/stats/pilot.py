@@ -211,8 +211,8 @@ class Pilot:
         if square <= observed:
             factor = math.sqrt(square / observed) if observed else 1.0
             return Shifts(tuple((factor * x, w, share) for x, w, share in self.points), self.scale)
-        room = self.scale**2 - observed
-        added = min(1.0, (square - observed) / room) if room > 0 else 1.0
+        most_added = self.scale**2 - observed
+        added = min(1.0, (square - observed) / most_added) if most_added > 0 else 1.0
         kept = tuple((x, w, share * (1 - added)) for x, w, share in self.points)
         return Shifts((*kept, (-self.scale, 1.0, added / 2), (self.scale, 1.0, added / 2)), self.scale)
 

@@ -24,7 +24,7 @@ _SOURCES = {
 }
 _AUDIT_NOTE = (
     "Flips: the verdict changes. Changed: the score changes by more than a tenth of the scale. p: tests for a shift, "
-    "and for more flips than when the judge is asked again (the smaller p, Holm-adjusted). Affected: p at most 0.05."
+    "and for more flips than when calls are repeated (the smaller p, Holm-adjusted). Affected: p at most 0.05."
 )
 
 
@@ -75,12 +75,12 @@ def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
 
 
 def _noise(scorer: AuditedScorer) -> Iterator[str]:
-    """The judge's noise when asked again, and whether more samples or more repeats would help."""
+    """The judge's noise over repeated calls, and whether more samples or more repeats would help."""
     if (noise := scorer.noise) is None or noise.share is None:
         return
     once, twice = noise.asked_once, noise.asked_twice
     yield (
-        f"Asked again: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
+        f"Repeated calls: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
         f"judge's noise. Standard error of the mean: {once.mean:.3f} ({limits(once.low, once.high)}) if each sample is "
         f"asked once, {twice.mean:.3f} ({limits(twice.low, twice.high)}) if twice. Twice as many samples divide it by "
         "1.41."

@@ -255,8 +255,8 @@ class BatchRunner:
             cost=total_cost(each.amount for each in chunk),
             created=datetime.now(UTC).isoformat(),
         )
-        got = await self.ledger.work(batches.enter, self.ledger.store, row, [each.known for each in chunk])
-        mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in got]
+        entered = await self.ledger.work(batches.enter, self.ledger.store, row, [each.known for each in chunk])
+        mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in entered]
         if not mine:
             self._pending.add(batch)  # other processes have submitted all of its questions
             return

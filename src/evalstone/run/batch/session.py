@@ -67,11 +67,11 @@ class BatchSession(Session):
         self._places: dict[str, tuple[str, bool]] = {}
         self._sent: dict[str, ModelCapabilities] = {}
         self._promised = self._direct = 0.0
-        self._taken: dict[str, tuple[Usage, float | None]] = {}
+        self._collected_calls: dict[str, tuple[Usage, float | None]] = {}
         self._owed: set[str] = set()
         self._used: set[str] = set()
         """The questions in finished records, and those that failed."""
-        self._wanted: set[str] = set()
+        self._requested: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
     def begin(self, batches: Iterable[BatchRow], run: RunRow) -> None:
@@ -131,7 +131,7 @@ class BatchSession(Session):
             return call
         if name in self._owed:
             self._owed.discard(name)
-            usage, cost = self._taken.get(name, (NO_USAGE, 0.0))
+            usage, cost = self._collected_calls.get(name, (NO_USAGE, 0.0))
             return replace(call, usage=usage, cost=cost, source="asked")
         # In memory, answers also outlive records that wait for a batch.
         return replace(call, source="shared" if used else "cached")
@@ -147,7 +147,7 @@ class BatchSession(Session):
         question, key = call.question, call.key.question
         stored = await self.store.answer(key, self.identity)
         if stored is not None and (answer := read_stored(question, stored)) is not None:
-            self._taken[key] = stored.usage, stored.cost
+            self._collected_calls[key] = stored.usage, stored.cost
             return answer
         batch, waiting = self._places.get(key, ("", False))
         if waiting:
@@ -163,14 +163,14 @@ class BatchSession(Session):
 
     async def _batched(self, key: str) -> BatchedQuestion | None:
         """The state of a batched question. Concurrent lookups share a query."""
-        self._wanted.add(key)
+        self._requested.add(key)
         if self._look_up is None:
             self._look_up = asyncio.get_running_loop().create_task(self._query())
         return (await asyncio.shield(self._look_up)).get(key)
 
     async def _query(self) -> dict[str, BatchedQuestion]:
         await asyncio.sleep(0)  # so that lookups of the same loop iteration are batched
-        questions, self._wanted, self._look_up = self._wanted, set[str](), None
+        questions, self._requested, self._look_up = self._requested, set[str](), None
         return await self.store.work(batched_questions, self.store.store, questions, self.identity)
 
     async def _read(self, call: QuestionCall, known: BatchedQuestion, body: dict[str, Any]) -> JudgeAnswer[Any]:
@@ -206,7 +206,7 @@ class BatchSession(Session):
         )
         await self.store.keep_answer(StoredAnswer.of(call.key, question.kind, answer, self.calls.spending.run))
         observer().batched_call(self.asked, answer.usage, answer.cost)
-        self._taken[call.key.question] = answer.usage, answer.cost
+        self._collected_calls[call.key.question] = answer.usage, answer.cost
         return replace(answer, usage=NO_USAGE, cost=0.0, source="cached")
 
     def _retry(

@@ -134,7 +134,7 @@ class ToolCallF1(TrajectorySource):
             return Skipped("no tool call is expected: the expected trajectory names none")
         made = [step for step in trajectory.walk() if step.step_type in TOOL_STEPS]
         pairs = most_pairs(
-            len(expected), len(made), lambda wanted, call: call_matches(expected[wanted], made[call], self.arguments)
+            len(expected), len(made), lambda row, column: call_matches(expected[row], made[column], self.arguments)
         )
         matched = set(pairs) - {None}
         missing = [_line(step) for step, index in zip(expected, pairs, strict=True) if index is None]
