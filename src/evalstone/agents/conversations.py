@@ -1,4 +1,4 @@
-"""Which model calls of a trace are one conversation, and which agents answer one request."""
+"""Groups the model calls of a trace by conversation, and the agents that answer one request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Unit:
 
 def conversations(nodes: Sequence[Node]) -> list[Unit]:
     """Group model calls by conversation: a call that repeats the messages of another one and continues them belongs to
-    it. Likewise an agent that continues after another one, which handed over without an answer."""
+    its conversation. So does an agent that continues after another agent that handed over without an answer."""
     units: list[Unit] = []
     ending: dict[tuple[int, int], Unit] = {}
     for node in nodes:
@@ -63,11 +63,9 @@ def messages_of(node: Node) -> list[Message]:
 
 
 def _ends(messages: Iterable[Message]) -> list[tuple[int, int]]:
-    """What was said until the end of each message: the number of texts and calls, and a hash of them.
-
-    A text beside calls with IDs is left out, as frameworks may do when they send these again. A later request may have
-    the text and each of the calls as a message.
-    """
+    """The conversation up to the end of each message: the number of texts and calls, and a hash of them. A text beside
+    calls with IDs is left out, as frameworks may leave it out of later requests. A later request may also have the text
+    and each of the calls as separate messages."""
     ends = [(0, 0)]
     here = without_text = ends[0]
     for message in messages:

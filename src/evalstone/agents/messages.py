@@ -18,7 +18,7 @@ from evalstone._core.text import is_blank
 from evalstone.types import Message, Role, Sample, ToolCall, Usage
 
 _TAKEN = re.compile(r"Final result processed\.$|Returning structured response: ")
-"""What pydantic-ai and LangChain answer a call whose arguments are the structured answer."""
+"""The result of a call whose arguments are the structured answer, in pydantic-ai and LangChain."""
 
 
 def texts(messages: Iterable[Message], role: Role) -> tuple[str, ...]:

@@ -122,7 +122,7 @@ def _calls_in(nodes: Sequence[Node]) -> list[_Call]:
 
 
 def _run_of(node: Node) -> ToolCall | None:
-    """What the span of a tool says; None if it is another span, or can't be read, which is reported when it is."""
+    """The content of a tool's span; None for another span, or if it can't be read, which is reported later."""
     try:
         return node.tool_run if node.kind == "tool" else None
     except DataError:

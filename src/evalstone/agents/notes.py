@@ -1,4 +1,4 @@
-"""What the readers of samples have to say, counted by reason."""
+"""The notes of the readers of samples, counted by reason."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from evalstone.types import FIELD_ROLES, Message, Sample
 Text: TypeAlias = Literal["last", "all", "first"]
 TEXTS: tuple[Text, ...] = ("last", "all", "first")
 SEPARATOR = "\n\n"
-"""What stands between the texts of a side. A paragraph break, so that no phrase is found across two messages."""
+"""The separator of the texts of a side: a paragraph break, so that no phrase is found across two messages."""
 
 
 def whole_conversation(sample: Sample) -> tuple[Message, ...]:

@@ -193,7 +193,7 @@ async def _answer_or_error(
 
 
 def _source(calls: Sequence[JudgeCall]) -> CallSource:
-    """Where a combined answer is from: it was asked if a member was, and cached if the answers of all members were."""
+    """The source of a combined answer: asked if a member was asked, and cached if the answers of all members were."""
     sources = {call.source for call in calls}
     return "asked" if "asked" in sources or not sources else "shared" if "shared" in sources else "cached"
 

@@ -245,7 +245,7 @@ class _Counting:
 
     @property
     def lost(self) -> str:
-        """What was not delivered, in words; "" if everything was."""
+        """The undelivered items, in words; "" if everything was delivered."""
         left = self._counted - self.sent
         return f"{left:,} of {count(self._counted, self._noun, self._plural)}" if left else ""
 

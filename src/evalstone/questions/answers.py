@@ -47,7 +47,7 @@ class JudgeAnswer(Generic[A]):
     refused_settings: tuple[str, ...] = ()
     """The judge's settings that its endpoint refused. This answer was given without them."""
     source: CallSource = "asked"
-    """Where the answer is from."""
+    """The source of the answer."""
     members: tuple[JudgeCall, ...] = ()
     """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None

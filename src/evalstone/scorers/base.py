@@ -200,7 +200,7 @@ class Scorer(ABC):
             )
 
     def _declares(self, line: str) -> str:
-        """Where the questions are declared. line: the declaration."""
+        """The place where the questions are declared. line: the declaration."""
         return f"add to the class {type(self).__name__}: {line}"
 
     @property

@@ -199,7 +199,7 @@ class _Reader:
         return [*inner, *_answered_by(function)]
 
     def _attributes(self, function: FunctionType) -> list[Any]:
-        """What was set on a function, as in `agent.prompt = "…"`."""
+        """The attributes set on a function, as in `agent.prompt = "…"`."""
         attributes = {name: value for name, value in vars(function).items() if not name.startswith("__")}
         return [[name, self._owned(function, name, value, counts=True)] for name, value in attributes.items()]
 
@@ -338,7 +338,7 @@ class _Reader:
         return [*self.kind(kind), *sorted(held, key=content_hash)]
 
     def _inner(self, value: Any, depth: int = 3) -> Iterator[Any]:
-        """What is in a container, or in an object of a user's class, and what is in that."""
+        """The contents of a container or of an object of a user's class, recursively."""
         if isinstance(value, (*_CONTAINERS, tuple)):
             items = cast("Iterable[Any]", value.values() if isinstance(value, dict) else value)
         elif self._is_users_class(type(cast(object, value))):
@@ -453,7 +453,7 @@ def _is_fixed(value: object) -> bool:
 
 
 def _order(item: Any) -> str:
-    """What orders a set: what is described first has its class described."""
+    """The sort key of the items of a set: the item described first also has its class described."""
     named = item.name if isinstance(item, Enum) else repr(item) if _is_constant(item) else ""
     return f"{_name(type(item))} {_name(item)} {named}"
 

@@ -300,7 +300,7 @@ def _said_in(trace: object) -> tuple[dict[str, Any], str]:
 
 
 def _expected(entries: Mapping[str, Any]) -> str:
-    """What is wrong with an object with some fields of an answer, or other names for them; "" for other objects."""
+    """The problem with an object that has some fields of an answer, or other names for them; "" for other objects."""
     others = [str(name) for name in entries if name not in _FIELDS]
     meant = {name: known for name in others if (known := field_of(name)) in _FIELDS}
     if not others or (not meant and len(others) == len(entries)):

@@ -1,1 +1,1 @@
-"""How other tools write conversations down: one module per family of formats, all read into the same values."""
+"""The formats in which other tools store conversations: one module per family, all read into the same values."""

@@ -83,7 +83,7 @@ def _step(step: Entries) -> Entries:
 
 
 def _with_error(part: Any, step: Entries) -> Any:
-    """A part of a step. JSON has nothing of an Error of JavaScript; what it said is in the step's response."""
+    """A part of a step. In JSON, a JavaScript Error is empty; its message is in the step's response."""
     call = entries_of(part)
     if call.get("type") != "tool-error" or call.get("error"):
         return part

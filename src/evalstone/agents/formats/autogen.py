@@ -34,10 +34,8 @@ def is_message(item: Entries) -> bool:
 
 
 def messages(items: Sequence[Entries], at: int) -> Iterator[Placed]:
-    """The message of an agent or a user, with the thought before it as its reasoning.
-
-    What a handoff says is left out where it is the result of the call that handed over.
-    """
+    """The message of an agent or a user, with the preceding thought as its reasoning. The text of a handoff is left out
+    if it is the result of the call that handed over."""
     item, before = items[at], items[at - 1] if at else Entries()
     kind, content = _type(item), item.get("content")
     if kind in _BOOKKEEPING or (kind == "HandoffMessage" and _repeats_result(item, before)):
@@ -108,7 +106,7 @@ def _type(item: Entries) -> str:
 
 
 def _role(item: Entries, before: Entries) -> str:
-    """The role of who says something: AutoGen has the task's author as `user`, and a user's agent by any name."""
+    """The role of a message's author. AutoGen calls the task's author `user`; a user agent may have any name."""
     if (role := _MODEL_ROLES.get(_type(item))) is not None:
         return role
     asked = _type(before) == "UserInputRequestedEvent" and before.get("source") == item.get("source")
@@ -116,7 +114,7 @@ def _role(item: Entries, before: Entries) -> str:
 
 
 def _thought(item: Entries, before: Entries) -> Any:
-    """The thought with which a model began a message; None if what comes before the message is none of it."""
+    """The thought that belongs to a message; None if the item before the message isn't its thought."""
     takes = _type(item) in (*_SPOKEN, "StructuredMessage", "ToolCallRequestEvent", "CodeGenerationEvent")
     own = _type(before) == "ThoughtEvent" and before.get("source") == item.get("source")
     return before.get("content") if takes and own else None

@@ -20,7 +20,7 @@ def is_converse(value: Any) -> bool:
 
 
 def is_message(item: Entries) -> bool:
-    """Whether this is a message of Bedrock's: the blocks of its content have no type, and one entry that names it."""
+    """Whether this is a message of Bedrock: its content blocks have no type, and a single entry that names it."""
     blocks = objects_in(item.get("content"))
     if item.get("role") not in ("user", "assistant") or not blocks or any("type" in block for block in blocks):
         return False

@@ -61,10 +61,10 @@ _CALL_STATES: Mapping[str, _State] = {
 
 
 def read_call(item: Any) -> ToolCall:
-    """One tool call. Raises DataError when it names no tool.
+    """One tool call. Raises DataError if it has no tool name.
 
-    Arguments may be an object or, as OpenAI has it, a JSON text; a text that is not an object is kept under `raw`,
-    because a model's malformed arguments are what is to be judged.
+    Arguments can be an object or, as in OpenAI's format, a JSON text. A text that isn't an object is kept under `raw`,
+    because malformed arguments of a model are to be judged.
     """
     if isinstance(item, ToolCall):
         return item
@@ -109,7 +109,7 @@ def read_calls(calls: Any, place: str) -> list[ToolCall]:
 
 
 def own_call(kind: str, item: Entries) -> ToolCall:
-    """A call of one of OpenAI's own tools. What the item says of its outcome is the result."""
+    """A call of one of OpenAI's own tools. The result is what the item says of its outcome."""
     name, arguments, result_key = OWN_CALLS[kind]
     given = {key: item[key] for key in arguments if item.get(key) is not None}
     if len(given) == 1 and is_object(inner := next(iter(given.values()))):
@@ -132,7 +132,7 @@ def own_call(kind: str, item: Entries) -> ToolCall:
 
 
 def arguments_of(value: Any) -> Mapping[str, Any]:
-    """The arguments of a call. What is no object, or no JSON text of one, is under `raw`."""
+    """The arguments of a call. Anything but an object or the JSON text of one is under `raw`."""
     if value is None or value == "":
         return {}
     arguments: Any = value
@@ -144,12 +144,12 @@ def arguments_of(value: Any) -> Mapping[str, Any]:
 
 
 def text_of(result: Any) -> str:
-    """A tool's result as text: JSON, if it is none."""
+    """A tool's result as text; as JSON if it isn't a text."""
     return result if isinstance(result, str) else json.dumps(result, ensure_ascii=False, default=str)
 
 
 def error_text(error: Any) -> str:
-    """What an error says: the text in it, else all of it as JSON."""
+    """The text in an error; otherwise the whole error as JSON."""
     error = plain_result(error)[0]
     inner = first(entries_of(error), ("message", "error", "content"))
     return error_text(inner) if inner is not None else text_of(error)
@@ -189,17 +189,15 @@ def plain_result(value: Any) -> tuple[Any, bool]:
 
 @dataclass(frozen=True)
 class ToolResult:
-    """The reply of a tool, and the id or the name of the call that it answers.
-
-    Without either it answers the first open call of the latest message that has one.
-    """
+    """The reply of a tool, and the id or the name of the call that it answers. Without both, it answers the first open
+    call of the latest message that has one."""
 
     id: str
     result: Any
     failed: bool = False
     name: str = ""
     otherwise: ToolCall | None = None
-    """The call to add where none is answered."""
+    """The call to add if the result answers no known call."""
 
     def answers(self, call: ToolCall) -> bool:
         """Whether this may be the result of a call."""
@@ -208,7 +206,7 @@ class ToolResult:
         return self.id == call.id if self.id else self.name in ("", call.name)
 
     def repeats(self, call: ToolCall) -> bool:
-        """Whether this says again what the call with its ID returned, or failed with."""
+        """Whether this repeats the result or the error of the call with its ID."""
         if not self.id or self.id != call.id or call.state not in ("result", "error"):
             return False
         known = call.result if call.result is not None else call.error
@@ -238,10 +236,8 @@ def says_failed(by_name: Mapping[str, Any]) -> bool:
 
 
 def passages_in(value: Any) -> list[str]:
-    """The passages in a tool's result, where their type says that they were retrieved.
-
-    These are search results and documents in text of Anthropic and of Bedrock, and LangChain's documents.
-    """
+    """The passages in a tool's result, if their type says that they were retrieved: search results and text documents
+    of Anthropic and Bedrock, and LangChain's documents."""
     if is_array(value):
         return [text for item in value for text in passages_in(item)]
     item = entries_of(value)

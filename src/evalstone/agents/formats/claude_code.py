@@ -1,4 +1,4 @@
-"""The sessions of Claude Code, and what its Agent SDK yields."""
+"""Sessions of Claude Code, and the messages of its Agent SDK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _LINES = ("user", "assistant", "system", "result")
 
 
 def is_session(value: Any) -> bool:
-    """Whether these are lines of a session or of `--output-format stream-json`, or what `--output-format json` says."""
+    """Whether these are lines of a session or of `--output-format stream-json`, or the result of `--output-format
+    json`."""
     items = value if is_array(value) else [value]
     lines = [line for line in objects_in(items) if not {"sessionId", "session_id", "parentUuid"}.isdisjoint(line)]
     return any(line.get("type") in _LINES and ("message" in line or "subtype" in line) for line in lines)
@@ -32,9 +33,9 @@ def is_session(value: Any) -> bool:
 def read_session(value: Any) -> Layout:
     """A session: the messages of its lines, in their order.
 
-    Lines that are no messages are bookkeeping. A reply that was written in several lines is one message. Those of
-    subagents are a transcript of their own; their prompt and their answer are those of the call that started them. What
-    Claude Code itself added in the user's name is a system message.
+    Lines without a message are bookkeeping. Several lines can form one reply. The lines of a subagent are a separate
+    transcript; its prompt and its answer are those of the call that started it. Text that Claude Code added in the
+    user's name is a system message.
     """
     items = value if is_array(value) else [value]
     lines = [*enumerate(checked_objects(items, "lines"))]
@@ -74,7 +75,7 @@ def read_session(value: Any) -> Layout:
 
 
 def _failure(result: Entries) -> str:
-    """Why a run failed, as its last line says: an API call failed, or it reached a limit (`error_max_turns`)."""
+    """The reason why a run failed, from its last line: a failed API call, or a limit (`error_max_turns`)."""
     if result.get("is_error") is not True:
         return ""
     errors = [each for each in result.get("errors") or () if isinstance(each, str)]
@@ -82,7 +83,7 @@ def _failure(result: Entries) -> str:
 
 
 def _text(line: Entries) -> str:
-    """What Claude Code says in the assistant's name where an API call failed."""
+    """The text that Claude Code writes in the assistant's name after a failed API call."""
     content = entries_of(line.get("message")).get("content")
     texts = [part_text(part) for part in objects_in(content)] if is_array(content) else [content]
     return "\n".join(str(text) for text in texts if text) or "an API call failed"

@@ -1,4 +1,4 @@
-"""What is read of a transcript: its messages in their order, with the result of each tool call in the call."""
+"""The content of a transcript: its messages in their order, with each tool result in its call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalstone.types.messages import ORIGINS, ROLES, Message, ToolCall, Usage
 
 
 class NoMessageError(DataError):
-    """An item of a list of messages that is none."""
+    """An item in a list of messages that isn't a message."""
 
 
 @dataclass
@@ -76,7 +76,7 @@ class Conversation:
         self.messages.extend(Message(role="tool", content=text_of(result.result)) for result in unanswered)
 
     def _repeats(self, call: ToolCall, content: Content) -> bool:
-        """Whether a call that was approved is in an earlier message already."""
+        """Whether an earlier message already has a call that was approved."""
         return (
             call.id != ""
             and call.id in content.approved
@@ -100,8 +100,8 @@ class Conversation:
         return self.attach(ToolResult(call_id, result, failed, name or ""), notes=content.notes)
 
     def attach(self, result: ToolResult, own: list[ToolCall] | None = None, *, notes: Sequence[str] = ()) -> bool:
-        """Give a result to the open call it answers, the latest with that id, or to the answered one with that id whose
-        result it repeats; False when there is none.
+        """Attach a result to the open call that it answers, the latest one with its id, or to an answered call with its
+        id whose result it repeats. Returns False if there is none.
 
         own: calls of the message that is being read, searched first. notes: those on the result.
         """
@@ -127,11 +127,11 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a whole transcript has.
+    """The content of a whole transcript.
 
-    output: the answer, where it is said apart from the messages. usage: the tokens of everything, likewise. cost: US
-    dollars. trajectory: the steps, where they are no tool calls in the messages. error: why the run failed. retrieved:
-    whether the passages are known, be there none.
+    output: the answer, if it is separate from the messages. usage: the tokens of everything, likewise. cost: US
+    dollars. trajectory: the steps, if they aren't tool calls in the messages. error: why the run failed. retrieved:
+    whether the passages are known, even if there are none.
     """
 
     conversation: Conversation

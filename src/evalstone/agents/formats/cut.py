@@ -49,7 +49,7 @@ _IN_NUMBER = re.compile(r"(?<=\d)(?:\.|[eE][-+]?)")
 
 
 def is_cut(text: str) -> bool:
-    """Whether a text is JSON up to its end, where more of it would have to come."""
+    """Whether a text is JSON that ends before it is complete."""
     text = text.strip()
     if text[:1] not in ("{", "["):
         return False
@@ -80,7 +80,7 @@ def cut_attributes(record: TelemetryRecord) -> list[str]:
 
 
 def has_messages(name: str) -> bool:
-    """Whether an attribute has messages, without which a sample would be another one."""
+    """Whether an attribute has messages, so that the sample would be a different one without it."""
     return _MESSAGES.fullmatch(name) is not None or _EVENT.fullmatch(name) is not None
 
 
@@ -90,7 +90,7 @@ def has_question(name: str) -> bool:
 
 
 def without(record: TelemetryRecord, cut: list[str]) -> TelemetryRecord:
-    """A record without attributes that are cut. Documents stay: they are known to be unreadable then, not absent."""
+    """A record without attributes that are cut. Documents stay, so that they count as unreadable, not as absent."""
     kept = {name: value for name, value in record.attributes.items() if name not in cut or name.endswith(".documents")}
     if _TRACELOOP_OUTPUT in cut and kind_of(record) == "retrieval":
         kept[DOCUMENTS] = record.attributes[_TRACELOOP_OUTPUT]
@@ -98,7 +98,7 @@ def without(record: TelemetryRecord, cut: list[str]) -> TelemetryRecord:
 
 
 def cut_error(record: TelemetryRecord, name: str) -> PlacedError:
-    """That a part of a record can't be read because it was cut."""
+    """The note that a part of a record can't be read because it was cut."""
     length = len(str(record.attributes[name]))
     problem = f"was cut after {length:,} characters, in the middle of its JSON; {REMEDY}"
     return PlacedError(problem, f".attributes[{name!r}]")

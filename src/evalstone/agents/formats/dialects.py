@@ -1,7 +1,8 @@
-"""The dialects of traces, in one: the attributes of OpenTelemetry's conventions for generative AI.
+"""Dialects of traces, translated to the attributes of OpenTelemetry's conventions for generative AI.
 
-Traceloop (OpenLLMetry), Spring AI, the AI SDK, Mastra and pydantic-ai write attributes of their own beside or instead
-of those; what only they have is added here under the conventions' names. OpenInference's messages are read as they are.
+Traceloop (OpenLLMetry), Spring AI, the AI SDK, Mastra and pydantic-ai write attributes of their own in addition to
+these, or instead. What the conventions' attributes lack is added here under their names. OpenInference's messages are
+read as they are.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _QUESTIONS = (
     *("input", "prompt", "user_input", "text", "input_str"),
 )
 _WORKFLOW_EVENT = re.compile(r"(?:Stop|\w*Output)\w*\(\w+=|\w+Event\(")
-"""How LlamaIndex shows the result of a workflow: Python's notation, cut off."""
+"""LlamaIndex's representation of the result of a workflow: Python's notation, cut off."""
 _HANDOFF = "handoff to "
 _OF_A_TOOL = ("gen_ai.tool.call.arguments", "gen_ai.tool.call.result")
 _ADK_MERGED = "(merged tools)"
@@ -72,7 +73,7 @@ _SPRING_ROLE = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
 
 
 def kind_of(record: TelemetryRecord) -> Kind | None:
-    """What a span did; None for one that has nothing to do with models."""
+    """The operation of a span; None if it has nothing to do with models."""
     attributes = record.attributes
     spring = attributes.get("spring.ai.kind")
     if spring is not None:
@@ -107,13 +108,13 @@ def kind_of(record: TelemetryRecord) -> Kind | None:
 
 
 def _makes_answer(attributes: Entries) -> bool:
-    """Whether a span is of an output function of pydantic-ai's. The agent calls it with what the model answered, and
-    what it returns is the agent's answer, which the model isn't told."""
+    """Whether a span is of an output function of pydantic-ai. The agent calls it with the model's answer, and returns
+    its result as the agent's answer. The model doesn't see that."""
     return str(attributes.get("logfire.msg")).startswith("running output function")
 
 
 def translated(record: TelemetryRecord) -> Entries:
-    """The attributes of a record, and under the conventions' names what only its dialect has."""
+    """The attributes of a record, including those of its dialect under the conventions' names."""
     own = record.attributes
     added, replaced = Entries(), Entries()
     if any(map(_FLAT.match, own)):
@@ -204,13 +205,13 @@ def _is_of_strands_agent(record: TelemetryRecord) -> bool:
 
 
 def is_interrupted(message: Entries) -> bool:
-    """Whether this is no answer of a Strands agent, but what it waits for: its interrupts, as text."""
+    """Whether this isn't an answer of a Strands agent but its interrupts, as text."""
     return message.get("finish_reason") == "interrupt"
 
 
 def _are_parts(value: Any) -> bool:
-    """Whether these are the parts of a message, as Bedrock and others have them, and not data in JSON: one of them is
-    of a known kind, and the others may be of an unknown one."""
+    """Whether these are the parts of a message, as in Bedrock's format and others, and not other JSON data: at least
+    one part is of a known kind. The others can be of unknown kinds."""
     parts = objects_in(value)
     known = any(map(_is_text, parts)) or any(normal(key) in BLOCKS for part in parts for key in part if len(part) == 1)
     return known and len(parts) == len(_list(value)) and all(map(_may_be_part, parts))
@@ -225,16 +226,16 @@ def _is_text(part: Entries) -> bool:
 
 
 def is_repeated(record: TelemetryRecord) -> bool:
-    """Whether this event repeats what other spans have, or what is read of its own span: in that of a tool, its
-    arguments or its result; in those of several agents together, their task; in that of Strands' cycle around a model
-    call, the messages of the call and the results of tools without their calls."""
+    """Whether this event repeats other spans, or other attributes of its own span: in the span of a tool, its arguments
+    or its result; in the span of several agents, their task; in the span of Strands' cycle around a model call, the
+    messages of the call, and results of tools without their calls."""
     if record.kind != "event" or not record.name.startswith("gen_ai."):
         return False
     return entries_of(decoded(record.source.get("attributes"))).get(OPERATION) in _REPEATING
 
 
 def _accounts(record: TelemetryRecord) -> Iterator[tuple[str, Entries]]:
-    """The attributes of a span and those of its events, with their names: Strands has its content in either."""
+    """The attributes of a span and of its events. Strands stores contents in either, under the same names."""
     yield "", record.attributes
     for event in objects_in(record.source.get("events")):
         yield str(event.get("name")), entries_of(decoded(event.get("attributes")))
@@ -260,7 +261,7 @@ def _multi_agent(record: TelemetryRecord) -> Entries:
 
 
 def _tool_events(record: TelemetryRecord) -> Entries:
-    """The arguments and the result of a tool that Strands has as messages."""
+    """The arguments and the result of a tool, from Strands' messages."""
     found: Entries = {}
     for name, said in _accounts(record):
         if name == "gen_ai.tool.message":
@@ -274,10 +275,8 @@ def _tool_events(record: TelemetryRecord) -> Entries:
 
 
 def asked(attributes: Entries) -> str | None:
-    """The question in the input of a chain or an agent: its text, or the one of the names of a question in an object.
-
-    None where the input has none, or several. A workflow of Mastra's is asked all of its input.
-    """
+    """The question in the input of a chain or an agent: its text, or the text under a known name in an object. None if
+    the input has no question, or several. For a workflow of Mastra, the whole input."""
     value: Any = parsed(attributes.get(QUESTION))
     said = _text_in(value)
     whole = said is None and value not in (None, "") and answers_for_others(attributes)
@@ -285,8 +284,8 @@ def asked(attributes: Entries) -> str | None:
 
 
 def answered(attributes: Entries) -> str | None:
-    """The answer of an agent or a chain as it says it; None if it says none, one that was redacted, or an object with
-    more than a text. The answer of a workflow of Mastra's is its result, which may be any JSON."""
+    """The answer in the output of an agent or a chain; None if there is none, if it was redacted, or if it is an object
+    with more than a text. For a workflow of Mastra, the whole result, which can be any JSON."""
     if isinstance(attributes.get("final_result"), str):  # pydantic-ai's, which may be JSON
         return None if is_waiting(parsed(attributes["final_result"])) else attributes["final_result"]
     value: Any = parsed(attributes.get(ANSWER))
@@ -299,7 +298,7 @@ def answered(attributes: Entries) -> str | None:
 
 
 def answers_for_others(attributes: Entries) -> bool:
-    """Whether the answer of a span is what it says alone, and not what the last agent inside of it said."""
+    """Whether the answer of a span is its own output, and not the last answer of an agent inside it."""
     return attributes.get(MASTRA_TYPE) == "workflow_run"
 
 
@@ -332,8 +331,8 @@ def _said_by_user(message: Any) -> str | None:
 
 
 def _without_positions(value: Any) -> Any:
-    """Messages of Google ADK without IDs that are places in a message: it writes these for calls without an ID, and a
-    result is in another place of its message than its call."""
+    """Messages of Google ADK without its generated IDs. ADK numbers calls without an ID by their place in the message,
+    and a result has another place than its call."""
     messages = objects_in(parsed(value))
     parts = [part for message in messages for part in objects_in(message.get("parts"))]
     names = {str(part["name"]) for part in parts if part.get("type") == "tool_call" and "name" in part}
@@ -376,7 +375,7 @@ def _with_call_ids(messages: Any) -> Any:
 
 
 def _flat(own: Entries) -> Entries:
-    """The messages that Traceloop had as attributes of their own: `gen_ai.prompt.0.content`."""
+    """Messages that older versions of Traceloop store as separate attributes: `gen_ai.prompt.0.content`."""
     found: Entries = {}
     for name, key in (("prompt", INPUT), ("completion", OUTPUT)):
         messages: dict[int, Entries] = {}
@@ -439,7 +438,7 @@ def _traceloop(own: Entries) -> Entries:
 
 
 def _traceloop_tool(own: Entries) -> Entries:
-    """A tool call without what Traceloop and LangChain wrap around it, in attributes of either's names."""
+    """A tool call without the wrapper that Traceloop and LangChain put around it, for attributes of both."""
     given = first_shown(own.get("gen_ai.tool.call.arguments"), own.get("traceloop.entity.input"))
     result = first_shown(own.get("gen_ai.tool.call.result"), own.get("traceloop.entity.output"))
     called, entries = parsed(given), entries_of(parsed(given))
@@ -461,7 +460,7 @@ def _traceloop_tool(own: Entries) -> Entries:
 
 
 def _arguments(called: Any) -> Any:
-    """The arguments of a call, without the `args` and `kwargs` of the function that is traced."""
+    """The arguments of a call, without the `args` and `kwargs` of the traced function."""
     entries = entries_of(called)
     if not entries or not entries.keys() <= {"args", "kwargs"} or not is_object(entries.get("kwargs")):
         return called
@@ -487,8 +486,8 @@ def _openinference_tool(record: TelemetryRecord) -> Entries:
 
 
 def _tool_message(returned: Any) -> Entries:
-    """LangChain's message with the result of a tool: what the tool returned, or the last one in an update of a graph's
-    state that it returned to hand over (`Command`). No entries for anything else."""
+    """LangChain's message with the result of a tool: the tool's return value, or the last message in the state update
+    that it returned to hand over (`Command`). Empty for anything else."""
     entries = entries_of(returned)
     commanded = entries_of(entries.get("update")) if "goto" in entries else {}
     messages = [_kept(each) for each in (entries, *objects_in(commanded.get("messages")))]
@@ -496,18 +495,18 @@ def _tool_message(returned: Any) -> Entries:
 
 
 def _kept(message: Entries) -> Entries:
-    """The entries of one of LangChain's messages, as `messages_to_dict` or `dumpd` has it."""
+    """The entries of a message of LangChain, from `messages_to_dict` or `dumpd`."""
     return entries_of(message.get("data")) or entries_of(message.get("kwargs"))
 
 
 def _failure(message: Entries) -> str | None:
-    """That a tool failed, as LangChain's message with its result has it, where its span is of a call that returned."""
+    """The failure in LangChain's message with a tool's result, which the tool's span lacks."""
     return "error" if message.get("status") == "error" else None
 
 
 def _prompt(value: Any) -> list[Any] | None:
-    """The messages of a prompt: with roles, or texts alone, of which the last is the user's and those before it are
-    instructions, for the prompts of Spring AI begin with them."""
+    """The messages of a prompt: with roles, or only texts. Of texts, the last is the user's, and those before are
+    instructions, because Spring AI's prompts begin with them."""
     messages = _texts(value, "user")
     if messages is None or any(is_object(each) and "content" not in each for each in messages):
         return messages
@@ -527,7 +526,7 @@ def _texts(value: Any, role: str) -> list[Any] | None:
 
 
 def _spring_log(title: str, listed: str) -> Entries:
-    """What Spring AI logs: lists of texts in quotes, without escapes."""
+    """Spring AI's log format: lists of texts in quotes, without escapes."""
     if title.startswith("Vector"):
         return {DOCUMENTS: _documents(listed)}
     if title.endswith("Completion"):

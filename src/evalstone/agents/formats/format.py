@@ -1,4 +1,4 @@
-"""What a format of transcripts is: how it is recognized, and where it has its messages."""
+"""The declaration of a format of transcripts: how to recognize it, and where its messages are."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from evalstone.agents.formats.values import Entries, checked_list
 from evalstone.types import Message, Trajectory, Usage
 
 Place: TypeAlias = str | int | None
-"""The place of a message in the object of a list that has it: a path such as `.parts[1]`, "" for the object itself, the
-index of its first part for a step of an agent, or None for an object that stands between messages."""
+"""The place of a message in an item of a list: a path such as `.parts[1]`, "" for the item itself, the index of its
+first part for a step of an agent, or None for an item that stands between messages."""
 Placed: TypeAlias = tuple[Place, Entries | Message]
 """A message with its place. An object is in the common form: a `role`, `content` as text or as a list of parts of known
 types, `tool_calls`, `reasoning` and `usage`, as OpenAI and others have them."""
@@ -19,7 +19,7 @@ types, `tool_calls`, `reasoning` and `usage`, as OpenAI and others have them."""
 
 @dataclass(kw_only=True)
 class Layout:
-    """Where a transcript has its messages, and what it says beside them."""
+    """The places of a transcript's messages, and the data beside them."""
 
     messages: list[tuple[str, Entries | list[Any]]] = field(default_factory=list[tuple[str, "Entries | list[Any]"]])
     """Single messages in the common form, and lists of messages in any format, each with its place in the
@@ -67,11 +67,11 @@ class Run(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Format:
-    """How a library, an API or a tool writes what a model or an agent did. A row of `registry.FORMATS`."""
+    """The format in which a library, an API or a tool writes a transcript. A row of `registry.FORMATS`."""
 
     name: str
     reads: str
-    """What is read of it, for docs/transcripts.md."""
+    """What is read, for docs/transcripts.md."""
     is_message: Callable[[Entries], bool] | None = None
     """Whether an object in a list is a message of this format."""
     messages: Callable[[Sequence[Entries], int], Iterable[Placed]] | None = None

@@ -1,7 +1,7 @@
-"""The state that a graph of LangGraph returned, in the span of its chain: another account of its messages.
+"""The state that a graph of LangGraph returned, in the span of its chain: a second source of its messages.
 
 It has the whole conversation without the instructions, whether each tool failed, the structured answer, and documents.
-What a node asks its model apart from this conversation, such as a router, a grader or a summary, is no part of it.
+Other model calls of its nodes, such as those of a router, a grader or a summary, are not part of the conversation.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ def answer_in(state: Reading) -> str | None:
 
 
 def has_answer(state: Reading) -> bool:
-    """Whether the messages of a state are the whole conversation: a graph may keep its answer elsewhere."""
+    """Whether the messages of a state are the whole conversation. A graph can also keep its answer elsewhere."""
     messages = state.conversation.messages
     return messages[-1].role != "user"
 
 
 @dataclass
 class BesideState:
-    """What the model calls of a graph say that its state doesn't: their instructions, and calls of tools that a node
-    made on its own."""
+    """Messages of a graph's model calls that its state lacks: instructions, and tool calls that a node made on its
+    own."""
 
     _calls: dict[Hashable, ToolCall] = field(default_factory=dict[Hashable, ToolCall])
     _instructions: list[Message] = field(default_factory=list[Message])

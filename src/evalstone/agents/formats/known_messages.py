@@ -1,4 +1,4 @@
-"""The messages that have been read of a trace, found again in about constant time: a trace may have ten thousand."""
+"""The messages read from a trace so far, with lookups in about constant time: a trace can have ten thousand."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from evalstone.types.accounts import is_hidden
 
 
 class KnownMessages:
-    """Where the messages of a list are. Their calls may get results, which changes nothing here."""
+    """The places of the messages in a list. Results that their calls get later don't change them."""
 
     def __init__(self) -> None:
         self._places: dict[Hashable, list[int]] = {}
         self.call_ids: Counter[str] = Counter()
-        """How many calls have an ID."""
+        """The number of calls with each ID."""
 
     def add(self, message: Message, place: int) -> None:
         """Note that a message is at a place."""
@@ -28,7 +28,7 @@ class KnownMessages:
         self._count(message)
 
     def replace(self, known: Message, message: Message, place: int) -> None:
-        """Note that a message took the place of another account of it."""
+        """Note that a message replaced another version of it."""
         if (known.content, known.tool_calls) != (message.content, message.tool_calls):
             self._count(known, -1)
             self.add(message, place)  # where the other one was stays: what is found there is compared
@@ -48,7 +48,7 @@ class KnownMessages:
         return place if place is not None and _same_but_for_text(messages[place], message) else None
 
     def _candidates(self, message: Message, start: int) -> Iterator[int]:
-        """The places from one on with what may be the same message, judged by the first of its calls."""
+        """The places from this one on of messages that may be the same, by their first call."""
         base, call = _base(message), next(iter(message.tool_calls), None)
         keys: list[Hashable] = [base]
         if call is not None and call.id:
@@ -65,7 +65,7 @@ class KnownMessages:
 
 
 def _from(places: list[int], at: int) -> Iterator[int]:
-    """The places from one in their list on, without a copy of them: mostly the first one is taken."""
+    """The places from this one on, without a copy of the list: usually the first one matches."""
     return (places[number] for number in range(at, len(places)))
 
 
@@ -76,7 +76,7 @@ def _base(message: Message) -> tuple[Hashable, ...]:
 
 
 def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
-    """What a message is found by, for one of its calls: its name, and its ID or that it has none."""
+    """The keys of a message for one of its calls: the call's name, and its ID or that it has none."""
     base = _base(message)
     if call is None:
         return [base]
@@ -86,17 +86,17 @@ def _keys(message: Message, call: ToolCall | None) -> list[Hashable]:
 
 
 def _without_text(message: Message, call: ToolCall) -> Hashable:
-    """What a message is found by, whatever its text is."""
+    """The key of a message without its text."""
     return message.role, "call", call.id
 
 
 def _same(one: Message, other: Message) -> bool:
-    """Whether two messages are one, apart from the results of tools and from what not every span has."""
+    """Whether two messages are the same, apart from results of tools and from details that not every span has."""
     return _base(one) == _base(other) and _same_calls(one, other)
 
 
 def _same_but_for_text(one: Message, other: Message) -> bool:
-    """Whether two messages are one, of which an account has more text than the other."""
+    """Whether two messages are the same, and one version has more text than the other."""
     texts = ["" if is_hidden(each.content) else each.content.strip() for each in (one, other)]
     return one.role == other.role and (texts[0] in texts[1] or texts[1] in texts[0]) and _same_calls(one, other)
 
@@ -111,7 +111,7 @@ def _same_calls(one: Message, other: Message) -> bool:
 
 
 def same_call(one: ToolCall, other: ToolCall) -> bool:
-    """Whether two calls are one: by their IDs if both have one, else by name and arguments."""
+    """Whether two calls are the same: by their IDs if both have one, otherwise by name and arguments."""
     if one.id and other.id:
         return one.id == other.id
     return (one.name, one.arguments) == (other.name, other.arguments)

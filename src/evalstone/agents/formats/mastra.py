@@ -61,7 +61,7 @@ def _started(step: Any) -> float:
 
 
 def _workflow_error(entries: Entries, results: Entries) -> str:
-    """What became of a workflow that did not succeed, at which step, and why."""
+    """The status of a workflow that didn't succeed, the step where it ended, and the reason."""
     status = entries["status"]
     ended = next((name for name, step in results.items() if entries_of(step).get("status") == status), None)
     step = {} if ended is None else entries_of(results[ended])

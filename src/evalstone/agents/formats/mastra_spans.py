@@ -53,7 +53,7 @@ def workflow_step(record: TelemetryRecord) -> TrajectoryStep:
 
 
 def _messages(given: Any) -> list[Any]:
-    """What an agent or a model was given: a text, messages, or an object with them."""
+    """The input of an agent or a model: a text, messages, or an object with them."""
     if isinstance(given, str):
         return [{"role": "user", "content": given}] if given.strip() else []
     if is_array(given):
@@ -65,10 +65,8 @@ def _messages(given: Any) -> list[Any]:
 
 
 def _answer(said: Any, *, alone: bool) -> list[Entries] | None:
-    """The message that a model or an agent answered with.
-
-    alone: whether a blank text is an answer. That of a generation may be one of a run that was suspended.
-    """
+    """The message that a model or an agent answered with. alone: whether a blank text is an answer. The message of a
+    generation may belong to a suspended run."""
     entries = entries_of(said)
     text, calls = entries.get("text"), objects_in(entries.get("toolCalls"))
     if not isinstance(text, str) and entries.get("object") is not None:

@@ -30,7 +30,7 @@ _NOTHING = Message(role="assistant", content="")
 
 
 class MessageError(PlacedError):
-    """What cannot be read in a list of messages, and the number of the message, from 1.
+    """A problem in a list of messages, and the number of the message, from 1.
 
     whole: whether the message itself is at fault, so that the problem continues its name. step: its place in the item.
     """
@@ -129,7 +129,7 @@ def _each(items: Iterable[Any], where: str) -> Iterator[tuple[int, Place, Any]]:
 
 
 def _translator(item: Any) -> Callable[[Sequence[Entries], int], Iterable[Placed]] | None:
-    """What translates an item of a list to the common form; None for one that needs no translation."""
+    """The function that translates an item of a list to the common form; None for one that needs no translation."""
     known = translated(item) if is_object(item) else None
     return None if known is None else known.messages
 
@@ -142,7 +142,7 @@ def _as_it_is(item: Any) -> Iterable[tuple[Place, Any]]:
 
 
 def _is_unknown_item(item: Mapping[str, Any]) -> bool:
-    """Whether this is an item of a type of its own between messages, which says neither who speaks nor what is said."""
+    """Whether this is an item between messages with a type of its own, without a speaker and a text."""
     named = isinstance(item.get("type"), str) and item["type"] != "message" and item.keys().isdisjoint(("role", "from"))
     return named and item.keys().isdisjoint(CONTENT_KEYS) and role_of(item) is None
 

@@ -1,4 +1,4 @@
-"""What OpenInference writes in attributes of its own: messages, documents, and lists in dotted names."""
+"""OpenInference's own attributes: messages, documents, and lists in dotted names."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def message_in(item: Entries) -> Entries:
 
 
 def is_silent_result(message: Entries) -> bool:
-    """Whether this is the message of a tool without what the tool returned, which isn't the same as an empty text."""
+    """Whether this is the message of a tool without a result, which isn't the same as an empty text."""
     return message.get("role") in ("tool", "function") and message["content"] is None
 
 

@@ -110,7 +110,7 @@ def types_in(item: Entries) -> set[str]:
 
 @dataclass
 class Content:
-    """What is collected from one message."""
+    """The content collected from one message."""
 
     texts: list[str] = field(default_factory=list[str])
     thoughts: list[str] = field(default_factory=list[str])
@@ -123,13 +123,13 @@ class Content:
     approved: set[str] = field(default_factory=set[str])
     """The IDs of calls that waited for approval, which Mastra repeats in the message after it."""
     is_approval: bool = False
-    """Whether this is what the user said to a call, which is not its result."""
+    """Whether this is the user's reply to a call, and not the call's result."""
     _goes_on: bool = False
-    """Whether the last part was a text, of which the next one may be a piece."""
+    """Whether the last part was a text that the next one may continue."""
 
     @property
     def text(self) -> str:
-        """The texts, each on a line of its own."""
+        """The texts, one per line."""
         return "\n".join(self.texts)
 
     def read_message(self, item: Entries) -> None:
@@ -167,7 +167,7 @@ class Content:
             )
 
     def _read_body(self, body: Entries) -> None:
-        """Parts, and a text that repeats those of the parts; where the two differ, it is the one that Mastra judges."""
+        """Parts, and a text that repeats them. If the two differ, the text counts, because Mastra judges it."""
         try:
             self._read(body.get("parts"))
         except DataError as error:
@@ -282,7 +282,7 @@ class Content:
         self._goes_on = True
 
     def read_texts(self, parts: Any) -> None:
-        """Read no more than the texts of a list of parts."""
+        """Read only the texts of a list of parts."""
         for part in objects_in(parts):
             text = part_text(part)
             if text:
@@ -311,7 +311,7 @@ class Content:
             self.attachments.append("image")
 
     def _read_attachment(self, kind: str, item: Entries) -> None:
-        """What is no text, and the text that it has: the transcript of speech, a document in text."""
+        """The attachments of a part, and their text: the transcript of speech, or a text document."""
         self.attachments.append(_kind_of_attachment(item) or _ATTACHMENTS[kind])
         self.passages += passages_in(item)
         if isinstance(item.get("transcript"), str):

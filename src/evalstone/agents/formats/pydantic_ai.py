@@ -41,7 +41,7 @@ _FEEDBACK = re.compile(
     r"|(?:Validation feedback:\n|[0-9]+ validation errors?:\n```json\n).*\n\nFix the errors and try again\.",
     re.DOTALL,
 )
-"""What the library says to a model in the user's name; the last alternative is that of older versions."""
+"""Messages of the library to a model in the user's name; the last alternative is from older versions."""
 
 
 def is_message(item: Mapping[str, Any]) -> bool:
@@ -111,20 +111,20 @@ def is_waiting(output: Any) -> bool:
 
 
 def feedback_in(text: str) -> Message | None:
-    """The feedback of the library in a text that a model got in the user's name; None for what a user wrote."""
+    """The library's feedback in a text that was sent to a model in the user's name; None for a text of the user."""
     if (framed := _FEEDBACK.fullmatch(text)) is None:
         return None
     return _feedback(framed["said"] or framed["asked"] or text)
 
 
 def _feedback(content: Any) -> Message:
-    """What the library says of an answer that it refuses. No user asked it, no instruction has it, and no call has it
-    as its result."""
+    """The library's reply to an answer that it refuses. It isn't a question of the user, an instruction or the result
+    of a call."""
     return Message(role="tool", content=content if isinstance(content, str) else json.dumps(content))
 
 
 def _beside_result(message: Entries) -> Message:
-    """What a tool has the model told in the user's name beside its result, as `ToolReturn` does with its content."""
+    """A text that a tool adds to its result as a message of the user, such as the content of `ToolReturn`."""
     content = Content(role="user")
     content.read_message(message)
     return Message(

@@ -105,7 +105,7 @@ def _in_order(records: list[TelemetryRecord]) -> list[TelemetryRecord]:
 
 @dataclass
 class SpanReader:
-    """What has been read of the spans and log records of a trace."""
+    """The content of the spans and log records of a trace that were read so far."""
 
     messages: list[Message] = field(default_factory=list[Message])
     passages: dict[str, None] = field(default_factory=dict[str, None])
@@ -121,11 +121,11 @@ class SpanReader:
     asked: str | None = None
     answered: str | None = None
     beside: frozenset[str] = frozenset()
-    """What tools have the model told in the user's name, which no user asked."""
+    """Texts that tools sent to the model in the user's name, which aren't questions of the user."""
     closed: int | None = None
-    """Where tool calls go that are in no message, if the answer was read before them."""
+    """The place for tool calls that are in no message, if the answer was read before them."""
     retrieved: bool = False
-    """Whether a retrieval said what it returned, be it nothing."""
+    """Whether a retrieval has a result, even an empty one."""
     without_text: int = 0
     """How many retrieved documents have no text."""
     _instructions: list[Message] = field(default_factory=list[Message])
@@ -135,7 +135,7 @@ class SpanReader:
     _returned: list[ToolCall] = field(default_factory=list[ToolCall])
     """The tool calls in the state of a graph, which are those of messages with the same IDs."""
     _beside_state: BesideState | None = None
-    """What model calls say that a graph's state doesn't, if that has the conversation."""
+    """Messages of model calls that a graph's state lacks, if the state has the conversation."""
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
     _attempts: set[int] = field(default_factory=set[int])
@@ -267,7 +267,7 @@ class SpanReader:
             self.asked, self.answered = asked(attributes), answered(attributes)
 
     def _give_to_tools(self, conversation: Conversation) -> None:
-        """Make what tools have the model told, after a call of theirs, messages of a tool."""
+        """Turn texts that tools sent to the model, after a call of theirs, into messages of a tool."""
         called = False
         for at, message in enumerate(conversation.messages):
             if called and message.role == "user" and message.content in self.beside:
@@ -294,7 +294,7 @@ class SpanReader:
         self.cost = self.cost if spent is None else (self.cost or 0.0) + spent
 
     def _read_documents(self, value: Any, passages: dict[str, None]) -> None:
-        """What a retrieval returned, if it says so: documents or texts."""
+        """The result of a retrieval, if its span has it: documents or texts."""
         if value is None:
             return
         documents = items_in(value)

@@ -10,7 +10,7 @@ from evalstone.agents.formats.values import entries_of, objects_in, plain, read_
 from evalstone.errors import DataError
 
 PART = ("agent_result", "which has only the last message of a Strands agent: pass agent.messages, or its spans")
-"""What the result writes as data, and what to pass instead."""
+"""The type of the result's data, and what to pass instead."""
 
 
 def read_run(run: Any) -> Layout:

@@ -14,7 +14,7 @@ from evalstone.types import Message, ToolCall
 from evalstone.types.accounts import is_hidden, is_redacted, tool_and_arguments
 
 _STATUS = ("gen_ai.tool.status", "tool.status")
-"""Where Strands says that a tool has ended. One that waits for an answer to its interrupt has not."""
+"""Strands' attributes for the end of a tool. A tool that waits for an answer to its interrupt hasn't ended."""
 
 
 def tool_run(attributes: Entries, error: str | None) -> ToolCall:
@@ -49,8 +49,8 @@ def tool_run(attributes: Entries, error: str | None) -> ToolCall:
 
 
 def said_beside(attributes: Entries) -> str | None:
-    """The text that a tool of pydantic-ai has the model told in the user's name, beside its result; None if it has
-    none."""
+    """The text that a tool of pydantic-ai sends to the model as a message of the user, beside its result; None without
+    one."""
     returned = entries_of(parsed(attributes.get("gen_ai.tool.call.result")))
     content: Any = returned.get("content") if returned.get("kind") == "tool-return" else None
     items = content if is_array(content) else [content]

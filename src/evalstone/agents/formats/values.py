@@ -1,4 +1,4 @@
-"""What all formats share: names without case and separators, places of errors, tokens, and library objects as data."""
+"""Tools for all formats: names without case and separators, places of errors, tokens, and library objects as data."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def parsed(value: Any) -> Any:
 
 
 def json_text(value: Any) -> Any:
-    """What a text of JSON says that is a text; any other value as it is."""
+    """The text in a JSON string literal; any other value unchanged."""
     if isinstance(value, str) and value.startswith('"'):
         try:
             return json.loads(value)
@@ -119,7 +119,7 @@ _DIGITS = re.compile(r"[0-9]{1,15}")
 
 
 class PlacedError(DataError):
-    """What cannot be read, and the place of it inside the value that is read: `.content[1].type`."""
+    """A value that can't be read, and its place inside the whole: `.content[1].type`."""
 
     def __init__(self, problem: str | DataError, place: str = "") -> None:
         super().__init__(problem)

@@ -137,7 +137,7 @@ class Evidence:
     denial: bool
     """Whether the claim or its best sentence has a negation more, if that sentence has about all of the claim."""
     swap: Swap | None
-    """What its best sentence has in place of its names, unit or word, if that sentence is otherwise equal."""
+    """The words in its best sentence in place of its names, unit or word, if that sentence is otherwise equal."""
     best: Piece | None
     """The sentence with the largest share of the claim."""
     aside: float

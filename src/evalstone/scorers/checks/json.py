@@ -92,7 +92,7 @@ class JsonValid(JsonCheck):
 
 @dataclass(frozen=True)
 class SchemaError:
-    """Where an answer violates the schema, as a path such as $.items[0].price, and why."""
+    """The place where an answer violates the schema, as a path such as $.items[0].price, and the reason."""
 
     path: str
     message: str

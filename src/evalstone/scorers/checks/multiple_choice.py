@@ -34,7 +34,7 @@ _REFUTED = (
     r"| (?:is|was|ca|could|would|does)n['’]t\b| (?:can|could|would|does) ?not\b"
     r"|不(?:对|對|正确|正確)|では(?:な|あり)|じゃな|[가이는은]? ?아니|[가이는은]? 아닙)"
 )
-"""What takes back a choice before it: `A is wrong`, `A isn't`."""
+"""Phrases that retract the choice before them: `A is wrong`, `A isn't`."""
 _NEGATED = re.compile(
     r"(?:\b(?:not(?! only\b)|never|neither|nor|unlikely|cannot|(?<!no )(?<!little )(?<!without )(?<!without a )doubt"
     r"|nicht|kein|pas|non|não|не)\b|n['’]t\b)"
