@@ -1,6 +1,7 @@
 """The spans of a trace as a forest, each with its events and log records.
 
-A span whose parent is missing, as one that a filter has dropped, is put below the agent in whose time it lies.
+A span whose parent is missing, for example because a filter dropped it, becomes a child of the agent that was running
+at the time.
 """
 
 from __future__ import annotations
@@ -49,11 +50,11 @@ class Node:
     """Its events and log records."""
     children: list[Node] = field(default_factory=list["Node"])
     is_orphan: bool = False
-    """Whether the trace has a span above it that is missing here."""
+    """Whether its parent is missing from the trace."""
     unreadable: PlacedError | None = None
-    """Why its messages can't be read, if they were cut."""
+    """The reason if its messages can't be read because they were cut."""
     question: PlacedError | None = None
-    """Why its question can't be read, if it was cut."""
+    """The reason if its question can't be read because it was cut."""
 
     @cached_property
     def tool_run(self) -> ToolCall:
@@ -143,7 +144,7 @@ def _readable(
     unreadable: dict[int, PlacedError],
     questions: dict[int, PlacedError],
 ) -> TelemetryRecord:
-    """A record without the attributes that are cut; those with messages and questions are noted."""
+    """A record without its cut attributes. Those with messages and questions are noted."""
     cut = cut_attributes(record)
     if not cut:
         return record
@@ -160,7 +161,7 @@ def _readable(
 
 
 def _linked(nodes: Mapping[str, Node]) -> list[Node]:
-    """The roots, with the others below their parents. Where spans lie inside each other in a circle, one is a root."""
+    """The roots, with the others below their parents. If spans form a cycle, one of them becomes a root."""
     roots: list[Node] = []
     settled, cut = set[str](), set[str]()
     for key in nodes:
@@ -185,7 +186,7 @@ def _linked(nodes: Mapping[str, Node]) -> list[Node]:
 
 @dataclass
 class _Place:
-    """Where an agent is in the forest, while orphans are put below others."""
+    """The position of an agent in the forest, while orphans are placed."""
 
     node: Node
     root: Node
@@ -268,7 +269,7 @@ def _is_inside(inner: _Place, outer: _Place, below: Mapping[int, _Place]) -> boo
 
 
 def start_of(node: Node) -> float:
-    """When a span began; 0 if that is unknown."""
+    """The start time of a span; 0 if unknown."""
     return node.record.start or 0.0
 
 

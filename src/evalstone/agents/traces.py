@@ -45,7 +45,7 @@ _DOCUMENTS = ("retrieval.documents", "reranker.output_documents")
 _RESPONSE = "gen_ai.response.id"
 _ASKED = ("agent", "chain", "model")
 _Places: TypeAlias = dict[int, tuple[tuple[int, int], int]]
-"""By the spans of tools, the message that calls them, and at which place in it."""
+"""The message with the call of each tool's span, and the place of the call in it."""
 REDACTED = "a question or an answer that was redacted and counts as absent"
 UNRECORDED = f"a retrieval whose documents aren't recorded, so that the sample has no context; {CAPTURE}"
 UNANSWERED = "an agent whose answer is in no span, since those of its model calls are missing"
@@ -122,12 +122,12 @@ def read_trace(value: Any) -> Reading:
 
 
 def _continues(later: Sample, earlier: Sample) -> bool:
-    """Whether a request has the messages of another one and more."""
+    """Whether a request contains the messages of another one and continues them."""
     return len(later.messages) > len(earlier.messages) and has_all(later.messages, earlier.messages)
 
 
 def _transcript_of(sample: Sample, took: Sequence[Mapping[str, Any]], notes: Notes) -> Reading:
-    """took: what each request took."""
+    """took: the usage and cost of each request."""
     messages = [*sample.messages]
     usages = [Usage(**each["usage"]) for each in took if "usage" in each]
     costs = [each["cost"] for each in took if "cost" in each]
@@ -349,7 +349,7 @@ def _measured(unit: Unit, whole: Sequence[Node]) -> dict[str, Any]:
 
 
 def _outermost_calls(nodes: Sequence[Node], reports: Callable[[Node], bool]) -> list[Node]:
-    """The model calls that report something, without those inside of one that does."""
+    """The model calls that report something, except those inside another one that does."""
     calls, waiting = list[Node](), list(nodes)
     while waiting:
         node = waiting.pop()
@@ -418,7 +418,7 @@ def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
 
 
 def _places_of(messages: Sequence[Message], made: Mapping[int, ToolCall | None], holder: int = 0) -> _Places:
-    """Where the calls that have the span of a tool are in the messages of an agent or a tool, by that span."""
+    """The places of calls with a tool's span in the messages of an agent or a tool, by that span."""
     places = {
         id(call): ((holder, number), place)
         for number, message in enumerate(messages)
@@ -467,7 +467,7 @@ def _as_called(nodes: Sequence[Node], places: _Places) -> list[Node]:
 
 
 def _only_tool(node: Node) -> Node:
-    """The tool that a span has around it, as the node of a graph has."""
+    """The tool around a span, such as the node of a graph."""
     while node.kind not in ("tool", "agent") and len(node.children) == 1:
         node = node.children[0]
     return node

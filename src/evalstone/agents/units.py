@@ -1,4 +1,4 @@
-"""The units of a trace, which become a sample each: an agent, or a conversation of model calls."""
+"""The units of a trace, each of which becomes a sample: an agent, or a conversation of model calls."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evalstone.agents.span_tree import Node, start_of, walk
 
 
 def units_of(roots: Sequence[Node], trace: str, notes: Notes) -> list[Unit]:
-    """The units that become a sample each, in the order in which they began."""
+    """The units, in the order of their start."""
     nest_orphans(roots)
     saying: set[int] = set()
     for node in reversed([*walk(roots)]):
@@ -57,7 +57,7 @@ def _call_id(node: Node) -> str:
 
 
 def _called(units: Sequence[Unit]) -> dict[str, Unit]:
-    """In which unit the messages have a tool call with an ID, if they do in one alone."""
+    """The units by the IDs of the tool calls that only their messages have."""
     made: dict[str, dict[int, Unit]] = {}
     for unit in units:
         for message in (message for node in unit.nodes for message in messages_of(node)):

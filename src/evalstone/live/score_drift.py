@@ -225,7 +225,7 @@ def drift(
         if mismatches and not allow_mismatch:
             anyway = Setting("allow_mismatch", True)
             raise NotComparable(
-                clause_of(mismatches[0]), "; ", anyway, " watches all the same", mismatches=tuple(mismatches)
+                clause_of(mismatches[0]), "; ", anyway, " watches them anyway", mismatches=tuple(mismatches)
             )
         titles = scorer_titles(chosen)
         units = {info.signature: before.units(info) for info in chosen}

@@ -55,7 +55,7 @@ class TelemetryRecord:
     resource: Entries = field(default_factory=dict[str, Any])
     kind: Literal["span", "log", "event"] = "span"
     trace: str = ""
-    """Hexadecimal digits where they are an id of OpenTelemetry's; "" where unknown, as the others."""
+    """In hexadecimal digits if it is an ID of OpenTelemetry; "" if unknown, like the others."""
     span: str = ""
     parent: str = ""
     start: float | None = None
@@ -64,12 +64,12 @@ class TelemetryRecord:
 
     @property
     def is_root(self) -> bool:
-        """Whether its span says that it has no parent."""
+        """Whether its span has no parent."""
         return not self.parent
 
     @property
     def error(self) -> str | None:
-        """What its span failed with; None if it did not."""
+        """The error of its span; None if the span didn't fail."""
         status: Any = self.source.get("status")
         entries = entries_of(status)
         code = first(entries, ("status_code", "statusCode", "code")) if entries else status
@@ -206,7 +206,7 @@ def _by_trace(value: Any, traces: Iterator[str], levels: int) -> dict[str, Any]:
 
 
 def _inline_attributes(item: Entries) -> Entries:
-    """Attributes that stand beside the span's own entries, as data frames have them, or alone."""
+    """Attributes beside the span's own entries, as in data frames, or alone."""
     prefix = "attributes."
     return {key.removeprefix(prefix): value for key, value in item.items()}
 
@@ -231,12 +231,12 @@ def decoded(value: Any) -> Any:
 
 
 def _any_value(value: Any) -> Any:
-    """OTLP's AnyValue, which is null where none of its fields is set."""
+    """OTLP's AnyValue; null if none of its fields is set."""
     return None if value == {} else decoded(value)
 
 
 def identifier(value: Any) -> str:
-    """An id in hexadecimal digits, which protobuf's own JSON has in base64; any other text as it is."""
+    """An ID in hexadecimal digits, converted from the base64 of protobuf's own JSON; any other text unchanged."""
     if value is None or isinstance(value, bool | float | list | dict):
         return ""
     text = str(value)

@@ -1,4 +1,4 @@
-"""Who speaks in a message: the roles of several libraries, and the items that stand between messages without one."""
+"""The roles of messages in several libraries, and of the items without a role between messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROLE_TYPES: Mapping[str, str] = {
 
 
 def role_of(item: Mapping[str, Any]) -> Role | None:
-    """The role of a message; None without a known one."""
+    """The role of a message; None if it has no known role."""
     for key in ROLE_KEYS:
         name = item.get(key) if item.get(key) != "signal" else _signal_role(item)
         if isinstance(name, str):
@@ -38,7 +38,7 @@ def role_of(item: Mapping[str, Any]) -> Role | None:
 
 
 def item_role(item: Mapping[str, Any]) -> Role | None:
-    """The role that stands for an item of OpenAI's Responses API that has none; None for messages."""
+    """The role of an item of OpenAI's Responses API that has none; None for messages."""
     kind = normal(str(item.get("type", "")))
     return None if role_of(item) and kind != "additionaltools" else ITEM_ROLES.get(kind)
 

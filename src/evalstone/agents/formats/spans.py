@@ -61,7 +61,8 @@ _COSTS = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
 
 
 def is_part(attributes: Entries) -> bool:
-    """Whether a span may have only a part of its messages, as LangChain's chains have the first one of their input."""
+    """Whether a span may have only a part of its messages. LangChain's chains, for example, have only the first message
+    of their input."""
     return str(attributes.get("openinference.span.kind")).upper() in ("CHAIN", "AGENT")
 
 
@@ -79,10 +80,8 @@ def cost_of(attributes: Entries) -> float | None:
 
 
 def read_spans(value: Any) -> Reading:
-    """The conversation in spans or log records of which it isn't known what lies inside of what.
-
-    Raises PlacedError when they have no messages, or some that cannot be read.
-    """
+    """The conversation in spans or log records without a known hierarchy. Raises PlacedError if they have no messages,
+    or some that can't be read."""
     trace = SpanReader()
     for record in _in_order(without_summaries(records_in(value))):
         try:
@@ -97,7 +96,8 @@ def read_spans(value: Any) -> Reading:
 
 
 def _in_order(records: list[TelemetryRecord]) -> list[TelemetryRecord]:
-    """The records by the times when they began, as they come if some have none; last those with a part of messages."""
+    """The records by start time, or in the given order if some have none. Those with only a part of their messages come
+    last."""
     if any(record.start is None for record in records):
         return records
     return sorted(records, key=lambda record: (is_part(record.attributes), record.start or 0.0))
@@ -111,13 +111,13 @@ class SpanReader:
     passages: dict[str, None] = field(default_factory=dict[str, None])
     reranked: dict[str, None] = field(default_factory=dict[str, None])
     pending: list[Entries] = field(default_factory=list[Entries])
-    """The messages of a model call that come in events of their own, until its answer."""
+    """The messages of a model call that arrived as separate events, until its answer."""
     usage: Usage = NO_USAGE
     total: Usage = NO_USAGE
     cost: float | None = None
     runs: list[ToolCall] = field(default_factory=list[ToolCall])
-    """What the spans of tools say. Which calls they are of is decided once all messages are known; then each is that
-    call, as both accounts have it."""
+    """The tool calls in the spans of tools. Once all messages are known, each is matched with the call in the messages,
+    and merged with it."""
     asked: str | None = None
     answered: str | None = None
     beside: frozenset[str] = frozenset()
@@ -129,24 +129,24 @@ class SpanReader:
     without_text: int = 0
     """How many retrieved documents have no text."""
     _instructions: list[Message] = field(default_factory=list[Message])
-    """Those of a model call that come in an event of their own, until its messages."""
+    """The instructions of a model call that arrived in a separate event, until its messages."""
     _asked_until: int = 0
-    """Before which message the answer of a model call can't be whose messages came without it."""
+    """The first possible place of the answer of a model call whose messages arrived without it."""
     _returned: list[ToolCall] = field(default_factory=list[ToolCall])
-    """The tool calls in the state of a graph, which are those of messages with the same IDs."""
+    """The tool calls in the state of a graph. A call in a message with the same ID is the same call."""
     _beside_state: BesideState | None = None
     """Messages of model calls that a graph's state lacks, if the state has the conversation."""
     _ends: dict[str, int] = field(default_factory=dict[str, int])
     """The places after the last messages of spans, by their IDs."""
     _attempts: set[int] = field(default_factory=set[int])
-    """The numbers of the runs that failed and were repeated, which are no calls."""
+    """The numbers of failed runs that were repeated, and aren't calls."""
     _run_places: list[int] = field(default_factory=list[int])
-    """Before which message each of them belongs if no message has its call."""
+    """The message before which each of them belongs, if no message has its call."""
     _known: KnownMessages = field(default_factory=KnownMessages)
     _systems: dict[str | None, int] = field(default_factory=dict[str | None, int])
-    """Before which message each system message belongs that is noted in `_inserted`."""
+    """The message before which each system message in `_inserted` belongs."""
     _inserted: dict[int, list[Message]] = field(default_factory=dict[int, list[Message]])
-    """By the place that they belong before. They are added at the end, since an insertion moves all others."""
+    """By the place before which they belong. They are inserted at the end, because an insertion moves all others."""
 
     def read(self, record: TelemetryRecord, *, main: bool, counted: bool = True) -> None:
         """Read one more record.
@@ -176,7 +176,7 @@ class SpanReader:
         self._read_openinference(record, attributes, main=main, counted=counted)
 
     def end_call(self) -> None:
-        """Add the messages that came in events of their own, even if no answer followed."""
+        """Add the messages that arrived as separate events, even if no answer followed."""
         self._instructions, self._asked_until = [], 0
         if self.pending:
             self._merge(read_conversation(self.pending))
@@ -239,7 +239,7 @@ class SpanReader:
                 self._ends[record.parent] = end
 
     def _read_event(self, message: Entries, *, last: bool) -> None:
-        """One message of a model call, which its answer ends. Without captured content, there is nothing to read."""
+        """One message of a model call; the answer is the last. Without captured content, there is nothing to read."""
         if has_content(message):
             self.pending.append(message)
         if last:
@@ -362,10 +362,10 @@ class SpanReader:
         return at
 
     def _pieces_of(self, message: Message, known: int, open_calls: Sequence[int]) -> dict[int, ToolCall] | None:
-        """The calls of a message, by their places in a known one, of which it is one more piece; else None.
+        """The calls of a message by their places in a known message that it continues; None if it doesn't continue one.
+        OpenAI's items have parallel calls one by one when they are sent again.
 
-        OpenAI's items have parallel calls one by one, when they are sent again.
-        open_calls: the places of the calls that the pieces before it didn't have.
+        open_calls: the places of the calls that the previous pieces lacked.
         """
         if not open_calls or not message.tool_calls or message.role != self.messages[known].role or message.content:
             return None
@@ -374,8 +374,8 @@ class SpanReader:
         return pieces if len(pieces) == len(message.tool_calls) else None
 
     def _joined_after(self, said: Sequence[Message], number: int, at: int) -> int:
-        """How many messages of the user after one are in the message at a place, as the models of pydantic-ai have
-        them: it gives these as one what its agent has apart."""
+        """The number of further user messages that the message at a place combines. pydantic-ai's models combine
+        messages that its agent keeps separate."""
         known = self.messages[at] if at < len(self.messages) else None
         if known is None or known.role != "user" or not known.content.startswith(f"{said[number].content}\n"):
             return 0
@@ -390,7 +390,7 @@ class SpanReader:
         return 0
 
     def _is_joined(self, instructions: str) -> bool:
-        """Whether instructions are those of several messages in one, as the span of an agent may have them."""
+        """Whether instructions combine those of several messages, as in the span of an agent."""
         known = [message.content for message in self.messages if message.role == "system"]
         for start in range(len(known)):
             rest = instructions
@@ -411,8 +411,8 @@ class SpanReader:
         self.messages.append(message)
 
     def _before(self, message: Message, at: int) -> int:
-        """Where a system message belongs that another agent has before the same messages: noted until all are read, as
-        an insertion would move the others."""
+        """The place of a system message that another agent has before the same messages. It is noted until all are
+        read, because an insertion would move the others."""
         place = self._systems.get(message.content, -1)
         if place < at:
             place = next((n for n in range(at, len(self.messages)) if self.messages[n].role != "system"), at)
@@ -421,12 +421,12 @@ class SpanReader:
         return place
 
     def _has_calls(self, message: Message) -> bool:
-        """Whether all tool calls of a message are those of others."""
+        """Whether other messages have all tool calls of a message."""
         return bool(message.tool_calls) and all(self._known.call_ids[call.id] > 0 for call in message.tool_calls)
 
     def _answer_calls(self) -> None:
-        """Merge the calls with the spans of tools and the state of a graph; a span is a call itself where no message
-        has it."""
+        """Merge the calls with the spans of tools and the state of a graph. A span whose call is in no message becomes
+        a call."""
         places = [(at, n) for at, message in enumerate(self.messages) for n in range(len(message.tool_calls))]
         calls = [self.messages[at].tool_calls[n] for at, n in places]
         self._attempts = attempts_in(self.runs, self._run_places, self.messages)
@@ -457,8 +457,8 @@ class SpanReader:
             self._inserted.setdefault(self._run_places[number], []).append(message)
 
     def _call_beside(self, numbers: Sequence[int]) -> dict[int, tuple[str, ...]]:
-        """Merge the runs with these numbers with the calls that the state of a graph doesn't have, and return notes on
-        what they contradict each other in. Those without a run whose result is known are calls too."""
+        """Merge the runs with these numbers with the calls that the state of a graph lacks, and return notes on their
+        contradictions. Runs with a known result but without a call become calls."""
         calls, notes = [] if self._beside_state is None else self._beside_state.calls, dict[int, tuple[str, ...]]()
         pairs = {numbers[n]: place for n, place in paired([self.runs[n] for n in numbers], calls).items()}
         for number, place in pairs.items():
@@ -471,11 +471,11 @@ class SpanReader:
 
     @property
     def calls(self) -> list[ToolCall | None]:
-        """The calls that the spans of tools are of, once all has been read; None for an attempt that was repeated."""
+        """The calls of the spans of tools, once everything has been read; None for an attempt that was repeated."""
         return [None if number in self._attempts else run for number, run in enumerate(self.runs)]
 
     def reading(self) -> Reading:
-        """All of it. Raises DataError when there was nothing to read."""
+        """The whole content. Raises DataError if there was nothing to read."""
         self.end_call()
         if self._beside_state is not None:
             for message in self._beside_state.instructions:
@@ -501,8 +501,8 @@ class SpanReader:
 def _places_of(
     others: Sequence[ToolCall], calls: Sequence[ToolCall], places: Iterable[int] | None = None
 ) -> dict[int, ToolCall]:
-    """Of the calls in one account of a message, those that another one has too, by their places in the first. Equal
-    calls have one each, in their order."""
+    """The calls that two versions of a message have in common, by their places in the first one. Equal calls are
+    matched one to one, in order."""
     left, found = list(others), dict[int, ToolCall]()
     for place in range(len(calls)) if places is None else places:
         at = next((at for at, each in enumerate(left) if same_call(each, calls[place])), None)
@@ -512,7 +512,8 @@ def _places_of(
 
 
 def _with_pieces(one: Message, other: Message, pieces: Mapping[int, ToolCall]) -> Message:
-    """A message with what another account of it has besides. pieces: the calls that both have, by their places."""
+    """A message with the additional content of another version of it. pieces: the calls that both have, by their
+    places."""
     calls, notes = list[ToolCall](), list[str]()
     for place, call in enumerate(one.tool_calls):
         merged, said = merged_call(call, pieces[place]) if place in pieces else (call, ())

@@ -1,4 +1,4 @@
-"""Spans of tools, as the tool calls that they are accounts of."""
+"""Tool calls from the spans of tools."""
 
 from __future__ import annotations
 
@@ -58,11 +58,9 @@ def said_beside(attributes: Entries) -> str | None:
 
 
 def attempts_in(runs: Sequence[ToolCall], places: Sequence[int], messages: Sequence[Message]) -> set[int]:
-    """The numbers of the runs that failed and were repeated before the model was told, as by a middleware: attempts of
-    the call that a later run is of, and no calls. The messages of such a turn have fewer calls than it has runs.
-
-    places: before which message each run belongs.
-    """
+    """The numbers of failed runs that were repeated before the model got a result, as by a middleware: they are
+    attempts of a later run's call, not calls. The messages of such a turn have fewer calls than runs. places: the
+    message before which each run belongs."""
     if not any(run.state == "error" for run in runs):
         return set()
     turns = [0]
@@ -88,7 +86,6 @@ def attempts_in(runs: Sequence[ToolCall], places: Sequence[int], messages: Seque
 
 
 def _keys(call: ToolCall) -> list[Hashable]:
-    """What a call is known by: its tool and its arguments, and its tool and its ID; a run without arguments, by its
-    ID."""
+    """The keys of a call: its tool and its arguments, and its tool and its ID; for a run without arguments, its ID."""
     by_id = (call.name, "id", call.id)
     return [by_id] if is_hidden(call.arguments) and call.id else [tool_and_arguments(call), by_id]

@@ -36,7 +36,8 @@ _NOT_CONTENT = re.compile(r"http\.|url\.|rpc\.|db\.|gen_ai\.(?:request|response|
 
 
 def without_content(records: Iterable[TelemetryRecord]) -> str:
-    """Why a trace of models has no content: what wrote it and where its content is, or that none was captured."""
+    """The reason why a trace of models has no content: which instrumentation wrote it and where its content is, or that
+    none was captured."""
     listed = list(records)
     names = sorted({name for record in listed for name in _content(record)})
     sdk = next((sdk for prefix, sdk in _SDKS.items() if any(_is_of(record, prefix) for record in listed)), "")

@@ -45,7 +45,7 @@ _TOKEN_DETAILS = ("prompttokensdetails", "inputtokensdetails", "inputtokendetail
 
 @functools.lru_cache(maxsize=1024)
 def normal(name: str) -> str:
-    """A name without case and separators: `User_Input` and `userInput` are one name."""
+    """A name without case and separators: `User_Input` and `userInput` are the same."""
     return _SEPARATORS.sub("", name).casefold()
 
 
@@ -95,7 +95,7 @@ def checked_objects(value: Any, place: str) -> list[Entries]:
 
 
 def parsed(value: Any) -> Any:
-    """A JSON text as what it says, with NaN as None and infinity as text; anything else as it is."""
+    """The value of a JSON text, with NaN as None and infinity as text; anything else unchanged."""
     if isinstance(value, str) and value.strip()[:1] in ("{", "["):
         check_containers(value)
         try:
@@ -127,7 +127,7 @@ class PlacedError(DataError):
 
 
 def placed(error: DataError, step: str) -> PlacedError:
-    """An error one level further out."""
+    """An error with its place extended by one level."""
     return PlacedError(error, step + getattr(error, "place", ""))
 
 
@@ -165,7 +165,7 @@ def _counts(entries: Entries) -> dict[str, int]:
 
 
 def _count(value: Any) -> int | None:
-    """A whole number from 0, which may be a float, as tables have them, or a text; None for anything else."""
+    """A whole number from 0, also from a float, as in tables, or a text; None for anything else."""
     if isinstance(value, str) and _DIGITS.fullmatch(value):
         value = int(value)
     if isinstance(value, float) and value.is_integer():
@@ -174,7 +174,7 @@ def _count(value: Any) -> int | None:
 
 
 def read_cost(value: Any) -> float | None:
-    """A cost in US dollars, which may be a text; None for anything else than a number from 0."""
+    """A cost in US dollars, also from a text; None for anything but a number from 0."""
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return None
     try:
