@@ -736,14 +736,14 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a placeholder is a text",
         "src/evalstone/_core/parsing.py",
-        "and placeholder.fullmatch(data) and data not in words():",
+        "and placeholder.fullmatch(text) and text not in words():",
         "and False:",
         ("tests/questions/test_echo.py",),
     ),
     Mutant(
         "a worked example may be copied",
         "src/evalstone/_core/parsing.py",
-        "if is_copied(data):",
+        "if is_copied(text):",
         "if False:",
         ("tests/questions/test_echo.py",),
     ),

@@ -162,7 +162,7 @@ class Prompt:
 
         form: the reply format. optional: the placeholders that are omitted if their input is empty.
         """
-        pieces, named = self._layout
+        pieces, _ = self._layout
         parts: list[str] = []
         left_out = False
         for index, piece in enumerate(pieces):
@@ -171,10 +171,15 @@ class Prompt:
                 parts.append("" if left_out else self._fill(piece, inputs[piece]))
             else:
                 parts.append(piece.lstrip("\n") if left_out else piece)
+        return _rules(self, form), "".join(parts)
+
+    def rules(self, form: str) -> str:
+        """The system message, with a reply format."""
+        _, named = self._layout
         rules = [self.instructions, form, self.example]
         if self.fenced:
             rules.append(f"{FENCE_RULE} {NAME_RULE.format(named[0])}" if named else FENCE_RULE)
-        return "\n\n".join(rule for rule in rules if rule), "".join(parts)
+        return "\n\n".join(rule for rule in rules if rule)
 
     def _fill(self, name: str, material: Material) -> str:
         if not self.fenced:
@@ -187,8 +192,16 @@ class Prompt:
         return fence(name, "\n".join(f"{number}. {one_line(text)}" for number, text in enumerate(material, start=1)))
 
 
+@functools.lru_cache(maxsize=512)
+def _rules(prompt: Prompt, form: str) -> str:
+    """`Prompt.rules`. All questions of a kind share one text, so that it is encoded and counted once."""
+    return prompt.rules(form)
+
+
 def clean(text: str) -> str:
     """The text with control characters and lone surrogates replaced by U+FFFD, except for tabs and line ends."""
+    if text.replace("\n", "").isprintable():  # like most texts, and in a fraction of the time
+        return text
     return _UNPRINTABLE.sub("\ufffd", text)
 
 

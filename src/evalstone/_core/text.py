@@ -355,10 +355,16 @@ def fewest_tokens(text: str) -> int:
     tokens, tables and code about twice as many.
     """
     if text.isascii():
-        # Each prompt is counted, and `split` takes twice as long.
-        return (b" " + text.encode().translate(_SHAPES)).count(b" x")
+        return most_words(text)
     return len(text.split()) + sum(map(len, _RUN.findall(text))) // 4
 
 
-_SHAPES = bytes(ord(" " if chr(code).isspace() else "x") for code in range(256))
-"""White space as a space, any other character as x."""
+def most_words(text: str) -> int:
+    """An upper bound for `fewest_tokens`, in a tenth of the time: the words between ASCII white space, and as many more
+    as other characters may be white space, or a quarter of a word."""
+    encoded = text.encode("utf-8", "surrogatepass")
+    return (b" " + encoded.translate(_SHAPES)).count(b" x") + len(encoded) - len(text)
+
+
+_SHAPES = bytes(ord(" " if code < 128 and chr(code).isspace() else "x") for code in range(256))
+"""ASCII white space as a space, any other byte as x."""

@@ -6,6 +6,7 @@ through pydantic-ai (the extra `providers`).
 
 from __future__ import annotations
 
+import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -240,8 +241,15 @@ async def converse(
 def opening_messages(question: Question[Any], instructions: str = "") -> list[ChatMessage]:
     """The messages of the first request for a question."""
     system, user = question.render()
-    system = f"{system}\n{instructions}" if instructions and '"reason"' in question.form else system
-    return [ChatMessage("system", system)] * bool(system) + [ChatMessage("user", user)]
+    added = instructions if instructions and '"reason"' in question.form else ""
+    return [*_system_message(system, added), ChatMessage("user", user)]
+
+
+@functools.lru_cache(maxsize=512)
+def _system_message(system: str, added: str) -> tuple[ChatMessage, ...]:
+    """The system message of all questions of a kind; none if it is empty."""
+    text = f"{system}\n{added}" if added else system
+    return (ChatMessage("system", text),) if text else ()
 
 
 def _usage_of(error: JudgeError) -> Usage:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.guards import is_number
 from evalstone._core.parsing import MAX_REPLY, bare
-from evalstone._core.text import fewest_tokens
+from evalstone._core.text import fewest_tokens, most_words
 from evalstone.errors import PromptTooLong
 from evalstone.models.replies import (
     MAX_TOKENS,
@@ -324,8 +324,8 @@ def cut_error(name: str, prompt: Iterable[str], read: int, **spent: Any) -> Prom
     """
     if read < SMALLEST_CUT:
         return None
-    fewest = sum(map(fewest_tokens, prompt))
-    if read >= (1 if read in _OLLAMA_LEAVES else CUT_BELOW) * fewest:
+    texts, share = tuple(prompt), 1 if read in _OLLAMA_LEAVES else CUT_BELOW
+    if read >= share * sum(map(most_words, texts)) or read >= share * (fewest := sum(map(fewest_tokens, texts))):
         return None
     message = f"the server of {name} cut the prompt: the model read {read:,} tokens of {fewest:,} or more"
     hint = f"raise the server's context length, or set context_window={read} for this model"
@@ -354,6 +354,8 @@ def _letters(text: str) -> str:
 
 def check_whole(model: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
     """Raise PromptTooLong if the server cut the prompt."""
+    if completion.read_tokens < SMALLEST_CUT:
+        return
     spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
     prompt = (message.content for message in messages)
     if (error := cut_error(model, prompt, completion.read_tokens, **spent)) is not None:
