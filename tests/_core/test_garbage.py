@@ -8,7 +8,7 @@ from collections.abc import Generator
 import pytest
 
 from evalstone import Sample, evaluate
-from evalstone._core.garbage import YOUNG_OBJECTS, rare_collections
+from evalstone._core.garbage import OBJECTS_OF_A_CALL, YOUNG_OBJECTS, rare_collections
 from evalstone.scorers import FunctionScorer
 
 USUAL = 700
@@ -33,6 +33,20 @@ def test_garbage_is_collected_less_often_until_the_last_of_several_runs_ends() -
             assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
         assert gc.get_threshold() == (YOUNG_OBJECTS, *older)
     assert gc.get_threshold() == (USUAL, *older)
+
+
+def test_of_several_runs_the_one_with_most_calls_in_flight_sets_the_threshold() -> None:
+    most = YOUNG_OBJECTS + 100 * OBJECTS_OF_A_CALL
+    with rare_collections(10):
+        with rare_collections(100):
+            assert young() == most
+            with rare_collections(50):
+                assert young() == most
+        assert young() == most
+    assert young() == USUAL
+    with rare_collections(10):
+        assert young() == YOUNG_OBJECTS + 10 * OBJECTS_OF_A_CALL
+    assert young() == USUAL
 
 
 @pytest.mark.parametrize("own", [0, YOUNG_OBJECTS + 1])
@@ -62,6 +76,6 @@ def test_a_run_collects_less_often() -> None:
         seen.append(young())
         return 1.0
 
-    evaluate([Sample(output="a")], FunctionScorer(note), ledger=None)
-    assert seen == [YOUNG_OBJECTS]
+    evaluate([Sample(output="a"), Sample(output="b")], FunctionScorer(note), ledger=None, concurrency=64)
+    assert seen == [YOUNG_OBJECTS + 2 * OBJECTS_OF_A_CALL] * 2  # there are no more calls than results
     assert young() == USUAL

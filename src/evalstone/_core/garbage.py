@@ -8,35 +8,43 @@ from collections.abc import Generator
 from contextlib import contextmanager
 
 YOUNG_OBJECTS = 10_000
-"""The number of new objects after which Python looks for garbage, instead of 700 (or 2,000, from Python 3.13 on). Those
-are the objects of a few calls: with thousands in flight, it walks through all of theirs again and again."""
-
+"""The number of new objects after which Python looks for garbage, instead of 700 (or 2,000, from Python 3.13 on)."""
+OBJECTS_OF_A_CALL = 250
+"""As many more for each call that may be in flight. Its objects, about 220, stay until the answer comes. Python would
+walk through those of all calls again and again, although a call leaves no garbage behind."""
 
 _lock = threading.Lock()
 _runs = 0
-_before = 0
+_before = _ours = 0
+"""The threshold before the first run, and that of the runs; 0 if they haven't set it."""
 
 
 @contextmanager
-def rare_collections() -> Generator[None]:
+def rare_collections(calls: int = 0) -> Generator[None]:
     """Inside this context, Python looks for garbage less often, in the whole process.
 
     A threshold that is higher or is set meanwhile stays, and so does 0, which turns the search off. Several runs may go
     on at the same time; the last one restores the threshold.
+
+    calls: the maximum number of calls in flight.
     """
-    global _runs, _before
+    global _runs, _before, _ours
+    threshold = YOUNG_OBJECTS + OBJECTS_OF_A_CALL * calls
     with _lock:
         _runs += 1
         young, *older = gc.get_threshold()
-        if 0 < young < YOUNG_OBJECTS:
-            _before = young
-            gc.set_threshold(YOUNG_OBJECTS, *older)
+        if 0 < young < threshold:
+            if young != _ours:
+                _before = young
+            _ours = threshold
+            gc.set_threshold(threshold, *older)
     try:
         yield
     finally:
         with _lock:
             _runs -= 1
-            young, *older = gc.get_threshold()
-            if not _runs and _before and young == YOUNG_OBJECTS:
-                gc.set_threshold(_before, *older)
-                _before = 0
+            if not _runs:
+                young, *older = gc.get_threshold()
+                if _ours and young == _ours:
+                    gc.set_threshold(_before, *older)
+                _ours = 0

@@ -324,9 +324,9 @@ class AsyncLedger:
             return
         self._average *= 0.95  # what was slow for a moment, such as during a checkpoint, is tried again
         loop = asyncio.get_running_loop()
-        applied = self._worker.submit(self._wait_for, since, self.store.apply, operations)
-        applied.add_done_callback(
-            lambda _: loop.is_closed() or loop.call_soon_threadsafe(self._resolve, waiting, applied)
+        # The callback doesn't name the future, which keeps it: all that waits would stay until Python looks for garbage.
+        self._worker.submit(self._wait_for, since, self.store.apply, operations).add_done_callback(
+            lambda applied: loop.is_closed() or loop.call_soon_threadsafe(self._resolve, waiting, applied)
         )
 
     def _resolve(self, waiting: list[_Waiting], applying: Future[Applied]) -> None:

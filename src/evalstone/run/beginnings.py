@@ -93,12 +93,14 @@ class Beginnings:
             first.answered.set()
 
 
-def _beginning_of(question: Question[Any]) -> tuple[str, str] | None:
-    """A prompt's beginning: the hash of the reply format that providers put in front of it, and the first characters;
-    None if the prompt is too short for a cache."""
+def _beginning_of(question: Question[Any]) -> tuple[str, str, str] | None:
+    """A prompt's beginning: the hash of the reply format that providers put in front of it, and the first characters of
+    the system message and the user message; None if the prompt is too short for a cache."""
     size = CACHED_FROM * BYTES_PER_TOKEN
     if question.most_characters < size:
         return None
-    text = "\n".join(question.render())
+    system, user = question.render()
+    if len(system) + len(user) < size:
+        return None
     form = question.reply_form
-    return None if len(text) < size else (form.digest if form else "", text[:size])
+    return form.digest if form else "", system[:size], user[: max(0, size - len(system))]

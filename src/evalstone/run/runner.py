@@ -97,7 +97,7 @@ async def execute(
     if plan.target is not None and batch:
         raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
     async with contextlib.AsyncExitStack() as stack:
-        stack.enter_context(rare_collections())
+        stack.enter_context(rare_collections(min(concurrency, plan.size)))
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
         stop = stop or StopSignal()
