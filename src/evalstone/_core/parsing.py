@@ -12,11 +12,11 @@ import functools
 import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core import loose_json
 from evalstone._core.display import count
-from evalstone._core.guards import is_array, is_mapping
+from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.prompts import clean
 from evalstone.errors import ReplyError
 
@@ -202,9 +202,9 @@ def refuse_placeholders(
         words: The texts that are valid although they look like placeholders.
         placeholder: Matches placeholders.
     """
-    texts: dict[str, tuple[Any, ...]] = {}
-    _find_texts(data, (), texts)
-    for text, path in texts.items():
+    found: dict[str, tuple[Any, ...]] = {}
+    _find_texts(data, (), found)
+    for text, path in found.items():
         if not text or text.isspace():
             continue
         if len(text) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(text) and text not in words():
@@ -215,16 +215,14 @@ def refuse_placeholders(
             raise ReplyError(f"{_place(path)}: {REPEATS} ({_quoted(unit.strip())} again and again)")
 
 
-def _find_texts(data: Any, path: tuple[Any, ...], texts: dict[str, tuple[Any, ...]]) -> None:
-    """Add the texts in JSON data, each with the path to its first place."""
-    for key, value in data.items() if isinstance(data, dict) else enumerate(data, start=1):
+def _find_texts(data: Any, path: tuple[Any, ...], found: dict[str, tuple[Any, ...]]) -> None:
+    """Add the texts in a JSON object or list, each with the path to its first place."""
+    for key, value in data.items() if is_object(data) else enumerate(data, start=1):
         if isinstance(value, str):
-            texts.setdefault(value, (*path, key))
-        elif isinstance(value, _NESTED):
-            _find_texts(value, (*path, key), texts)
+            found.setdefault(value, (*path, key))
+        elif is_object(value) or is_array(value):
+            _find_texts(value, (*path, key), found)
 
-
-_NESTED = (dict, list)
 
 REPEATS = "it repeats itself"
 LONGEST_UNIT, LEAST_REPEATS, LEAST_REPEATED = 200, 8, 100

@@ -324,7 +324,7 @@ class AsyncLedger:
             return
         self._average *= 0.95  # what was slow for a moment, such as during a checkpoint, is tried again
         loop = asyncio.get_running_loop()
-        # The callback doesn't name the future, which keeps it: all that waits would stay until Python looks for garbage.
+        # The callback must not refer to the future, which keeps it: both would be garbage that only a search finds.
         self._worker.submit(self._wait_for, since, self.store.apply, operations).add_done_callback(
             lambda applied: loop.is_closed() or loop.call_soon_threadsafe(self._resolve, waiting, applied)
         )
