@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from evalstone._core.loose_json import with_latex
 from evalstone._core.parsing import (
     MAX_REPLY,
+    bare,
     choice_schema,
     member,
     numbered,
@@ -478,6 +479,13 @@ def test_a_repetition_at_the_end_has_eight_units_of_at_most_200_characters_and_1
         assert repeated_end(letters[:size] * 8) == letters[:size]
         assert repeated_end((letters[:size] * 8)[1:]) == ""
     assert repeated_end(letters * 8) == ""
+
+
+def test_the_letters_and_digits_of_a_text_are_the_same_with_and_without_other_characters_around_them():
+    letters = "".join(filter(str.isalnum, map(chr, range(128)))).lower()
+    every = "".join(map(chr, range(128)))
+    assert bare(every) == letters
+    assert bare(f"ß{every}É") == f"ss{letters}é"
 
 
 def test_a_text_that_repeats_itself_or_stands_for_one_is_refused_unless_the_material_has_it():

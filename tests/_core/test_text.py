@@ -18,6 +18,7 @@ from evalstone._core.text import (
     STOPWORDS,
     estimated_tokens,
     fewest_tokens,
+    most_words,
     normalized,
     sentence_slices,
     sentences,
@@ -77,6 +78,11 @@ def test_a_text_has_at_least_a_token_for_each_word_and_for_four_characters_of_sc
 def test_the_fewest_tokens_of_ascii_text_are_its_words_between_any_white_space():
     for text in ("\x1cAda\x1f\x0bwrote\r\n it. ", "".join(f"a{chr(code)}" for code in range(128)), " ", "\x00\x7f"):
         assert fewest_tokens(text) == len(text.split())
+
+
+@given(st.text(st.characters(exclude_categories=()) | st.sampled_from(" \t\x1f\x85\u3000東京é")))
+def test_the_most_words_are_no_fewer_than_the_fewest_tokens(text: str):
+    assert most_words(text) >= fewest_tokens(text)
 
 
 def test_tokens_are_the_words_with_their_capitals():

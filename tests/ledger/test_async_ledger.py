@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Coroutine
 from contextlib import closing
 from pathlib import Path
@@ -240,6 +242,25 @@ def test_a_locked_ledger_is_waited_for_as_long_as_is_said_and_not_again_when_it_
         with pytest.raises(LedgerBusyError):
             done_within(resumed())
         assert 0.9 * wait < time.monotonic() - began < 1.9 * wait
+
+
+def test_what_waited_for_the_thread_is_no_garbage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.ledger.async_ledger.SLOW", -1.0)
+
+    async def work() -> None:
+        async with AsyncLedger(tmp_path / "l.db") as ledger:
+            gc.disable()
+            try:
+                waiting = ledger._schedule()
+                first = weakref.ref(waiting)
+                await waiting
+                del waiting
+                await ledger.keep_answer(answer(0))  # until then, the thread has the last transaction
+                assert first() is None
+            finally:
+                gc.enable()
+
+    done_within(work())
 
 
 @pytest.mark.parametrize("slow", [-1.0, 1e9])
