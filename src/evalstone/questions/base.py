@@ -232,13 +232,13 @@ class Question(_Prompted, Generic[A]):
 
     def _is_copied(self, text: str) -> bool:
         """Whether a text in a reply was copied from the prompt, and its words are not in the inputs."""
-        if " " not in text or bare(text) not in self._copied:
+        if " " not in text or bare(text) not in self._may_be_copied:
             return False
         input_words = set(itertools.chain.from_iterable(map(words, self._input_texts())))
         return not input_words.issuperset(set(words(text)) - STOPWORDS)
 
     @functools.cached_property
-    def _copied(self) -> Collection[str]:
+    def _may_be_copied(self) -> Collection[str]:
         return _copied(self.prompt, self.notes)
 
     def _input_texts(self) -> list[str]:
