@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -39,21 +40,34 @@ _WRITTEN = "|".join(
         "(?<=\U0001f3f4)[\U000e0030-\U000e0039\U000e0061-\U000e007a]{3,6}\U000e007f",
     )
 )
-# Compiled on first use, because it takes longer than importing this module.
 _HIDDEN = f"({_WRITTEN})|[{_INVISIBLE}]|{_SELECTORS}"
+
+
+@functools.cache
+def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What finds any character that may have to be escaped, and the much slower one that escapes those. Compiled on
+    first use, because it takes longer than importing this module."""
+    return re.compile(f"[{_INVISIBLE}\ufe00-\ufe0f]"), re.compile(_HIDDEN)
 
 
 def visible(text: str) -> str:
     """Text with control, direction and invisible characters escaped, as in `\\u202e`. Line breaks, tabs, and characters
     that the language needs are kept."""
-    return re.sub(_HIDDEN, lambda match: match[1] or f"\\u{ord(match[0]):04x}", text.replace("\r\n", "\n"))
+    if text.isascii() and text.isprintable():
+        return text
+    text = text.replace("\r\n", "\n")
+    suspect, hidden = _patterns()
+    if suspect.search(text) is None:
+        return text
+    return hidden.sub(lambda match: match[1] or f"\\u{ord(match[0]):04x}", text)
 
 
 def safe(text: str, width: int = LINE_WIDTH) -> str:
     """Text on one line of at most `width` characters, with invisible characters escaped and secrets replaced by
     `***`."""
     text = redacted(text)  # before cutting, so that no part of a secret is left
-    line = " ".join(text[: 4 * width].split())
+    is_line = len(text) <= width and text.isprintable() and "  " not in text and text == text.strip(" ")
+    line = text if is_line else " ".join(text[: 4 * width].split())
     shown = visible(line[:width])
     whole = len(text) <= 4 * width and len(line) <= width and len(shown) <= width
     return shown if whole else shown[: width - 1] + "…"

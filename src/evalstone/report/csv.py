@@ -33,8 +33,11 @@ _INTERVAL = re.compile(rf"({_NUMBER.pattern}%?) to ({_NUMBER.pattern}%?)")
 
 def inert(text: str) -> str:
     """Text that no spreadsheet treats as a formula, cut to the size of a cell."""
-    shown = visible(re.sub("\r\n?", "\n", text[: LONGEST_CELL + 1]))
-    return _FORMULA.sub("'", shown if len(shown) <= LONGEST_CELL else shown[: LONGEST_CELL - 1] + "…")
+    shown = visible(re.sub("\r\n?", "\n", text[: LONGEST_CELL + 1]) if "\r" in text else text[: LONGEST_CELL + 1])
+    shown = shown if len(shown) <= LONGEST_CELL else shown[: LONGEST_CELL - 1] + "…"
+    if text[:1].isalnum() and ";" not in text and "\n" not in shown:
+        return shown  # like most texts, it has no place where a formula can begin
+    return _FORMULA.sub("'", shown)
 
 
 def csv_rows(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> Iterator[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import re
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -20,6 +22,7 @@ LONGEST_MESSAGE = 500
 LONGEST_ATTRIBUTE = 32_000
 PIECE = 1 << 20
 """The number of characters to read at once."""
+_MARKUP = re.compile(r'[&<>"\n\r\t]')
 
 
 @dataclass(frozen=True)
@@ -62,10 +65,13 @@ def junit(name: str, suites: Mapping[str, Iterable[Case]]) -> Iterator[str]:
 
 
 def _element(case: Case) -> str:
-    start = "<testcase" + _attributes(classname=case.group, name=case.name, time=f"{case.seconds:.3f}")
+    start = f'<testcase classname="{_repeated(case.group)}" name="{_attribute(case.name)}" time="{case.seconds:.3f}"'
     inside = ""
     if case.properties:
-        values = (f"<property{_attributes(name=name, value=text)} />\n" for name, text in case.properties.items())
+        values = [
+            f'<property name="{_repeated(name)}" value="{_attribute(text)}" />\n'
+            for name, text in case.properties.items()
+        ]
         inside += f"<properties>\n{''.join(values)}</properties>\n"
     if case.result != "passed":
         message = f' message="{_quoted(safe(case.message, LONGEST_MESSAGE))}"'
@@ -74,10 +80,20 @@ def _element(case: Case) -> str:
 
 
 def _attributes(**values: str) -> str:
-    return "".join(f' {name}="{_quoted(safe(text, LONGEST_ATTRIBUTE))}"' for name, text in values.items())
+    return "".join(f' {name}="{_attribute(text)}"' for name, text in values.items())
+
+
+def _attribute(text: str) -> str:
+    return _quoted(safe(text, LONGEST_ATTRIBUTE))
+
+
+_repeated = functools.lru_cache(_attribute)
+"""`_attribute` of a text that most cases have."""
 
 
 def _quoted(text: str) -> str:
+    if _MARKUP.search(text) is None:
+        return text
     return escape(text, {'"': "&quot;", "\n": "&#10;", "\r": "&#13;", "\t": "&#9;"})
 
 
