@@ -1,10 +1,11 @@
 """What the commands cost with very many samples: processor time, wall time and memory of each process.
 
-    python bench/many.py [--samples 1000000] [--format jsonl] [--source PATH]
+    python bench/many.py [--samples 1000000] [--format jsonl] [--only WORD] [--source PATH]
 
 Writes a JSON Lines file of its own (192 bytes a sample), or the same rows as Parquet, scores it twice by a code scorer,
 with a ledger and a results folder, then reports, compares and gates what it saved. Printed are the seconds of the
-processor and of the clock, and the peak of resident memory. --source runs the code of another checkout (its src/).
+processor and of the clock, and the peak of resident memory. --only measures the commands with a word in them, such as
+"csv", after the runs that they need. --source runs the code of another checkout (its src/).
 """
 
 from __future__ import annotations
@@ -73,6 +74,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--samples", type=int, default=1_000_000)
     parser.add_argument("--format", choices=("jsonl", "parquet"), default="jsonl")
+    parser.add_argument("--only", default="", help="a word in the commands to measure")
     parser.add_argument("--source", type=Path, help="another checkout")
     options = parser.parse_args()
     environment = dict(os.environ)
@@ -85,6 +87,8 @@ def main() -> None:
             data = as_parquet(data)
         print(f"{options.samples:,} samples\n{'':62} {'CPU s':>7} {'wall s':>7} {'MB':>6}")
         for line in COMMANDS:
+            if not (line.startswith("run ") or options.only in line):
+                continue
             command = line.replace("DATA", data.name)
             code, cpu, wall, megabytes = cost(command, folder, environment)
             failed = "" if code == 0 else f"  exit code {code}"

@@ -353,8 +353,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "JUnit attributes aren't sanitized",
         f"{VIEWS}/junit.py",
-        '"{_quoted(safe(text, LONGEST_ATTRIBUTE))}"',
-        '"{_quoted(text)}"',
+        "return _quoted(safe(text, LONGEST_ATTRIBUTE))",
+        "return _quoted(text)",
         ("tests/results/views/test_junit.py",),
     ),
     Mutant(
@@ -467,8 +467,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate ignores weights",
         "src/evalstone/results/gate.py",
-        "weights = weight_column(by_sample, ",
-        "weights = None and weight_column(by_sample, ",
+        "scores.labels, scores.unequal_weights",
+        "scores.labels, None",
         ("tests/results/test_weights.py",),
     ),
     Mutant(
@@ -594,8 +594,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a gate leaves out missing scores",
         "src/evalstone/results/missing_scores.py",
-        'entry.value is not None or missing == "worst"',
-        "entry.value is not None",
+        '"worst": (),',
+        '"worst": KINDS[1:],',
         ("tests/results/test_gate.py",),
     ),
     Mutant(
@@ -615,7 +615,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a stopped run that is read again shows an interval for a fixed number of samples",
         "src/evalstone/results/run.py",
-        "else with_sequences(summary, columns_of(scorers, records).entries(), drawn),",
+        "else with_sequences(summary, columns_of(scorers, records), drawn),",
         "else summary,",
         ("tests/run/test_sequential.py",),
     ),
@@ -629,8 +629,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a comparison of a stopped run takes its samples in the order of the dataset",
         "src/evalstone/results/paired_scores.py",
-        "in_both = sorted(order.keys() & in_both, key=order.__getitem__)",
-        "in_both = [name for name in in_both if name in order]",
+        "drawn = sorted((order[name], x, y)",
+        "drawn = list((order[name], x, y)",
         ("tests/run/test_baseline.py",),
     ),
     Mutant(

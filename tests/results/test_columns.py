@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import random
 from dataclasses import replace
 
@@ -9,7 +11,7 @@ import pytest
 
 from evalstone import Run
 from evalstone.datasets.stored import record_line
-from evalstone.results.columns import Columns, Entry
+from evalstone.results.columns import KINDS, Columns, Entry, Kind
 from evalstone.results.spilling import SpillingRecords
 from evalstone.types import TARGET_FAILED, Failed, JudgeCall, Record, Score, Skipped
 from tests.runs import run_of
@@ -89,14 +91,46 @@ def test_a_run_that_ended_early_has_the_entries_of_its_records(in_memory: int) -
 def test_appended_records_are_read_back_with_their_texts(in_memory: int) -> None:
     records, kept = records_of(600), SpillingRecords(SCORERS, in_memory=in_memory)
     for number, one in enumerate(records):
-        assert not kept.columns.has(one)
         kept.append(one, None if number % 2 else record_line(one))
-        assert kept.columns.has(one)
-    kept.columns.seal()
+    assert kept.columns.seal() is None
     assert list(kept) == records
     assert kept[-1] == records[-1]
     assert kept[5:9] == tuple(records[5:9])
     assert list(kept.texts()) == list(map(record_line, records))
+
+
+@pytest.mark.parametrize("shuffled", [False, True])
+@pytest.mark.parametrize("trials", [False, True])
+def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -> None:
+    records = records_of(30, trials=trials)[:-1]
+    if shuffled:
+        random.Random(4).shuffle(records)
+    columns = Columns.of(SCORERS, records)
+    some_kinds: tuple[tuple[Kind, ...], ...] = (KINDS, ("score",), ("failed", "undefined"))
+    for scorer, kinds in itertools.product((None, *SCORERS), some_kinds):
+        rows = columns.rows(scorer, kinds)
+        entries = [entry for entry in columns.entries(scorer) if entry.kind in kinds]
+        assert list(map(columns.kind, rows)) == [entry.kind for entry in entries]
+        assert list(columns.keys(rows)) == [entry.key for entry in entries]
+        assert list(columns.samples(rows)) == [entry.sample for entry in entries]
+        assert list(columns.values(rows)) == [entry.value for entry in entries]
+        assert columns.groups(rows) == [entry.group for entry in entries]
+        weights = [entry.weight for entry in entries]
+        assert list(columns.weights(rows) or ()) == ([weight or 1.0 for weight in weights] if any(weights) else [])
+    some = {"s3", "s7", "missing"}
+    found = [entry for _, entry in columns.entries_of(columns.cases_of(some))]
+    assert found == [entry for entry in columns.entries() if entry.sample in some]
+    values = [entry.value for entry in columns.entries()]
+    assert [None if math.isnan(value) else value for _, _, value in columns.cells()] == values
+    assert [columns.sample(case) for case, _, _ in columns.cells()] == [entry.sample for entry in columns.entries()]
+
+
+@pytest.mark.parametrize(("second", "places"), [(1, (1, 0)), (5, (5, 0)), (8, (8, 0))])
+def test_the_first_repeated_entry_is_found(second: int, places: tuple[int, int]) -> None:
+    columns, records = Columns(SCORERS), records_of(6)
+    for one in [*records[:second], records[0], *records[second:], records[3]]:
+        columns.append(one)
+    assert columns.seal() == places
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ from evalstone import (
     gate,
     sample_size,
 )
-from evalstone.results.scores import Scores, check_same_weights, refuse_weights, weight_column
+from evalstone.results.scores import Scores, check_same_weights, refuse_weights
 from evalstone.results.summary import ScorerInfo, summarize
 from evalstone.results.trials import pass_all_k, pass_at_k, reliability, sizes
 from evalstone.results.views.comparison import comparison_view
@@ -317,19 +317,38 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
 
 
 def test_values_by_sample_have_a_weight_and_a_group_each() -> None:
-    keys = {"a#1": "a", "a#2": "a", "b#1": "b"}
-    scores = Scores({"a#1": 1.0, "a#2": 0.0, "b#1": 1.0}, {key: keys[key] for key in keys}, {"b#1": 2.0}, keys)
-    assert scores.weights == (1.0, 1.0, 2.0)
-    assert (scores.by_sample.values, scores.by_sample.weights) == ({"a": 0.5, "b": 1.0}, (1.0, 2.0))
-    assert scores.by_sample.groups is None
-    one_group = replace(scores, group_of=dict.fromkeys(keys, "g"))
-    assert one_group.by_sample.groups == ("g", "g")
-    assert len(set(replace(scores, group_of={"a#1": "g"}).groups or ())) == 3  # each without a group is one of its own
+    samples = ["a", "a", "b"]
+    scores = Scores(["a#1", "a#2", "b#1"], samples, [1.0, 0.0, 1.0], samples, [1.0, 1.0, 2.0])
+    by_sample = scores.by_sample
+    assert (by_sample.names, by_sample.values, by_sample.weights) == (["a", "b"], [0.5, 1.0], [1.0, 2.0])
+    assert by_sample.labels is None
+    assert replace(scores, groups=["g"] * 3).by_sample.labels == ("g", "g")
+    assert len(set(replace(scores, groups=["a#1", None, None]).labels or ())) == 3  # each without one is its own
+
+
+def test_missing_trials_leave_a_sample_s_mean_open() -> None:
+    samples = ["a", "a", "b", "c", "c"]
+    names = [f"{sample}#{row}" for row, sample in enumerate(samples)]
+    missing: dict[str, Any] = {"ends": {0: (0.0, 1.0), 2: (0.0, 1.0)}, "undefined": frozenset({2})}
+    by_sample = Scores(names, samples, [None, 0.5, None, 1.0, 0.0], **missing).by_sample
+    assert (by_sample.names, by_sample.values) == (["a", "c", "b"], [0.5, 0.5, None])
+    assert (by_sample.ends, by_sample.undefined) == ({0: (0.25, 0.75), 2: (0.0, 1.0)}, {2})
+    assert list(map(by_sample.ends_of, range(3))) == [(0.25, 0.75), (0.5, 0.5), (0.0, 1.0)]
+
+
+def test_rows_are_taken_in_any_order() -> None:
+    names, groups = ["a", "b", "c"], ["g", None, None]
+    scores = Scores(names, names, [1.0, None, 0.5], groups, [2.0, 1.0, 1.0], {1: (0.0, 1.0)}, frozenset({1}))
+    some = scores.at([2, 1])
+    assert (some.names, some.values, some.groups, some.weights) == (["c", "b"], [0.5, None], None, [1.0, 1.0])
+    assert (some.ends, some.undefined, some.unequal_weights) == ({1: (0.0, 1.0)}, {1}, None)
 
 
 def test_a_sample_without_a_weight_has_the_weight_1() -> None:
-    assert weight_column(["a", "b"], {"a": 1.0}) is None
-    check_same_weights(["a"], {"a": 1.0}, {})
+    names = ["a", "b"]
+    unweighted, weighted = (Scores(names, names, [1.0, 1.0], weights=weights) for weights in (None, [1.0, 1.0]))
+    assert (weighted.unequal_weights, replace(weighted, weights=[1.0, 2.0]).unequal_weights) == (None, [1.0, 2.0])
+    check_same_weights(unweighted, weighted)
     refuse_weights([("a", None), ("b", 1.0)], "this")
     with pytest.raises(ConfigError, match=r"the first 1, 'b' 2"):
         refuse_weights([("a", None), ("b", 2.0)], "this")
@@ -417,7 +436,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         "labels are for single answers: they can't correct differences of runs with trials",
     ),
     (
-        lambda: check_same_weights(["a"], {}, {"a": 2.0}),
+        lambda: check_same_weights(Scores(["a"], ["a"], [1.0]), Scores(["a"], ["a"], [1.0], weights=[2.0])),
         ConfigError,
         (
             "sample 'a' has a weight of 1 in the first run and of 2 in the second; a comparison needs "

@@ -24,7 +24,6 @@ from evalstone import (
 from evalstone._core import sync
 from evalstone.api import plan_for
 from evalstone.judges import LexicalJudge
-from evalstone.results.columns import Entry
 from evalstone.results.drawn import in_order
 from evalstone.results.endings import DECIDED, JUDGE_UNAVAILABLE
 from evalstone.run.budget import StopSignal
@@ -287,7 +286,7 @@ def test_a_comparison_of_a_stopped_run_holds_at_any_stopping_time_in_both_direct
     assert result.p_value == pytest.approx(back.result.p_value)
     assert result.difference.method == "confidence sequence"
     assert result.difference.low == pytest.approx(-(back.result.difference.high or 0))
-    order = [record.key for record in in_order(map(Entry.of, run.records), run.drawn)[Given().signature]]
+    order = run.columns.keys(in_order(run.columns, Given().signature, run.drawn))
     assert result.difference.n == len(order)
     disturbed = replace(run, records=random.Random(3).sample(list(run), len(run)))
     assert compare(before, disturbed)["given"].result == compare(before, run)["given"].result

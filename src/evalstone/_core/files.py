@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, Protocol
 
+from evalstone._core.json import value_of
 from evalstone.errors import ConfigError, DataError, StorageError, WriteError
 
 SETTING = "EVALSTONE_MAX_ROW_MB"
@@ -239,7 +240,7 @@ def file_values(path: Path) -> Iterator[tuple[str, Any]]:
 def json_value(text: str, place: str) -> Any:
     """The value of a JSON text. Raises DataError with the place."""
     try:
-        return json.loads(text)
+        return value_of(text)
     except ValueError as error:
         raise DataError(f"{place}: not JSON ({error})") from None
     except RecursionError:

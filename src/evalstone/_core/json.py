@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 
@@ -60,6 +60,17 @@ def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
     return str(value)
 
 
+def value_of(text: str) -> Any:
+    """The value of a JSON text, as by `json.loads` but in half the time for a short one: without looking for whitespace
+    around it."""
+    try:
+        value, end = _DECODER.raw_decode(text)
+    except ValueError:
+        return json.loads(text)
+    return value if end == len(text) else json.loads(text)
+
+
+_DECODER = json.JSONDecoder()
 _ATOMS: frozenset[type[Any]] = frozenset({str, int, float, bool, type(None)})
 _HASHED_ATOMS = _ATOMS - {float}
 _OWN_FORM = "__evalstone_data__"
@@ -101,6 +112,16 @@ def content_hash(value: Any, *, strict: bool = False) -> str:
     except RecursionError:
         raise ValueError(_ENDLESS) from None
     return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def list_hash(items: Iterable[Any]) -> str:
+    """The `content_hash` of a list, of which one item at a time is in memory."""
+    digest, before = hashlib.blake2b(b"[", digest_size=16), ""
+    for item in items:
+        digest.update(f"{before}{_CANONICAL.encode(_plain(item, _HASHED_ATOMS))}".encode())
+        before = ","
+    digest.update(b"]")
+    return digest.hexdigest()
 
 
 def brief(value: Any) -> str:

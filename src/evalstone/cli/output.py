@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, safe, visible
+from evalstone._core.garbage import rare_collections
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError, DataError
 
@@ -228,7 +229,7 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
     _check_distinct(files)
     for file, parts in requested.values():
         if file != STDOUT:
-            with phases.phase(f"writing {file}"):
+            with phases.phase(f"writing {file}"), rare_collections():
                 write_text(file, parts())
     for name in to_stdout:
         phases.clear()

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import itertools
 import math
+import operator
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
+from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
 from evalstone.types import Failed, Record, Score, case_key
 
 Kind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
 """What a record has: a score, or why it has none. A skipped sample is unanswered if the judge declined or reached no
 verdict; otherwise, its score is undefined."""
-_KINDS: tuple[Kind, ...] = get_args(Kind)
-_CODES = {kind: code for code, kind in enumerate(_KINDS)}
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _ABSENT = 255
 _NO_TRIAL = 0
 
@@ -56,29 +58,32 @@ class Columns:
 
     Args:
         scorers: The signatures of the scorers.
-        cases: The number of samples and trials, if each has a cell for each scorer; 0 to append records in any order.
+        cases: The number of samples and trials, if each has a cell for each scorer; 0 to append records.
     """
 
     def __init__(self, scorers: Sequence[str], cases: int = 0) -> None:
         self._scorers = tuple(scorers)
         self._numbers = {signature: number for number, signature in enumerate(self._scorers)}
         cells = cases * len(self._scorers)
-        self._samples: list[str] = [""] * cases
-        self._trials = array("q", [_NO_TRIAL]) * cases
+        self._samples = PackedTexts(cases)
+        self._trials = array("q")
+        """By case, 0 without a trial; empty if no case has a trial."""
         self._groups: list[str | None] = []
         """By case; empty if no case has a group."""
+        self._group_names: dict[str, str] = {}
+        """One text for each group, however many samples are in it."""
         self._weights = array("d")
         """By case, NaN without a weight; empty if no case has a weight."""
         self._values = array("d", [math.nan]) * cells
         self._kinds = bytearray([_ABSENT]) * cells
         self._cells = array("q")
-        """Of appended records, the cell that each would have; empty if every entry is in its cell."""
+        """The cell of each entry; empty if every entry is in its cell."""
         self._grouped = True
         """Whether the entries of each case follow one another."""
-        self._cases: dict[str | tuple[str, int], int] = {}
-        """While records are appended, the case of each sample and trial."""
-        self._filled = bytearray()
-        """While records are appended, whether each cell has an entry."""
+        self._last: tuple[str, int | None] | None = None
+        """While records are appended, the sample and trial of the last one."""
+        self._hashes = array("q")
+        """While records are appended, a hash of the sample and trial of each case."""
 
     @classmethod
     def of(cls, scorers: Sequence[str], records: Iterable[Record]) -> Columns:
@@ -92,34 +97,85 @@ class Columns:
     def put(self, cell: int, record: Record) -> None:
         """Set the entry of a cell: the scorers of the first case, then those of the second, and so on."""
         case = cell // len(self._scorers)
-        self._samples[case] = record.sample
+        if not self._samples[case]:
+            self._samples[case] = record.sample
         self._set_case(case, record)
         self._values[cell] = math.nan if record.value is None else record.value
         self._kinds[cell] = _CODES[_kind(record)]
 
     def append(self, record: Record) -> None:
-        """Add the entry of a record after the others."""
-        case = self._cases.setdefault(_name(record), len(self._samples))
-        if case == len(self._samples):
+        """Add the entry of a record after the others. Call `seal` after the last one."""
+        name = record.sample, record.trial
+        if name != self._last:
+            self._last = name
             self._samples.append(record.sample)
-            self._trials.append(_NO_TRIAL)
-            self._filled.extend(bytes(len(self._scorers)))
+            self._hashes.append(hash(name))
+            if self._trials:
+                self._trials.append(_NO_TRIAL)
             if self._groups:
                 self._groups.append(None)
             if self._weights:
                 self._weights.append(math.nan)
+        case = len(self._samples) - 1
         self._set_case(case, record)
         cell = case * len(self._scorers) + self._numbers[record.scorer]
-        self._grouped = self._grouped and (not self._cells or case >= self._cells[-1] // len(self._scorers))
-        self._filled[cell] = True
-        self._cells.append(cell)
-        self._values.append(math.nan if record.value is None else record.value)
+        if not self._cells and cell != len(self._kinds):
+            self._cells.extend(range(len(self._kinds)))
+        if self._cells or cell != len(self._kinds):
+            self._cells.append(cell)
+        outcome = record.outcome
+        self._values.append(outcome.value if isinstance(outcome, Score) else math.nan)
         self._kinds.append(_CODES[_kind(record)])
+
+    def seal(self) -> tuple[int, int] | None:
+        """Bring together what was appended of each case. Call it once, after the last record.
+
+        Returns:
+            The places of the first entry with the same sample, trial and scorer as an earlier one, and of that one;
+            None if there is none.
+        """
+        hashes, self._hashes, self._last = sorted(self._hashes), array("q"), None
+        if any(map(operator.eq, hashes, itertools.islice(hashes, 1, None))):
+            self._merge()
+        if not self._cells:
+            return None
+        filled = bytearray(len(self._samples) * len(self._scorers))
+        for place, cell in enumerate(self._cells):
+            if filled[cell]:
+                return place, self._cells.index(cell)
+            filled[cell] = True
+        return None
+
+    def _merge(self) -> None:
+        """Make one case of those with the same sample and trial."""
+        numbers: dict[tuple[str, int], int] = {}
+        case_of = array("q")
+        for name in zip(self._samples, self._trials or itertools.repeat(_NO_TRIAL), strict=False):
+            case_of.append(numbers.setdefault(name, len(numbers)))
+        if len(numbers) == len(case_of):  # only the hashes are equal
+            return
+        first = array("q", [-1]) * len(numbers)
+        for before, case in enumerate(case_of):
+            if first[case] < 0:
+                first[case] = before
+                continue
+            if self._groups and self._groups[before] is not None:
+                self._groups[first[case]] = self._groups[before]
+            if self._weights and not math.isnan(self._weights[before]):
+                self._weights[first[case]] = self._weights[before]
+        self._samples = self._samples.at(first)
+        self._trials = array("q", [self._trials[case] for case in first]) if self._trials else self._trials
+        self._groups = [self._groups[case] for case in first] if self._groups else self._groups
+        self._weights = array("d", [self._weights[case] for case in first]) if self._weights else self._weights
+        step = len(self._scorers)
+        cells = self._cells or range(len(self._kinds))
+        self._cells = array("q", [case_of[cell // step] * step + cell % step for cell in cells])
+        self._grouped = False
 
     @property
     def has_trials(self) -> bool:
         """Whether any sample has a trial."""
-        return any(self._trials)
+        return len(self._trials) > 0
 
     @property
     def has_groups(self) -> bool:
@@ -131,31 +187,86 @@ class Columns:
         """Whether any sample has a weight."""
         return len(self._weights) > 0
 
-    def has(self, record: Record) -> bool:
-        """Whether an entry of the same sample, trial and scorer was appended."""
-        case = self._cases.get(_name(record))
-        return case is not None and bool(self._filled[case * len(self._scorers) + self._numbers[record.scorer]])
-
-    def seal(self) -> None:
-        """Free what appending needs, once all records are there."""
-        self._cases, self._filled = {}, bytearray()
-
     def _set_case(self, case: int, record: Record) -> None:
         if record.trial is not None:
+            if not self._trials:
+                self._trials.extend([_NO_TRIAL] * len(self._samples))
             self._trials[case] = record.trial
         if record.group is not None:
             if not self._groups:
                 self._groups.extend([None] * len(self._samples))
-            self._groups[case] = record.group
+            self._groups[case] = self._group_names.setdefault(record.group, record.group)
         if record.weight is not None:
             if not self._weights:
                 self._weights.extend([math.nan] * len(self._samples))
             self._weights[case] = record.weight
 
+    def rows(self, scorer: str | None = None, kinds: Collection[Kind] = KINDS) -> Sequence[int]:
+        """The rows of the entries of one scorer or of all, of these kinds, in the order of the records. Rows are what
+        the columns below are asked for."""
+        step = len(self._scorers)
+        if scorer is None:
+            rows: Sequence[int] = range(len(self._kinds))
+        elif self._cells:
+            number = self._numbers[scorer]
+            rows = array("q", [row for row, cell in enumerate(self._cells) if cell % step == number])
+        else:
+            rows = range(self._numbers[scorer], len(self._kinds), step)
+        codes = bytes(_CODES[kind] for kind in kinds)
+        present = self._kinds[rows.start :: rows.step] if isinstance(rows, range) else self._kinds
+        if not present.translate(None, codes):
+            return rows
+        return array("q", [row for row in rows if self._kinds[row] in codes])
+
+    def cases(self, rows: Sequence[int]) -> Sequence[int]:
+        """The number of the sample and trial of each row."""
+        step = len(self._scorers)
+        if self._cells:
+            return array("q", [self._cells[row] // step for row in rows])
+        return rows if step == 1 else array("q", [row // step for row in rows])
+
+    def keys(self, rows: Sequence[int]) -> Sequence[str]:
+        """The sample's `key` of each row."""
+        samples = self.samples(rows)
+        if not self._trials:
+            return samples
+        return [
+            case_key(name, self._trials[case] or None) for name, case in zip(samples, self.cases(rows), strict=True)
+        ]
+
+    def samples(self, rows: Sequence[int]) -> Sequence[str]:
+        """The sample of each row."""
+        cases = self.cases(rows)
+        return self._samples if cases == range(len(self._samples)) else self._samples.at(cases)
+
+    def values(self, rows: Sequence[int]) -> Sequence[float | None]:
+        """The value of each row; None without a score."""
+        every = rows == range(len(self._values))
+        values = self._values if every else array("d", [self._values[row] for row in rows])
+        if not any(map(math.isnan, values)):
+            return values
+        return [None if math.isnan(value) else value for value in values]
+
+    def kind(self, row: int) -> Kind:
+        """What a row has."""
+        return KINDS[self._kinds[row]]
+
+    def groups(self, rows: Sequence[int]) -> Sequence[str | None] | None:
+        """The group of each row; None if none of them has one."""
+        groups = [self._groups[case] for case in self.cases(rows)] if self._groups else []
+        return groups if any(group is not None for group in groups) else None
+
+    def weights(self, rows: Sequence[int]) -> Sequence[float] | None:
+        """The weight of each row, 1 if it has none; None if none of them has one."""
+        weights = [self._weights[case] for case in self.cases(rows)] if self._weights else []
+        if all(map(math.isnan, weights)):
+            return None
+        return array("d", [1.0 if math.isnan(weight) else weight for weight in weights])
+
     def by_case(self) -> Iterator[list[Entry]]:
         """The entries of each sample and trial, in the order of their first records."""
         if self._grouped:
-            for _, group in itertools.groupby(self.entries(), lambda entry: (entry.sample, entry.trial)):
+            for _, group in itertools.groupby(self.entries(), operator.attrgetter("sample", "trial")):
                 yield list(group)
             return
         cases: dict[tuple[str, int | None], list[Entry]] = {}
@@ -166,30 +277,51 @@ class Columns:
     def entries(self, scorer: str | None = None) -> Iterator[Entry]:
         """The entries, or those of one scorer, in the order of the records."""
         step, only = len(self._scorers), None if scorer is None else self._numbers[scorer]
-        samples, trials, groups, weights = self._samples, self._trials, self._groups, self._weights
-        place = -1
-        for cell, (kind, value) in enumerate(zip(self._kinds, self._values, strict=True)):
-            if kind == _ABSENT:
-                continue
-            place += 1
-            case, number = divmod(self._cells[cell] if self._cells else cell, step)
-            if only is not None and number != only:
-                continue
-            trial, weight = trials[case], weights[case] if weights else math.nan
-            yield Entry(
-                place,
-                samples[case],
-                trial or None,
-                self._scorers[number],
-                None if math.isnan(value) else value,
-                _KINDS[kind],
-                groups[case] if groups else None,
-                None if math.isnan(weight) else weight,
-            )
+        for place, row in enumerate(self.rows()):
+            case, number = divmod(self._cells[row] if self._cells else row, step)
+            if only is None or number == only:
+                yield self._entry(place, row, case, number)
 
+    def cases_of(self, samples: Collection[str]) -> set[int]:
+        """The numbers of the cases of some of the samples."""
+        return {case for case, name in enumerate(self._samples) if name in samples} if samples else set()
 
-def _name(record: Record) -> str | tuple[str, int]:
-    return record.sample if record.trial is None else (record.sample, record.trial)
+    def entries_of(self, cases: Collection[int]) -> Iterator[tuple[int, Entry]]:
+        """The entries of some of the cases, each after the number of its case, in the order of the records."""
+        step = len(self._scorers)
+        for place, row in enumerate(self.rows() if cases else ()):
+            case, number = divmod(self._cells[row] if self._cells else row, step)
+            if case in cases:
+                yield case, self._entry(place, row, case, number)
+
+    def cells(self) -> Iterator[tuple[int, int, float]]:
+        """Of each entry, the number of its case and of its scorer, and the value (NaN without a score), in the order of
+        the records."""
+        step = len(self._scorers)
+        for row in self.rows():
+            yield *divmod(self._cells[row] if self._cells else row, step), self._values[row]
+
+    def sample(self, case: int) -> str:
+        """The sample of a case."""
+        return self._samples[case]
+
+    @property
+    def size(self) -> int:
+        """The number of cases, with those that have no entry yet."""
+        return len(self._samples)
+
+    def _entry(self, place: int, row: int, case: int, number: int) -> Entry:
+        value, weight = self._values[row], self._weights[case] if self._weights else math.nan
+        return Entry(
+            place,
+            self._samples[case],
+            self._trials[case] or None if self._trials else None,
+            self._scorers[number],
+            None if math.isnan(value) else value,
+            KINDS[self._kinds[row]],
+            self._groups[case] if self._groups else None,
+            None if math.isnan(weight) else weight,
+        )
 
 
 def _kind(record: Record) -> Kind:

@@ -158,7 +158,12 @@ def _in_both(a: Run, b: Run, pairs: Sequence[UnpairedScores]) -> set[str]:
         pairing = pair_samples(a, b)
     except ConfigError:  # an unpaired comparison needs no pairs
         return set()
-    return {name for of in pairs for name in of.scores[0].values.keys() & pairing.scores(of.scores[1]).values.keys()}
+    common: set[str] = set()
+    for a_scores, b_scores in (of.scores for of in pairs):
+        for x, y in zip(*pairing.match(a_scores.names, b_scores.names), strict=True):
+            if a_scores.values[x] is not None and b_scores.values[y] is not None:
+                common.add(a_scores.names[x])
+    return common
 
 
 def _allowed(

@@ -23,7 +23,7 @@ from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
-from evalstone.results.scores import group_labels, scores_by_sample, weight_column
+from evalstone.results.scores import Scores, group_labels, scores_of
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
@@ -391,13 +391,12 @@ def _compare_scorer(
             )
         return
     used, known = settings.of(info), pair.known
-    rows = known.rows
-    check_changes(pair.title, rows, used[LARGEST_CHANGE])
+    check_changes(pair.title, known.rows, used[LARGEST_CHANGE])
     result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
         changes = tuple(
-            Change(*rows[place], pair.pairing.in_second(rows[place][0]))
-            for place in biggest_changes(known.a, known.b, MAX_CHANGES)
+            Change(name := known.samples[row], known.a[row], known.b[row], pair.pairing.in_second(name))
+            for row in biggest_changes(known.a, known.b, MAX_CHANGES)
         )
         yield ScorerComparison(
             pair.title,
@@ -535,32 +534,44 @@ def _compare_all(
         info = of_scorer[0].info
         signatures = {"A": info.signature, **{line.b: line.info_b.signature for line in of_scorer}}
         scores = {
-            letter: scores_by_sample(runs[letter], signature, settings.missing)
-            for letter, signature in signatures.items()
+            letter: scores_of(runs[letter], signature, settings.missing) for letter, signature in signatures.items()
         }
         if max(runs[letter].trials for letter in scores) > 1:
             scores = {letter: of.by_sample for letter, of in scores.items()}
-        scores = {letter: pairings[letter].scores(of) for letter, of in scores.items()}
-        in_all = [name for name in scores["A"].sample_of if all(name in of.sample_of for of in scores.values())]
-        common = [name for name in in_all if not all(name in of.undefined for of in scores.values())]
-        columns = {letter: [of.values.get(sample) for sample in common] for letter, of in scores.items()}
+        clustered = any(of.groups is not None for of in scores.values())
+        scores = _in_all(scores, pairings)
+        columns = {letter: of.values for letter, of in scores.items()}
+        names = scores["A"].names
         largest_change = settings.of(info)[LARGEST_CHANGE]
         for one, other in itertools.combinations([*columns][1:], 2):
-            both = zip(common, columns[one], columns[other], strict=True)
+            both = zip(names, columns[one], columns[other], strict=True)
             known = [(name, x, y) for name, x, y in both if x is not None and y is not None]
             check_changes(title, known, largest_change, times=2)
-        groups = {sample: group for of in reversed(scores.values()) for sample, group in of.group_of.items()}
+        groups: Iterable[str | None] = [None] * len(names)
+        for of in scores.values():
+            groups = [x if x is not None else y for x, y in zip(groups, of.groups or groups, strict=True)]
         result = compare_many(
             columns,
             scale=info.scale,
             confidence=settings.confidence,
-            groups=group_labels(common, groups),
-            weights=weight_column(common, scores["A"].weight_of),
+            groups=group_labels(names, groups) if clustered else None,
+            weights=scores["A"].unequal_weights,
             lower_is_better=info.lower_is_better,
-            ends={letter: [of.ends_of(sample) for sample in common] for letter, of in scores.items()},
-            undefined={letter: [sample in of.undefined for sample in common] for letter, of in scores.items()},
+            ends={letter: [of.ends_of(row) for row in range(len(of))] for letter, of in scores.items()},
+            undefined={letter: [row in of.undefined for row in range(len(of))] for letter, of in scores.items()},
             max_change=largest_change,
         )
         if result is not None:
             results[title] = result
     return results
+
+
+def _in_all(scores: Mapping[str, Scores], pairings: Mapping[str, Pairing]) -> Mapping[str, Scores]:
+    """The scores of the samples that every run has, in the order of the first. Those whose score is undefined in all of
+    them are left out."""
+    common = scores["A"]
+    for letter, of in scores.items():
+        common = common.at(pairings[letter].match(common.names, of.names)[0])
+    aligned = {letter: of.at(pairings[letter].match(common.names, of.names)[1]) for letter, of in scores.items()}
+    rows = [row for row in range(len(common)) if not all(row in of.undefined for of in aligned.values())]
+    return {letter: of.at(rows) for letter, of in aligned.items()}

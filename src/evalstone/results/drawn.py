@@ -7,11 +7,11 @@ thirds instead of 95%), and the mean is biased away from the threshold. A confid
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evalstone.errors import ConfigError
-from evalstone.results.columns import Entry
+from evalstone.results.columns import Columns
 from evalstone.results.summary import ScorerSummary
 from evalstone.stats.intervals import Interval
 from evalstone.types import Drawn, note
@@ -26,19 +26,16 @@ def place_in_order(seed: str, sample: str) -> bytes:
     return hashlib.sha256(f"{seed}\0{sample}".encode("utf-8", "surrogatepass")).digest()
 
 
-def in_order(entries: Iterable[Entry], drawn: Drawn) -> dict[str, list[Entry]]:
-    """By scorer, the entries that count, in the order in which their samples were drawn.
+def in_order(columns: Columns, signature: str, drawn: Drawn) -> Sequence[int]:
+    """The rows of a scorer's entries that count, in the order in which their samples were drawn.
 
     Records after the first sample without a record don't count, because samples that take long may score differently.
     """
-    ordered: dict[str, list[Entry]] = {signature: [] for signature in drawn.tested}
-    for entry in entries:
-        if entry.scorer in ordered:
-            ordered[entry.scorer].append(entry)
-    for signature, of_scorer in ordered.items():
-        of_scorer.sort(key=lambda entry: place_in_order(drawn.seed, entry.key))
-        del of_scorer[drawn.tested[signature] :]
-    return ordered
+    if signature not in drawn.tested:
+        return ()
+    rows = columns.rows(signature)
+    keys = dict(zip(rows, columns.keys(rows), strict=True))
+    return sorted(rows, key=lambda row: place_in_order(drawn.seed, keys[row]))[: drawn.tested[signature]]
 
 
 def check_one_order(first: Drawn | None, second: Drawn | None) -> None:
@@ -50,22 +47,19 @@ def check_one_order(first: Drawn | None, second: Drawn | None) -> None:
         )
 
 
-def with_sequences(
-    summary: Sequence[ScorerSummary], entries: Iterable[Entry], drawn: Drawn
-) -> tuple[ScorerSummary, ...]:
+def with_sequences(summary: Sequence[ScorerSummary], columns: Columns, drawn: Drawn) -> tuple[ScorerSummary, ...]:
     """The summaries of a run stopped by its gate, with confidence sequences as intervals."""
-    ordered = in_order(entries, drawn)
-    return tuple(replace(line, interval=_sequence(line, ordered)) for line in summary)
+    return tuple(replace(line, interval=_sequence(line, columns, drawn)) for line in summary)
 
 
-def _sequence(line: ScorerSummary, ordered: Mapping[str, Sequence[Entry]]) -> Interval | None:
+def _sequence(line: ScorerSummary, columns: Columns, drawn: Drawn) -> Interval | None:
     from evalstone.stats.betting import sequence_bounds  # noqa: PLC0415 - numpy, which other runs don't need
 
     interval = line.interval
     if interval is None:
         return None
-    entries = ordered.get(line.info.signature, ())
-    values = [entry.value for entry in entries if entry.value is not None]
+    rows = in_order(columns, line.info.signature, drawn)
+    values = [value for value in columns.values(rows) if value is not None]
     low, high = sequence_bounds(values, 0.0, line.info.scale, interval.confidence)
     # The mean is over all scores, including those few after the ones that count.
     return replace(

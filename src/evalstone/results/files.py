@@ -8,17 +8,20 @@ from __future__ import annotations
 import dataclasses
 import json
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from evalstone._core.files import cannot_write, file_text, file_values, is_folder, make_folder
+from evalstone._core.files import cannot_write, file_lines, file_text, is_folder, json_value, make_folder
+from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
+from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
+from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, RunMetadata
 
 if TYPE_CHECKING:
@@ -87,9 +90,9 @@ def read_run(folder: str | Path) -> Run:
         raise ConfigError(f"there is no results folder {json_line(str(folder))}")
     summary = read_summary(path)
     try:
-        signatures = [scorer["signature"] for scorer in summary["scorers"]]
+        scorers = [ScorerInfo.of(stored) for stored in RunMetadata.of(summary, str(path / SUMMARY)).scorers]
         with phase(f"reading {path}", "record") as reading:
-            run = Run.from_dict(summary, _records(path / RECORDS, signatures, reading))
+            run = Run.from_dict(summary, *_records(path / RECORDS, scorers, reading))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
@@ -119,24 +122,37 @@ def _incomplete(folder: Path, error: FileNotFoundError) -> ConfigError:
     return ConfigError(f"{folder} has no results: {missing} is missing")
 
 
-def _records(file: Path, signatures: Sequence[str], reading: Phase) -> SpillingRecords:
-    """The records. Each must be of one of the run's scorers. Duplicates, which would count twice, are errors."""
+def _records(
+    file: Path, scorers: Sequence[ScorerInfo], reading: Phase
+) -> tuple[SpillingRecords, tuple[ScorerSummary, ...]]:
+    """The records and their summaries, from one pass. Each must be of one of the run's scorers. Duplicates, which would
+    count twice, are errors."""
+    signatures = [info.signature for info in scorers]
     records = SpillingRecords(signatures)
-    columns = records.columns
-    for place, value in reading.count(file_values(file)):
-        try:
-            record = Record.from_dict(value)
-            if record.scorer not in signatures:
-                raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
-            if columns.has(record):
-                first = next(e.place for e in columns.entries(record.scorer) if e.key == record.key) + 1
-                trial = "" if record.trial is None else f", trial {record.trial}"
-                raise DataError(f"sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line {first}")
-        except EvalstoneError as error:
-            raise DataError(f"{place}: ", error) from None
-        records.append(record)
-    columns.seal()
-    return records
+
+    def read() -> Iterator[Record]:
+        for number, line in reading.count(file_lines(file)):
+            place = f"{file}, line {number}"
+            value = json_value(line, place)
+            try:
+                record = Record.from_dict(value)
+                if record.scorer not in signatures:
+                    raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
+            except EvalstoneError as error:
+                raise DataError(f"{place}: ", error) from None
+            records.append(record, redacted(line))
+            yield record
+
+    with rare_collections():
+        summary = summarize(scorers, read())
+    if (repeated := records.columns.seal()) is not None:
+        record, (second, first) = records[repeated[0]], repeated
+        trial = "" if record.trial is None else f", trial {record.trial}"
+        raise DataError(
+            f"{file}, line {second + 1}: sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line "
+            f"{first + 1}"
+        )
+    return records, summary
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:

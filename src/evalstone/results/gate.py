@@ -8,7 +8,8 @@ score counts as the worst in a test for a pass and as the best in a test for a f
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
@@ -23,13 +24,9 @@ from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, 
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, OF_BASELINE, GateCriteria
 from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
-from evalstone.results.missing_scores import Missing, check_missing, counts
+from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs
-from evalstone.results.scores import (
-    group_labels,
-    scores_by_sample,
-    weight_column,
-)
+from evalstone.results.scores import scores_of
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.types import Note, about, note, reaches
 
@@ -330,9 +327,10 @@ def _regression_checks(
         pair = by_scorer.get(info)
         if pair is None:
             raise ConfigError(f"maximum {what} of {name}: no sample has a score in both runs")
-        ours, theirs = pair.pairing.renamed(_by_sample(run, info)), _by_sample(baseline, pair.info)
-        notes += _missing_note(name, theirs.values(), run.trials, missing, of="baseline")
-        if unpaired := len(ours.keys() ^ theirs.keys()):
+        ours, theirs = _rows(run, info), _rows(baseline, pair.info)
+        notes += _missing_note(name, baseline, theirs, run.trials, missing, of="baseline")
+        paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
+        if unpaired := len(ours) + len(theirs) - 2 * len(paired):
             notes.append(note("unpaired_left_out", "caution", name, check=what, samples=unpaired))
         if (change := largest.get(info.signature)) is not None:
             check_changes(name, pair.known.rows, change)
@@ -352,8 +350,8 @@ def _regression_checks(
         both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
         if all(both):
             first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
-            paired = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
-            columns = labeled_pairs(paired, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
+            known = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
+            columns = labeled_pairs(known, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
             criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
         yield criterion
 
@@ -401,40 +399,30 @@ def _is_best(entry: Entry, info: ScorerInfo) -> bool:
     return value is not None and reaches(value, best, info.scale, lower_is_better=info.lower_is_better)
 
 
-def _entries(run: Run, info: ScorerInfo) -> Iterable[Entry]:
-    """A scorer's entries in the order of the run; in drawing order if its gate stopped the run."""
-    entries = run.columns.entries(info.signature)
-    return entries if run.drawn is None else in_order(entries, run.drawn).get(info.signature, [])
-
-
-def _by_sample(run: Run, info: ScorerInfo) -> dict[str, Entry]:
-    """A scorer's entries by sample, in the order of `_entries`."""
-    return {entry.key: entry for entry in _entries(run, info)}
+def _rows(run: Run, info: ScorerInfo) -> Sequence[int]:
+    """The rows of a scorer's entries, in the order of the run; in drawing order if its gate stopped the run."""
+    columns = run.columns
+    return columns.rows(info.signature) if run.drawn is None else in_order(columns, info.signature, run.drawn)
 
 
 def _values(
     run: Run, info: ScorerInfo, missing: Missing, labels: Labels | None
 ) -> tuple[
-    list[float | None],
-    tuple[str, ...] | None,
+    Sequence[float | None],
+    Sequence[str] | None,
     Sequence[float] | None,
-    list[float | None] | None,
+    Sequence[float | None] | None,
     Sequence[int] | None,
 ]:
     """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
-    entries = (entry for entry in _entries(run, info) if counts(entry, missing))
-    if not (run.columns.has_groups or run.columns.has_weights or labels is not None):
-        return [entry.value for entry in entries], None, None, None, None
-    by_sample = {entry.key: entry for entry in entries}
-    values = [entry.value for entry in by_sample.values()]
-    groups = group_labels(by_sample, {key: one.group for key, one in by_sample.items() if one.group is not None})
-    weights = weight_column(by_sample, {key: one.weight for key, one in by_sample.items() if one.weight is not None})
+    scores = scores_of(run, info.signature, missing, drawn=True)
+    values, groups, weights = scores.values, scores.labels, scores.unequal_weights
     if labels is None:
         return values, groups, weights, None, None
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
-    strata = iter(score_strata([value for value in values if value is not None]))
-    human = [None if entry.value is None else labels.get(key) for key, entry in by_sample.items()]
+    strata = iter(score_strata(scores.known_values))
+    human = [None if value is None else labels.get(key) for key, value in zip(scores.names, values, strict=True)]
     return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
 
 
@@ -443,7 +431,7 @@ def _uncorrected(
 ) -> Iterator[Note]:
     """Notes on checks of the judge's scores that labels could correct."""
     judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
-    weighted = any(scores_by_sample(run, info.signature).weights is not None for info in judged.values())
+    weighted = any(scores_of(run, info.signature).unequal_weights is not None for info in judged.values())
     of_scores = {*criteria.minimum, *criteria.maximum, *criteria.pass_rate}
     for name, info in judged.items():
         if name in of_scores and info.signature not in ours:
@@ -464,21 +452,22 @@ def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Itera
     elif run.stop_reason:
         yield note("run_stopped", "warning", reason=run.stop_reason)
     for name in criteria.tested:
-        yield from _missing_note(name, _entries(run, run[name].info), run.trials, missing)
+        yield from _missing_note(name, run, _rows(run, run[name].info), run.trials, missing)
 
 
 def _missing_note(
-    name: str, entries: Iterable[Entry], trials: int, missing: Missing, *, of: str = "run"
+    name: str, run: Run, rows: Sequence[int], trials: int, missing: Missing, *, of: str = "run"
 ) -> Iterator[Note]:
     """A note on a scorer's records without a score, if there are some. of: whose they are, "run" or "baseline"."""
-    without = [entry for entry in entries if entry.value is None]
+    without = Counter(map(run.columns.kind, rows))
+    del without["score"]
     if not without:
         return
-    undefined_ones = sum(entry.undefined for entry in without)
+    undefined_ones = without["undefined"]
     if missing == "ignore":
         kind = "missing_left_out"
     else:
         kind = "missing_partly_counted" if missing == "failed" and undefined_ones else "missing_counted"
-    counted = sum(counts(entry, missing) for entry in without)
-    numbers = {"without_score": len(without), "counted": counted, "undefined": undefined_ones}
+    counted = sum(without[kind] for kind in kinds_that_count(missing))
+    numbers = {"without_score": without.total(), "counted": counted, "undefined": undefined_ones}
     yield note(kind, "caution", name, of=of, noun="sample" if trials == 1 else "answer", **numbers)

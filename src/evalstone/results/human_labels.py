@@ -19,7 +19,7 @@ from evalstone.report.notes import clause_of
 from evalstone.results.calibration import Calibration
 from evalstone.results.labels import LabelReader, read_labels
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.scores import Scores, refuse_weights, scores_by_sample
+from evalstone.results.scores import Scores, refuse_weights, scores_of
 from evalstone.results.slices import ABSENT, SliceBy, field_name, slice_fields, slice_keys, slice_order
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Note, Sample, note, reaches
@@ -167,7 +167,7 @@ def _corrected_slices(
 ) -> Iterator[CorrectedSlice]:
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
-    names = list(scores_by_sample(run, info.signature).values)
+    names = scores_of(run, info.signature).names
     for field in fields:
         keys = slice_keys(run, field)
         members: dict[str, list[int]] = {}
@@ -191,15 +191,13 @@ def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]
     """
     from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
 
-    scores = scores_by_sample(run, info.signature)
+    scores = scores_of(run, info.signature)
     _refuse_weights(scores)
-    values = scores.values
-    human = [labels.get(name) for name in values]
+    human = [labels.get(name) for name in scores.names]
     if not any(label is not None for label in human):
         raise ConfigError(f"no labeled sample has a score of {info.name}: {count(len(labels), 'label')}")
-    judged = list(values.values())
-    strata = score_strata(judged)
-    return {"judged": judged, "human": human, "strata": strata, "groups": scores.groups}
+    judged = scores.known_values
+    return {"judged": judged, "human": human, "strata": score_strata(judged), "groups": scores.labels}
 
 
 def labeled_pairs(
@@ -237,7 +235,7 @@ def labeled_pairs(
 def _refuse_weights(scores: Scores) -> None:
     """Raise ConfigError if samples have unequal weights."""
     if scores.weights is not None:
-        refuse_weights(zip(scores.values, scores.weights, strict=True), CORRECTION)
+        refuse_weights(zip(scores.names, scores.weights, strict=True), CORRECTION)
 
 
 def judged_only(run: Run, info: ScorerInfo) -> bool:
@@ -263,14 +261,12 @@ def select_for_labeling(
     from evalstone.stats.labeling import select_for_labeling as choose  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
-    scores = scores_by_sample(run, info.signature)
+    scores = scores_of(run, info.signature)
     _refuse_weights(scores)
-    values = scores.values
-    names = list(values)
     known = set(labeled)
-    places = [index for index, name in enumerate(names) if name in known]
-    selected = choose(list(values.values()), labeled=places, n=count, scale=info.scale, seed=seed)
-    return tuple(names[index] for index in selected)
+    rows = [row for row, name in enumerate(scores.names) if name in known]
+    selected = choose(scores.known_values, labeled=rows, n=count, scale=info.scale, seed=seed)
+    return tuple(scores.names[row] for row in selected)
 
 
 def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confidence: float = 0.95) -> RoganGladenResult:
@@ -301,17 +297,18 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
     if calibration.unusable is not None:
         why = clause_of(calibration.unusable)
         raise ConfigError(f"the calibration of {run.titles[info.signature]} can't be used: {why}")
-    scores = scores_by_sample(run, info.signature)
+    scores = scores_of(run, info.signature)
     _refuse_weights(scores)
-    values = scores.values
+    values = scores.known_values
     threshold = calibration.default_threshold
-    passed = sum(reaches(value, threshold, calibration.scale) for value in values.values())
+    passed = sum(reaches(value, threshold, calibration.scale) for value in values)
     result = rogan_gladen(passed, len(values), calibration.confusion(threshold), confidence=confidence)
     if result is None:
         raise ConfigError(f"{info.name} has no score to correct")
     title, notes = run.titles[info.signature], list[Note]()
-    if shared := sum(pair.sample in values for pair in calibration.pairs):
+    scored = set(scores.names)
+    if shared := sum(pair.sample in scored for pair in calibration.pairs):
         notes.append(note("labels_in_run", "fact", title, labels=shared))
-    if scores.group_of:
+    if scores.groups is not None:
         notes.append(note("clusters_ignored", "caution", title))
     return RoganGladenResult(title, info, threshold, result, tuple(notes))

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.files import file_values, private
-from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.json import content_hash, list_hash, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
@@ -150,16 +150,21 @@ def _data(
 ) -> dict[str, str]:
     """By scorer and judge, a hash of the tested data of each scorer with a criterion."""
     infos = {info.signature: info for info in (run[name].info for name in criteria.tested)}
-    outcomes: dict[str, list[tuple[Any, ...]]] = {signature: [] for signature in infos}
-    for signature, rows in outcomes.items():
-        for entry in run.columns.entries(signature):
-            weight = () if entry.weight is None else (entry.weight,)
-            rows.append((entry.key, entry.kind, entry.value, *weight))
     in_order, data = watched or run.drawn is not None, dict[str, str]()
-    for signature, rows in sorted(outcomes.items()):
+    for signature in sorted(infos):
         names = signature, infos[signature].name, run.titles[signature]
         human = [sorted(of.items()) for table in labels for name, of in (table or {}).items() if name in names]
         key = f"{signature} by {run.judge_of(signature)}{', corrected by labels' if human else ''}"
-        tested = sorted(rows, key=lambda row: row[0])
-        data[redacted(key)] = content_hash([tested, human, in_order] if human or in_order else tested)
+        tested = list_hash(_outcomes(run, signature))
+        data[redacted(key)] = content_hash([tested, human, in_order]) if human or in_order else tested
     return data
+
+
+def _outcomes(run: Run, signature: str) -> Iterator[Sequence[Any]]:
+    """A scorer's outcomes by sample, in the order of the samples' keys."""
+    columns = run.columns
+    rows = columns.rows(signature)
+    keys, values, weights = columns.keys(rows), columns.values(rows), columns.weights(rows)
+    for place in sorted(range(len(keys)), key=keys.__getitem__):
+        weight = () if weights is None else (weights[place],)
+        yield keys[place], columns.kind(rows[place]), values[place], *weight

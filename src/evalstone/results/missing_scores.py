@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Literal, TypeAlias, get_args
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
-from evalstone.results.columns import Entry
+from evalstone.results.columns import KINDS, Entry, Kind
 
 Missing: TypeAlias = Literal["worst", "failed", "ignore"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -18,11 +19,15 @@ def check_missing(missing: object) -> None:
         raise ConfigError(invalid(Setting("missing"), f"{', '.join(MISSING[:-1])} or {MISSING[-1]}", missing))
 
 
+def kinds_that_count(missing: Missing) -> Collection[Kind]:
+    """What a record may have for its sample to count in a test."""
+    left_out = {"worst": (), "failed": ("undefined",), "ignore": [kind for kind in KINDS if kind != "score"]}[missing]
+    return [kind for kind in KINDS if kind not in left_out]
+
+
 def counts(entry: Entry, missing: Missing) -> bool:
     """Whether a sample counts in a test, with or without a score."""
-    if entry.value is not None or missing == "worst":
-        return True
-    return missing == "failed" and not entry.undefined
+    return entry.kind in kinds_that_count(missing)
 
 
 def pair_counts(ours: Entry, theirs: Entry, missing: Missing) -> bool:

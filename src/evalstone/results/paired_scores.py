@@ -12,10 +12,9 @@ from evalstone.results.drawn import check_one_order, in_order
 from evalstone.results.missing_scores import Missing
 from evalstone.results.of_scorer import OfScorer
 from evalstone.results.pairing import Pairing
-from evalstone.results.scores import check_same_weights, group_labels, scores_by_sample, weight_column
+from evalstone.results.scores import Scores, at, check_same_weights, group_labels, scores_of
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
-from evalstone.stats.intervals import Ends
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
@@ -36,9 +35,9 @@ class KnownPairs:
     weights: Sequence[float] | None
 
     @property
-    def rows(self) -> Sequence[tuple[str, float, float]]:
+    def rows(self) -> Iterator[tuple[str, float, float]]:
         """The id and both values of each sample."""
-        return list(zip(self.samples, self.a, self.b, strict=True))
+        return zip(self.samples, self.a, self.b, strict=True)
 
 
 @dataclass(frozen=True)
@@ -47,16 +46,11 @@ class PairedScores(OfScorer):
 
     info_b: ScorerInfo
     """The scorer in the second run."""
-    samples: Sequence[str]
-    """The ids of the samples with a score in both runs, and of those whose missing scores count in tests."""
-    a: Sequence[float | None]
-    """The values in the first run; None without a score in any trial."""
-    b: Sequence[float | None]
-    """The values in the second run."""
-    ends_a: Mapping[str, Ends]
-    """By sample, the lowest and the highest possible value in the first run, if a score is missing, as of a trial."""
-    ends_b: Mapping[str, Ends]
-    """The same for the second run."""
+    first: Scores
+    """The first run's scores, of the samples with a score in both runs, and of those whose missing scores count in
+    tests."""
+    second: Scores
+    """The second run's scores of the same samples, in the same order."""
     groups: Sequence[str] | None
     """The samples' groups. The first run's if both runs have one; None if neither has any."""
     weights: Sequence[float] | None
@@ -68,18 +62,34 @@ class PairedScores(OfScorer):
     stopped: bool
     """Whether a gate stopped one of the runs. The samples are then in the order in which they were drawn."""
 
+    @property
+    def samples(self) -> Sequence[str]:
+        """The ids of the samples in the first run."""
+        return self.first.names
+
+    @property
+    def a(self) -> Sequence[float | None]:
+        """The values in the first run; None without a score in any trial."""
+        return self.first.values
+
+    @property
+    def b(self) -> Sequence[float | None]:
+        """The values in the second run."""
+        return self.second.values
+
     @functools.cached_property
     def known(self) -> KnownPairs:
         """The samples with a score in both runs."""
-        places = [place for place, pair in enumerate(zip(self.a, self.b, strict=True)) if None not in pair]
-        known = self._only(places)
+        known = self
+        if None in self.a or None in self.b:
+            known = self._only([row for row, pair in enumerate(zip(self.a, self.b, strict=True)) if None not in pair])
         a, b = (cast("Sequence[float]", values) for values in (known.a, known.b))
         return KnownPairs(known.samples, a, b, known.groups, known.weights)
 
     @property
     def missing(self) -> int:
         """The number of samples of which a score is missing: in one run, in both, or in a trial."""
-        return sum(name in self.ends_a or name in self.ends_b for name in self.samples)
+        return len(self.first.ends.keys() | self.second.ends.keys())
 
     @property
     def units(self) -> int:
@@ -90,11 +100,8 @@ class PairedScores(OfScorer):
     @property
     def columns(self) -> dict[str, Any]:
         """The arguments of `compare_pairs`."""
-        ends = tuple(
-            [ends.get(name, (value, value)) for name, value in zip(self.samples, values, strict=True)]
-            for ends, values in ((self.ends_a, self.a), (self.ends_b, self.b))
-            if self.ends_a or self.ends_b
-        )
+        both, is_open = (self.first, self.second), self.first.ends or self.second.ends
+        ends = tuple([of.ends_of(row) for row in range(len(of))] for of in both if is_open)
         return {
             "a": self.a,
             "b": self.b,
@@ -126,19 +133,20 @@ class PairedScores(OfScorer):
     def slices(self, keys: Mapping[str, str]) -> Iterator[tuple[str, PairedScores]]:
         """The scores of each slice, by key. keys: that of each sample."""
         members: dict[str, list[int]] = {}
-        for place, sample in enumerate(self.samples):
-            members.setdefault(keys.get(sample, ABSENT), []).append(place)
+        for row, sample in enumerate(self.samples):
+            members.setdefault(keys.get(sample, ABSENT), []).append(row)
         for key in sorted(members, key=slice_order):
             yield key, replace(self._only(members[key]), unpaired=0)
 
-    def _only(self, places: Sequence[int]) -> PairedScores:
-        """The scores of the samples at these places."""
-        columns: dict[str, Any] = {
-            name: [values[place] for place in places]
-            for name in ("samples", "a", "b", "groups", "weights")
-            if (values := getattr(self, name)) is not None
-        }
-        return replace(self, **columns)
+    def _only(self, rows: Sequence[int]) -> PairedScores:
+        """The scores of the samples in these rows."""
+        return replace(
+            self,
+            first=self.first.at(rows),
+            second=self.second.at(rows),
+            groups=None if self.groups is None else at(self.groups, rows),
+            weights=None if self.weights is None else at(self.weights, rows),
+        )
 
 
 def paired_scores(
@@ -156,29 +164,37 @@ def paired_scores(
     missing: which samples without a score in one of the runs are kept. by_trial: whether trials are paired one by one;
     otherwise, a sample has the mean of its trials.
     """
-    first, second = scores_by_sample(a, ours.signature, missing), scores_by_sample(b, theirs.signature, missing)
+    first, second = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
     if max(a.trials, b.trials) > 1 and not by_trial:
         first, second = first.by_sample, second.by_sample
-    second = pairing.scores(second)
-    in_both = [name for name in first.sample_of if name in second.sample_of]
+    clustered = first.groups is not None or second.groups is not None
+    scored = sum(value is not None for of in (first, second) for value in of.values)
+    rows = pairing.match(first.names, second.names)
+    both_scores = sum(first.values[x] is not None and second.values[y] is not None for x, y in zip(*rows, strict=True))
     if (order := _drawn_order(a, b, ours, theirs, pairing)) is not None:
-        in_both = sorted(order.keys() & in_both, key=order.__getitem__)
-    undefined = first.undefined & second.undefined
-    samples = tuple(name for name in in_both if name not in undefined)
-    check_same_weights(samples, first.weight_of, second.weight_of)
-    one_score = [name for name in samples if (name in first.values) != (name in second.values)]
+        drawn = sorted((order[name], x, y) for x, y in zip(*rows, strict=True) if (name := first.names[x]) in order)
+        rows = [x for _, x, _ in drawn], [y for _, _, y in drawn]
+    if first.undefined and second.undefined:
+        pairs = [(x, y) for x, y in zip(*rows, strict=True) if x not in first.undefined or y not in second.undefined]
+        rows = [x for x, _ in pairs], [y for _, y in pairs]
+    first, second = first.at(rows[0]), second.at(rows[1])
+    check_same_weights(first, second)
+    one_score = sum((x is None) != (y is None) for x, y in zip(first.values, second.values, strict=True))
+    groups = [None] * len(first)
     return PairedScores(
         title=a.titles[ours.signature],
         info=ours,
         info_b=theirs,
-        samples=samples,
-        a=[first.values.get(name) for name in samples],
-        b=[second.values.get(name) for name in samples],
-        ends_a=first.ends,
-        ends_b=second.ends,
-        groups=group_labels(samples, {**second.group_of, **first.group_of}),
-        weights=weight_column(samples, first.weight_of),
-        unpaired=len(first.values.keys() ^ second.values.keys()) - len(one_score),
+        first=first,
+        second=second,
+        groups=group_labels(
+            first.names,
+            (x if x is not None else y for x, y in zip(first.groups or groups, second.groups or groups, strict=True)),
+        )
+        if clustered
+        else None,
+        weights=first.unequal_weights,
+        unpaired=scored - 2 * both_scores - one_score,
         pairing=pairing,
         stopped=order is not None,
     )
@@ -191,13 +207,12 @@ def _drawn_order(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, pairing: 
         ConfigError: gates stopped both runs, and their orders differ.
     """
     check_one_order(a.drawn, b.drawn)
-    orders: list[list[str]] = []
+    orders: list[Sequence[str]] = []
     if a.drawn is not None:
-        first = in_order(a.columns.entries(ours.signature), a.drawn).get(ours.signature, ())
-        orders.append([entry.key for entry in first])
+        orders.append(a.columns.keys(in_order(a.columns, ours.signature, a.drawn)))
     if b.drawn is not None:
-        second = in_order(b.columns.entries(theirs.signature), b.drawn).get(theirs.signature, ())
-        orders.append([pairing.in_first(entry.key) for entry in second])
+        second = b.columns.keys(in_order(b.columns, theirs.signature, b.drawn))
+        orders.append([pairing.in_first(key) for key in second])
     if not orders:
         return None
     in_all = set(orders[0]).intersection(*orders[1:])

@@ -24,7 +24,6 @@ from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError
 from evalstone.report.notes import WITHOUT_IDS
-from evalstone.results.scores import Scores
 from evalstone.types import Note, Sample, case_key, is_own_id, note, trace_metadata
 
 if TYPE_CHECKING:
@@ -58,18 +57,16 @@ class Pairing:
         """Values of the second run's samples, by their keys in the first run."""
         return values if self.partners is None else {self.in_first(key): value for key, value in values.items()}
 
-    def scores(self, of_second: Scores) -> Scores:
-        """The second run's scores, by the samples' keys in the first run."""
-        if self.partners is None:
-            return of_second
-        return Scores(
-            values=self.renamed(of_second.values),
-            group_of=self.renamed(of_second.group_of),
-            weight_of=self.renamed(of_second.weight_of),
-            sample_of={self.in_first(key): self.in_first(name) for key, name in of_second.sample_of.items()},
-            ends=self.renamed(of_second.ends),
-            undefined=frozenset(map(self.in_first, of_second.undefined)),
-        )
+    def match(self, first: Sequence[str], second: Sequence[str]) -> tuple[Sequence[int], Sequence[int]]:
+        """The places in each of two runs of the samples that are in both, in the order of the first.
+
+        first, second: the keys of each run's samples.
+        """
+        if self.partners is None and first == second:
+            return range(len(first)), range(len(second))
+        places = {self.in_first(name): place for place, name in enumerate(second)}
+        ours = [place for place, name in enumerate(first) if name in places]
+        return ours, [places[first[place]] for place in ours]
 
     @functools.cached_property
     def _inverse(self) -> Mapping[str, str]:

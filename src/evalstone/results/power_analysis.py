@@ -20,7 +20,7 @@ from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer, result_for
-from evalstone.results.scores import group_labels, refuse_weights, scores_by_sample
+from evalstone.results.scores import group_labels, refuse_weights, scores_of
 from evalstone.stats.intervals import check_number
 
 if TYPE_CHECKING:
@@ -120,7 +120,8 @@ def sample_size(
         raise ConfigError(invalid(Setting("power"), "above 0 and below 1", power, f"{power:g}"))
     from evalstone.stats.pilot import plan_sample_size  # noqa: PLC0415 - numpy
 
-    refuse_weights(((entry.key, entry.weight) for entry in run.columns.entries()), "a plan of sample sizes")
+    if run.columns.has_weights:
+        refuse_weights(((entry.key, entry.weight) for entry in run.columns.entries()), "a plan of sample sizes")
     pilots = _single_pilot(run) if baseline is None else _paired_pilot(baseline, run, allow_mismatch)
     scorers: list[ScorerPower] = []
     for pilot in pilots:
@@ -161,24 +162,21 @@ def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
 
 def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
     """A scorer's values and groups, as arguments of `Pilot.of`. A missing score may have any value."""
-    counted = (entry for entry in run.columns.entries(info.signature) if not entry.undefined)
-    if not run.columns.has_groups:
-        return {"values": [entry.value for entry in counted], "groups": None, "ends": None}
-    entries = list(counted)
-    groups = [entry.place if entry.group is None else entry.group for entry in entries]
-    is_any = any(entry.group is not None for entry in entries)
-    return {"values": [entry.value for entry in entries], "groups": groups if is_any else None, "ends": None}
+    scores = scores_of(run, info.signature, "failed")
+    return {"values": scores.values, "groups": scores.labels, "ends": None}
 
 
 def _trial_means(run: Run, info: ScorerInfo) -> dict[str, Any]:
     """The means over the trials of each sample, as arguments of `Pilot.of`: the number of samples is planned, with the
     same number of trials each."""
-    scores = scores_by_sample(run, info.signature, "worst").by_sample
-    names = [name for name in dict.fromkeys((*scores.values, *scores.ends)) if name not in scores.undefined]
+    scores = scores_of(run, info.signature, "worst").by_sample
+    clustered = scores.groups is not None
+    scores = scores.at([row for row in range(len(scores)) if row not in scores.undefined])
+    groups = scores.groups or [None] * len(scores)
     return {
-        "values": [scores.values.get(name) for name in names],
-        "groups": group_labels(names, scores.group_of),
-        "ends": [scores.ends_of(name) for name in names],
+        "values": scores.values,
+        "groups": group_labels(scores.names, groups) if clustered else None,
+        "ends": [scores.ends_of(row) for row in range(len(scores))],
     }
 
 
@@ -195,7 +193,7 @@ def detectable_note(run: Run) -> str:
 
     "" if scores are weighted; without scorers with too few scores.
     """
-    if run.columns.has_weights and any(scores_by_sample(run, each.signature).weights for each in run.scorers):
+    if run.columns.has_weights and any(scores_of(run, each.signature).unequal_weights for each in run.scorers):
         return ""
     parts: list[str] = []
     impossible: list[str] = []

@@ -313,8 +313,16 @@ class Run(Shown):
         }
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any], records: Sequence[Record]) -> Run:
-        """Create a run from its `summary.json` and its records. Summaries are computed again from the records.
+    def from_dict(
+        cls, data: Mapping[str, Any], records: Sequence[Record], summary: tuple[ScorerSummary, ...] | None = None
+    ) -> Run:
+        """Create a run from its `summary.json` and its records.
+
+        Args:
+            data: the content of `summary.json`.
+            records: the records.
+            summary: the scorers' summaries, if they are known. Otherwise, they are computed from the records: those in
+                `data` are not used.
 
         Raises:
             ConfigError: the data has another format.
@@ -322,7 +330,8 @@ class Run(Shown):
         """
         stored = RunMetadata.of(data, f"run {data.get('run')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
-        summary, drawn = summarize(scorers, records), stored.drawn
+        drawn = stored.drawn
+        summary = summarize(scorers, records) if summary is None else summary
         trials = 1 if stored.target is None else stored.target.trials
         finished = len(records) == stored.dataset.samples * trials * len(scorers)
         return cls(
@@ -334,9 +343,7 @@ class Run(Shown):
             judge_note=stored.judge.note,
             scorers=scorers,
             records=records if isinstance(records, SpillingRecords) else tuple(records),
-            summary=summary
-            if drawn is None
-            else with_sequences(summary, columns_of(scorers, records).entries(), drawn),
+            summary=summary if drawn is None else with_sequences(summary, columns_of(scorers, records), drawn),
             started=stored.started,
             seconds=stored.seconds,
             resumed=stored.resumed,

@@ -1,4 +1,4 @@
-"""A scorer's values in a run, sample by sample, with the groups and weights of the samples."""
+"""A scorer's scores in a run, as columns of equal length. Samples are numbered by rows: two runs are paired by them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstone.errors import ConfigError
-from evalstone.results.missing_scores import Missing, counts
+from evalstone.results.drawn import in_order
+from evalstone.results.missing_scores import Missing, kinds_that_count
 from evalstone.stats.intervals import Ends
 
 if TYPE_CHECKING:
@@ -18,109 +19,151 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Scores:
-    """A scorer's values by the sample's key, in the order of the run."""
+    """A scorer's scores in a run, in rows: one for each sample, or for each trial of a sample."""
 
-    values: Mapping[str, float]
-    group_of: Mapping[str, str]
-    """The groups of samples with a group."""
-    weight_of: Mapping[str, float]
-    """The weights of samples with a weight."""
-    sample_of: Mapping[str, str]
-    """The id of each sample."""
-    ends: Mapping[str, Ends] = field(default_factory=dict[str, Ends])
-    """The lowest and the highest possible score of what counts in a test although its score is missing; with trials, of
-    samples of which a trial's score is missing."""
-    undefined: frozenset[str] = frozenset()
-    """The keys in `ends` whose score is undefined; with trials, in every trial."""
+    names: Sequence[str]
+    """The samples' keys."""
+    samples: Sequence[str]
+    """The samples' IDs."""
+    values: Sequence[float | None]
+    """None without a score; with trials, without one in any of them. Such a row counts in a test all the same."""
+    groups: Sequence[str | None] | None = None
+    """None if no row has a group."""
+    weights: Sequence[float] | None = None
+    """1 for a row without a weight; None if no row has one."""
+    ends: Mapping[int, Ends] = field(default_factory=dict[int, Ends])
+    """By row, the lowest and the highest possible score if it is missing; with trials, if that of any trial is."""
+    undefined: frozenset[int] = frozenset()
+    """The rows in `ends` whose score is undefined; with trials, in every trial."""
+
+    def __len__(self) -> int:
+        return len(self.names)
 
     @property
-    def groups(self) -> tuple[str, ...] | None:
-        """The group of each value; None if no sample has a group."""
-        return group_labels(self.values, self.group_of)
+    def known_values(self) -> Sequence[float]:
+        """The values that are not missing."""
+        return [value for value in self.values if value is not None]
 
     @property
-    def weights(self) -> Sequence[float] | None:
-        """The weight of each value; None if all are equal."""
-        return weight_column(self.values, self.weight_of)
+    def labels(self) -> Sequence[str] | None:
+        """The group of each row, a unique one if it has none; None if no row has a group."""
+        return None if self.groups is None else group_labels(self.names, self.groups)
 
-    def ends_of(self, key: str) -> Ends:
-        """The lowest and the highest possible score."""
-        return self.ends[key] if key in self.ends else (self.values[key], self.values[key])
+    @property
+    def unequal_weights(self) -> Sequence[float] | None:
+        """The weight of each row; None if all are equal."""
+        return unequal_weights(self.weights)
+
+    def ends_of(self, row: int) -> Ends:
+        """The lowest and the highest possible score of a row."""
+        value = self.values[row]
+        return self.ends[row] if value is None or row in self.ends else (value, value)
+
+    def at(self, rows: Sequence[int]) -> Scores:
+        """The scores of some of the rows, in their order."""
+        if rows == range(len(self)):
+            return self
+        groups = [] if self.groups is None else at(self.groups, rows)
+        return Scores(
+            names=at(self.names, rows),
+            samples=at(self.samples, rows),
+            values=at(self.values, rows),
+            groups=groups if any(group is not None for group in groups) else None,
+            weights=None if self.weights is None else at(self.weights, rows),
+            ends={place: self.ends[row] for place, row in enumerate(rows) if row in self.ends},
+            undefined=frozenset(place for place, row in enumerate(rows) if row in self.undefined),
+        )
 
     @property
     def by_sample(self) -> Scores:
-        """The mean over the trials of each sample, by the sample's id."""
-        trials: dict[str, list[float]] = {}
-        for key, value in self.values.items():
-            trials.setdefault(self.sample_of[key], []).append(value)
-        values = {sample: sum(scores) / len(scores) for sample, scores in trials.items()}
-        missing: dict[str, list[str]] = {}
-        for key in self.ends:
-            missing.setdefault(self.sample_of[key], []).append(key)
-        ends: dict[str, Ends] = {}
-        for sample, keys in missing.items():
-            known, number = sum(trials.get(sample, ())), len(trials.get(sample, ())) + len(keys)
-            low, high = (sum(self.ends[key][side] for key in keys) for side in (0, 1))
-            ends[sample] = (known + low) / number, (known + high) / number
-        undefined = {
-            sample for sample, keys in missing.items() if sample not in trials and self.undefined.issuperset(keys)
-        }
+        """The mean over the trials of each sample, by the sample's ID."""
+        scored: dict[str, list[int]] = {}
+        missing: dict[str, list[int]] = {}
+        for row, (sample, value) in enumerate(zip(self.samples, self.values, strict=True)):
+            (missing if value is None else scored).setdefault(sample, []).append(row)
+        names = [*scored, *(sample for sample in missing if sample not in scored)]
+        values: list[float | None] = []
+        ends: dict[int, Ends] = {}
+        undefined: set[int] = set()
+        for place, sample in enumerate(names):
+            own = [value for row in scored.get(sample, ()) if (value := self.values[row]) is not None]
+            values.append(sum(own) / len(own) if own else None)
+            if sample in missing:
+                low, high = (sum(self.ends[row][side] for row in missing[sample]) for side in (0, 1))
+                number = len(own) + len(missing[sample])
+                ends[place] = (sum(own) + low) / number, (sum(own) + high) / number
+                if not own and self.undefined.issuperset(missing[sample]):
+                    undefined.add(place)
+        last = {sample: row for row, sample in enumerate(self.samples)}
+        rows = [last[sample] for sample in names]
+        # Trials of a sample without a group have the sample as their group. Here a sample is a single row.
+        groups = [
+            None if group == name else group
+            for name, group in zip(names, at(self.groups, rows) if self.groups is not None else (), strict=False)
+        ]
+        return Scores(
+            names=names,
+            samples=names,
+            values=values,
+            groups=groups if any(group is not None for group in groups) else None,
+            weights=None if self.weights is None else at(self.weights, rows),
+            ends=ends,
+            undefined=frozenset(undefined),
+        )
 
-        def per_sample(of: Mapping[str, _T]) -> dict[str, _T]:
-            return {self.sample_of[key]: value for key, value in of.items() if key in self.sample_of}
 
-        groups = {sample: group for sample, group in per_sample(self.group_of).items() if group != sample}
-        names = {sample: sample for sample in (*values, *ends)}
-        return Scores(values, groups, per_sample(self.weight_of), names, ends, frozenset(undefined))
-
-    def only(self, names: Iterable[str]) -> Scores:
-        """The scores of some of the samples, by key."""
-        keys = list(names)
-
-        def some(of: Mapping[str, _T]) -> dict[str, _T]:
-            return {key: of[key] for key in keys if key in of}
-
-        mine = some(self.values), some(self.group_of), some(self.weight_of), some(self.sample_of), some(self.ends)
-        return Scores(*mine, self.undefined.intersection(keys))
+def at(values: Sequence[_T], rows: Iterable[int]) -> list[_T]:
+    """The values of these rows."""
+    return [values[row] for row in rows]
 
 
-def scores_by_sample(run: Run, signature: str, missing: Missing = "ignore") -> Scores:
-    """A scorer's values by the sample's key, with the groups and weights of their samples.
+def scores_of(run: Run, signature: str, missing: Missing = "ignore", *, drawn: bool = False) -> Scores:
+    """A scorer's scores in a run, in its order.
 
-    missing: which samples without a score count, with `Scores.ends`.
+    Args:
+        run: The run.
+        signature: The scorer's signature.
+        missing: Which samples without a score count, with `Scores.ends`.
+        drawn: Whether the order is that in which samples were drawn, if a gate stopped the run. Those that don't count
+            in a test are then left out.
     """
-    values, ends = dict[str, float](), dict[str, Ends]()
-    groups, weights, samples = dict[str, str](), dict[str, float](), dict[str, str]()
-    undefined, scale = set[str](), run[signature].info.scale
-    for entry in run.columns.entries(signature):
-        if not counts(entry, missing):
-            continue
-        samples[key := entry.key] = entry.sample
-        if entry.group is not None:
-            groups[key] = entry.group
-        if entry.weight is not None:
-            weights[key] = entry.weight
-        if entry.value is not None:
-            values[key] = entry.value
-        else:
-            ends[key] = 0.0, scale
-        if entry.undefined:
-            undefined.add(key)
-    return Scores(values, groups, weights, samples, ends, frozenset(undefined))
+    columns, counted = run.columns, kinds_that_count(missing)
+    rows = columns.rows(signature, counted)
+    if drawn and run.drawn is not None:
+        rows = [row for row in in_order(columns, signature, run.drawn) if columns.kind(row) in counted]
+    values, ends, undefined = columns.values(rows), dict[int, Ends](), set[int]()
+    if len(counted) > 1:
+        scale = run[signature].info.scale
+        for place, row in enumerate(rows):
+            if (kind := columns.kind(row)) != "score":
+                ends[place] = 0.0, scale
+                if kind == "undefined":
+                    undefined.add(place)
+    return Scores(
+        names=columns.keys(rows),
+        samples=columns.samples(rows),
+        values=values,
+        groups=columns.groups(rows),
+        weights=columns.weights(rows),
+        ends=ends,
+        undefined=frozenset(undefined),
+    )
 
 
-def weight_column(samples: Iterable[str], weights: Mapping[str, float]) -> tuple[float, ...] | None:
-    """The weight of each sample, 1 if it has none; None if all are equal."""
-    column = tuple(weights.get(name, 1.0) for name in samples) if weights else ()
-    return column if column and min(column) < max(column) else None
+def unequal_weights(weights: Sequence[float] | None) -> Sequence[float] | None:
+    """The weights; None if all are equal."""
+    return weights if weights and min(weights) < max(weights) else None
 
 
-def check_same_weights(samples: Iterable[str], a: Mapping[str, float], b: Mapping[str, float]) -> None:
-    """Raise ConfigError, naming the first one, if a sample has different weights in the two runs."""
-    if a == b:
+def check_same_weights(a: Scores, b: Scores) -> None:
+    """Raise ConfigError, naming the first one, if a sample has different weights in the two runs.
+
+    a, b: the scores of the same samples in the same order.
+    """
+    if a.weights is None and b.weights is None:
         return
-    for name in samples:
-        one, other = (weights.get(name, 1.0) for weights in (a, b))
+    ones = [1.0] * len(a)
+    for name, one, other in zip(a.names, a.weights or ones, b.weights or ones, strict=True):
         if one != other:
             raise ConfigError(
                 f"sample {name!r:.80} has a weight of {one:g} in the first run and of {other:g} in the second; a "
@@ -151,6 +194,6 @@ def refuse_weights(
             )
 
 
-def group_labels(samples: Mapping[str, object] | Sequence[str], groups: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The group of each sample, a unique one if it has none; None if no sample has a group."""
-    return tuple(groups.get(name, f"\0{name}") for name in samples) if groups else None
+def group_labels(names: Iterable[str], groups: Iterable[str | None]) -> tuple[str, ...]:
+    """The group of each sample, a unique one if it has none."""
+    return tuple(f"\0{name}" if group is None else group for name, group in zip(names, groups, strict=True))

@@ -16,7 +16,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, absent, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.scores import scores_by_sample
+from evalstone.results.scores import scores_of
 from evalstone.stats.intervals import Interval
 from evalstone.stats.multiple_testing import adjust_p_values
 from evalstone.types import Sample, metadata_at
@@ -87,11 +87,11 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
     keys = {field_name(field): slice_keys(run, field) for field in fields}
     results: list[ScorerSlices] = []
     for info in run.scorers:
-        scores = scores_by_sample(run, info.signature)
-        if not scores.values:
+        scores = scores_of(run, info.signature)
+        if not scores.names:
             continue
-        values, groups, weights = list(scores.values.values()), scores.groups, scores.weights
-        columns = {field: [key_of.get(sample, ABSENT) for sample in scores.values] for field, key_of in keys.items()}
+        values, groups, weights = scores.known_values, scores.labels, scores.unequal_weights
+        columns = {field: [key_of.get(name, ABSENT) for name in scores.names] for field, key_of in keys.items()}
         parts = {
             field: slice_by(
                 values,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import tempfile
 import weakref
 from array import array
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from io import FileIO
 from typing import TypeVar, overload
 
+from evalstone._core.json import value_of
 from evalstone.datasets.stored import record_line
 from evalstone.errors import WriteError
 from evalstone.results.columns import Columns
@@ -198,4 +198,4 @@ def columns_of(scorers: Iterable[ScorerInfo], records: Iterable[Record]) -> Colu
 
 
 def _record_of(text: bytes) -> Record:
-    return Record.from_dict(json.loads(text))
+    return Record.from_dict(value_of(text.decode()))

@@ -254,6 +254,7 @@ class SummaryBuilder:
         self.values = array("d")
         self.weights: dict[bool, array[float]] = {True: array("d"), False: array("d")}
         """Weights by whether the sample has a score; empty until the first sample with a weight."""
+        self._weighted = False
         self.groups = array("q")
         self._group_numbers: dict[str, int] = {}
         self.counts: Counter[type[Outcome]] = Counter()
@@ -304,24 +305,27 @@ class SummaryBuilder:
                     self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
                 self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
             self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
-        self.doubtful_citations += any("citations" in (step.detail or {}) for step in record.steps)
-        self.unanswered += unanswered(record)
-        self.cost = total_cost((self.cost, record.cost))
+        if record.steps:
+            self.doubtful_citations += any("citations" in (step.detail or {}) for step in record.steps)
+            self.unanswered += unanswered(record)
+            self.cost = total_cost((self.cost, record.cost))
 
     def _add_weight(self, record: Record) -> None:
         """Store the record's weight. Call it before the record is counted."""
-        if record.weight is not None and not any(self.weights.values()):
+        if record.weight is None and not self._weighted:
+            return
+        if not self._weighted:
+            self._weighted = True
             for scored in (True, False):
                 before = sum(times for kind, times in self.counts.items() if (kind is Score) == scored)
                 self.weights[scored].extend([1.0] * before)
-        if record.weight is not None or any(self.weights.values()):
-            self.weights[isinstance(record.outcome, Score)].append(1.0 if record.weight is None else record.weight)
+        self.weights[isinstance(record.outcome, Score)].append(1.0 if record.weight is None else record.weight)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
         scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
-        weights = (self.weights[True], self.weights[False]) if any(self.weights.values()) else None
+        weights = (self.weights[True], self.weights[False]) if self._weighted else None
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups, weights=weights and weights[0]),

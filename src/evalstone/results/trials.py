@@ -13,7 +13,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.results.columns import Entry
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.scores import group_labels, weight_column
+from evalstone.results.scores import group_labels, unequal_weights
 from evalstone.results.summary import ScorerInfo
 from evalstone.stats.intervals import Interval, check_confidence, mean_interval
 from evalstone.stats.partly_known import PartlyKnown
@@ -199,10 +199,13 @@ def _passes_of(
         samples = [sample for sample, of_sample in trials_of.items() if of_sample.trials >= k]
         # Trials of a sample without a group have the sample as their group. Here a sample is a single value.
         first = {sample: records[sample][0] for sample in samples}
-        groups = {name: record.group for name, record in first.items() if record.group not in (None, name)}
-        weights = {name: record.weight for name, record in first.items() if record.weight is not None}
-
-        more: dict[str, Any] = {"groups": group_labels(samples, groups), "weights": weight_column(samples, weights)}
+        groups = [None if record.group == name else record.group for name, record in first.items()]
+        weights = [1.0 if record.weight is None else record.weight for record in first.values()]
+        clustered = any(group is not None for group in groups)
+        more: dict[str, Any] = {
+            "groups": group_labels(samples, groups) if clustered else None,
+            "weights": unequal_weights(weights),
+        }
         at_least_one, all_pass = (
             bounded_share([trials_of[sample] for sample in samples], share, k, confidence, more)
             for share in (pass_at_k, pass_all_k)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone.results.missing_scores import Missing
 from evalstone.results.of_scorer import OfScorer
-from evalstone.results.scores import Scores, group_labels, scores_by_sample, weight_column
+from evalstone.results.scores import Scores, scores_of
 from evalstone.results.slices import ABSENT, slice_order
 from evalstone.results.summary import ScorerInfo
 
@@ -28,20 +28,18 @@ class UnpairedScores(OfScorer):
     @property
     def units(self) -> int:
         """The number of independent samples or groups in the run with fewer of them."""
-        return min(len(of.values if of.groups is None else set(of.groups)) for of in self.scores)
+        return min(map(_units, self.scores))
 
     @property
     def columns(self) -> dict[str, Any]:
         """The arguments of `compare_unpaired`."""
-        names = [[*of.sample_of] for of in self.scores]
-        both = list(zip(names, self.scores, strict=True))
-        a, b = ([of.values.get(name) for name in own] for own, of in both)
+        a, b = self.scores
         return {
-            "a": a,
-            "b": b,
-            "ends": tuple([of.ends_of(name) for name in own] for own, of in both),
-            "groups": tuple(group_labels(own, of.group_of) for own, of in both),
-            "weights": tuple(weight_column(own, of.weight_of) for own, of in both),
+            "a": a.values,
+            "b": b.values,
+            "ends": tuple([of.ends_of(row) for row in range(len(of))] for of in self.scores),
+            "groups": (a.labels, b.labels),
+            "weights": (a.unequal_weights, b.unequal_weights),
         }
 
     def slices(self, keys_a: Mapping[str, str], keys_b: Mapping[str, str]) -> Iterator[tuple[str, UnpairedScores]]:
@@ -53,12 +51,18 @@ class UnpairedScores(OfScorer):
 
 def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missing: Missing) -> UnpairedScores:
     """A scorer's values in two runs. missing: which samples without a score count."""
-    scores = scores_by_sample(a, ours.signature, missing), scores_by_sample(b, theirs.signature, missing)
+    scores = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
     return UnpairedScores(a.titles[ours.signature], ours, theirs, scores)
 
 
+def _units(scores: Scores) -> int:
+    """The number of independent samples or groups with a score."""
+    labels = scores.labels or range(len(scores))
+    return len({label for label, value in zip(labels, scores.values, strict=True) if value is not None})
+
+
 def _by_key(scores: Scores, keys: Mapping[str, str]) -> dict[str, Scores]:
-    members: dict[str, list[str]] = {}
-    for sample in scores.sample_of:
-        members.setdefault(keys.get(sample, ABSENT), []).append(sample)
-    return {key: scores.only(names) for key, names in members.items()}
+    members: dict[str, list[int]] = {}
+    for row, name in enumerate(scores.names):
+        members.setdefault(keys.get(name, ABSENT), []).append(row)
+    return {key: scores.at(rows) for key, rows in members.items()}

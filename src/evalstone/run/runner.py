@@ -550,7 +550,7 @@ class _Runner:
             judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
             scorers=self.scorers,
             records=self.records,
-            summary=summary if drawn is None else with_sequences(summary, self.records.columns.entries(), drawn),
+            summary=summary if drawn is None else with_sequences(summary, self.records.columns, drawn),
             started=self.started,
             seconds=seconds,
             resumed=resumed,

@@ -216,7 +216,9 @@ def compare_pairs(
     )
 
 
-def _some(values: Sequence[T | None], chosen: Mask) -> list[T]:
+def _some(values: Sequence[T | None], chosen: Mask) -> Sequence[T]:
+    if chosen.all():
+        return cast("Sequence[T]", values)
     return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
 
 
@@ -226,9 +228,11 @@ def _chosen(values: Sequence[T], chosen: Sequence[bool]) -> list[T]:
 
 def _check_changes(d: Floats, known: Mask, reach: float) -> None:
     """Raise DataError, with its position, for a difference beyond the largest possible one."""
-    for place, change in zip(np.flatnonzero(known).tolist(), d.tolist(), strict=True):
-        if exceeds(change, reach):
-            raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(change):g}")
+    largest = float(np.max(np.abs(d), initial=0.0))
+    if exceeds(largest, reach):
+        first = next(place for place, change in enumerate(d.tolist()) if exceeds(change, reach))
+        place = np.flatnonzero(known)[first]
+        raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(d[first]):g}")
 
 
 def _lowest_and_highest(
@@ -258,8 +262,9 @@ def possible_differences(
     *,
     scale: float,
     reach: float,
-) -> tuple[list[float | None], list[Ends]]:
-    """The difference of each pair, None without both scores, and its lowest and highest possible value.
+) -> tuple[list[float | None], list[Ends] | None]:
+    """The difference of each pair, None without both scores, and its lowest and highest possible value; None instead of
+    these if no score is missing.
 
     reach: The largest possible difference. The other arguments and errors are those of `compare_pairs`.
     """
@@ -268,6 +273,8 @@ def possible_differences(
     before, after = (column(name, _some(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
     d = differences(before, after)
     _check_changes(d, known, reach)
+    if ends is None and known.all():
+        return d.tolist(), None
     at_hand = iter(d.tolist())
     lowest, highest = (end.tolist() for end in _lowest_and_highest(a, b, d, known, ends, scale, reach))
     return [next(at_hand) if is_known else None for is_known in known.tolist()], list(zip(lowest, highest, strict=True))

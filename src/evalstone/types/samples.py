@@ -92,7 +92,8 @@ class Sample:
 
     def __post_init__(self) -> None:
         for name in TEXTS:
-            if type(value := getattr(self, name)) is not str:
+            value = getattr(self, name)
+            if value is not None and type(value) is not str:
                 check_text(name, value)
         if self.context is not None:
             object.__setattr__(self, "context", passages(self.context))

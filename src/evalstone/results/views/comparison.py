@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, digits_for, limits, listed, number, p_value, signed, tests_used
@@ -30,7 +31,7 @@ from evalstone.report.view import (
 )
 from evalstone.results.human_labels import judged_only
 from evalstone.results.run_notes import sample_notes
-from evalstone.results.views.samples import score_text, scored_answer
+from evalstone.results.views.samples import score_text, scored_answer, with_texts
 from evalstone.types import Record, Sample, Score
 
 if TYPE_CHECKING:
@@ -216,17 +217,18 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
     records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
-        names = shown.get(name, set())
-        keeps = bool(run.keeps_reasoning)
+        of_shown = run.columns.entries_of(run.columns.cases_of(shown.get(name, set())))
+        entries = [entry for _, entry in of_shown]
+        cases, keeps = [(entry.sample, entry.trial) for entry in entries], bool(run.keeps_reasoning)
         texts[name] = {
-            (s.id, s.trial): replace(s, output=s.output and scored_answer(s, keeps_reasoning=keeps).answer)
-            for s in run.dataset or ()
-            if s.id in names
+            case: replace(sample, output=sample.output and scored_answer(sample, keeps_reasoning=keeps).answer)
+            for case, sample in with_texts(run.dataset, cases, key=attrgetter("id", "trial"))
+            if sample is not None
         }
         records[name] = {}
-        for record in run.records:
-            if record.sample in names:
-                records[name].setdefault((record.sample, record.scorer), []).append(record)
+        for entry in entries:
+            record = run.records[entry.place]
+            records[name].setdefault((record.sample, record.scorer), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import heapq
 import math
 from array import array
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from evalstone.results.columns import Entry
 from evalstone.types import TOLERANCE
 
 if TYPE_CHECKING:
@@ -22,38 +23,41 @@ class Ranking:
     """The samples (and trials) of a run by their mean goodness: from 0 to 1, over all scorers with a score."""
 
     run: Run
+    cases: Sequence[int]
+    """The numbers of the samples (and trials) with a record, in the order of their first records."""
     means: array[float]
-    """The mean of each sample and trial, in the order of the records; NaN without a score."""
+    """The mean of each of them; NaN without a score."""
     bins: Mapping[str, list[int]]
     """By scorer signature, how many scores lie in each of `BINS` equal parts of the scale."""
 
     @classmethod
     def of(cls, run: Run) -> Ranking:
         """The ranking of a run."""
-        scorers = {info.signature: info for info in run.scorers}
-        means, bins = array("d"), {signature: [0] * BINS for signature in scorers}
-        for entries in run.columns.by_case():
-            total, scored = 0.0, 0
-            for entry in entries:
-                if entry.value is not None:
-                    info = scorers[entry.scorer]
-                    bins[entry.scorer][min(BINS - 1, int(BINS * (entry.value / info.scale + TOLERANCE)))] += 1
-                    total += info.goodness(entry.value)
-                    scored += 1
-            means.append(total / scored if scored else math.nan)
-        return cls(run, means, bins)
+        scorers, size = run.scorers, run.columns.size
+        bins = [[0] * BINS for _ in scorers]
+        totals, scored, records = array("d", [0.0]) * size, array("l", [0]) * size, array("l", [0]) * size
+        for case, number, value in run.columns.cells():
+            records[case] += 1
+            if value == value:  # not NaN
+                info = scorers[number]
+                bins[number][min(BINS - 1, int(BINS * (value / info.scale + TOLERANCE)))] += 1
+                totals[case] += info.goodness(value)
+                scored[case] += 1
+        cases = range(size) if all(records) else [case for case in range(size) if records[case]]
+        means = array("d", [totals[case] / scored[case] if scored[case] else math.nan for case in cases])
+        return cls(run, cases, means, {info.signature: of for info, of in zip(scorers, bins, strict=True)})
 
     def worst(self, most: int) -> dict[str, list[int]]:
         """The samples with the lowest means below 1, worst first: their keys, with the places of their records. Of
         several trials of a sample, only the worst is listed, so that one sample doesn't fill the list."""
         places = [place for place, mean in enumerate(self.means) if mean < 1]
         if self.run.trials > 1:
-            samples = [entries[0].sample for entries in self.run.columns.by_case()]
             best: dict[str, int] = {}
             for place in places:
-                first = best.setdefault(samples[place], place)
+                sample = self.run.columns.sample(self.cases[place])
+                first = best.setdefault(sample, place)
                 if self.means[place] < self.means[first]:
-                    best[samples[place]] = place
+                    best[sample] = place
             places = list(best.values())
         return self._records(heapq.nsmallest(most, places, key=self.means.__getitem__))
 
@@ -66,10 +70,9 @@ class Ranking:
             places = sorted(heapq.nsmallest(most, places, key=goodness.__getitem__))
         return self._records(places)
 
-    def _records(self, places: Collection[int]) -> dict[str, list[int]]:
+    def _records(self, places: Iterable[int]) -> dict[str, list[int]]:
         """The keys of the samples at these places, in their order, with the places of their records."""
-        wanted: dict[int, tuple[str, list[int]]] = dict.fromkeys(places, ("", []))
-        for place, entries in enumerate(self.run.columns.by_case() if wanted else ()):
-            if place in wanted:
-                wanted[place] = entries[0].key, [entry.place for entry in entries]
-        return dict(wanted.values())
+        found: dict[int, list[Entry]] = {self.cases[place]: [] for place in places}
+        for case, entry in self.run.columns.entries_of(found):
+            found[case].append(entry)
+        return {entries[0].key: [entry.place for entry in entries] for entries in found.values()}

@@ -49,7 +49,7 @@ def with_texts(
     key: returns the name of a sample.
     """
     rest = dict.fromkeys(names)
-    for sample in data or ():
+    for sample in data or () if rest else ():
         if (name := key(sample)) in rest:
             del rest[name]
             yield name, sample

@@ -1,0 +1,32 @@
+"""Texts in one piece of memory."""
+
+from __future__ import annotations
+
+from evalstone._core.packed_texts import PackedTexts
+
+TEXTS = ["", "s1", "é 漢", "\ud800", "a" * 300]
+
+
+def test_texts_come_back() -> None:
+    packed = PackedTexts()
+    for text in TEXTS:
+        packed.append(text)
+    assert list(packed) == packed[:] == [packed[place] for place in range(len(packed))] == TEXTS
+    assert packed[-1] == TEXTS[-1]
+    assert list(packed.at([4, 1, 1])) == [TEXTS[4], TEXTS[1], TEXTS[1]]
+
+
+def test_texts_are_set_in_any_order() -> None:
+    packed = PackedTexts(3)
+    for place in (2, 0):
+        packed[place] = TEXTS[place + 1]
+    assert list(packed) == [TEXTS[1], "", TEXTS[3]]
+
+
+def test_equal_texts_are_equal_however_they_are_packed() -> None:
+    one, other = PackedTexts(2), PackedTexts(2)
+    for place in range(2):
+        one[place], other[1 - place] = TEXTS[place + 1], TEXTS[2 - place]
+    assert one == other
+    assert one != one.at([0])
+    assert one != one.at([1, 0])
