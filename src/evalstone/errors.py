@@ -40,7 +40,6 @@ calibration or an audit without any score raises one. A TargetError becomes a Fa
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import traceback
@@ -390,6 +389,8 @@ def _likeness(words: list[str], known: list[str]) -> float:
 
 
 def _ratio(one: str, other: str) -> float:
+    import difflib  # noqa: PLC0415 - only errors need it
+
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 

@@ -118,6 +118,23 @@ def test_a_command_with_texts_alone_starts_without_pydantic(tmp_path: Path) -> N
     assert imported & {"pydantic", "numpy"} == set()
 
 
+def test_a_score_starts_without_the_readers_of_traces(tmp_path: Path) -> None:
+    words = ["score", "--scorer", "exact_match", "--output", "Oslo", "--reference", "Oslo"]
+    command = [sys.executable, "-X", "importtime", "-m", "evalstone", *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert done.stdout.startswith("exact_match · 1 of 1\n")
+    assert imported & {"difflib", "evalstone.agents.traces", "evalstone.agents.formats.spans"} == set()
+
+
+def test_a_command_ends_without_a_search_for_garbage() -> None:
+    ended = "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 10_000))"
+    judges = "sys.argv = ['evalstone', 'judges', '--json']; from evalstone.cli import main; main()"
+    command = [sys.executable, "-c", f"{ended}; {judges}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "True"
+
+
 def test_the_shell_completes_commands() -> None:
     command = Path(sys.executable).with_name("evalstone")
     asked = {"_EVALSTONE_COMPLETE": "bash_complete", "COMP_WORDS": "evalstone com", "COMP_CWORD": "1"}

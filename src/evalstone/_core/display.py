@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -198,6 +197,8 @@ def shortlist(names: Iterable[str], *, most: int = 12) -> str:
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three known names that are similar to this one, the most similar first."""
+    import difflib  # noqa: PLC0415 - only errors need it
+
     by_case = {other.lower(): other for other in known}
     return [by_case[match] for match in difflib.get_close_matches(name.lower(), by_case, n=3, cutoff=0.5)]
 

@@ -17,7 +17,6 @@ from evalstone.agents.formats.messages import message_list, read_conversation, r
 from evalstone.agents.formats.registry import FORMATS
 from evalstone.agents.formats.values import entries_of, objects_in, plain
 from evalstone.agents.messages import answer_text, structured_text, usage_of
-from evalstone.agents.traces import read_trace
 from evalstone.errors import DataError, invalid
 from evalstone.types import Message, Trajectory, Usage
 
@@ -60,6 +59,8 @@ def format_of(data: Any, *, of_lists: bool = True) -> Match | None:
         if known.whole is not None and known.whole.matches(data):
             return Match(known.name, partial(_read_whole, known.whole))
         if known.is_trace is not None and known.is_trace(data):
+            from evalstone.agents.traces import read_trace  # noqa: PLC0415 - most commands read no trace
+
             return Match(known.name, read_trace)
     messages = message_list(data) if of_lists else None
     if messages is None:

@@ -11,7 +11,6 @@ from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import TelemetryRecord, is_telemetry, records_in
 from evalstone.agents.formats.values import PlacedError
 from evalstone.agents.notes import Notes
-from evalstone.agents.traces import samples_of
 from evalstone.datasets.tables import Rows
 from evalstone.errors import DataError
 from evalstone.types import Sample
@@ -30,6 +29,8 @@ class TraceReader:
     """The records that didn't become samples, available after all rows were read."""
 
     def __iter__(self) -> Iterator[Sample]:
+        from evalstone.agents.traces import samples_of  # noqa: PLC0415 - most commands read no trace
+
         left = Counter(record.trace for record in self._records())
         waiting: dict[str, list[TelemetryRecord]] = {}
         for record in self._records():

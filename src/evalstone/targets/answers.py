@@ -16,7 +16,6 @@ from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.formats.values import plain
 from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
 from evalstone.agents.messages import answer_text, answer_usage, system_prompt, usage_of
-from evalstone.agents.traces import spans_of
 from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import message_of, sample_of, sample_row
@@ -288,6 +287,8 @@ def _fields_of(transcript: Transcript) -> dict[str, Any]:
 def _said_in(trace: object) -> tuple[dict[str, Any], str]:
     """The fields of an answer that the spans in a trace have, and why the run failed; none for another trace, and for
     spans of several requests."""
+    from evalstone.agents.traces import spans_of  # noqa: PLC0415 - most commands read no trace
+
     if (spans := spans_of(trace)) is not None:
         with suppress(DataError, ConfigError, RecursionError):
             transcript = read_transcript(spans)
