@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import evidence
 from cli_page import CLI_PAGE, cli_page
+from json_page import JSON_PAGE, json_page
 from lexical_card import CARD, shipped_card
 
 from evalstone._core.text import BYTES_PER_TOKEN
@@ -456,7 +457,14 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--check", action="store_true")
     options = parser.parse_args()
-    made = {**with_figures(), **pages(), CLI_PAGE: cli_page(), CARD: shipped_card(), EXPORTS: exports()}
+    made = {
+        **with_figures(),
+        **pages(),
+        CLI_PAGE: cli_page(),
+        JSON_PAGE: json_page(),
+        CARD: shipped_card(),
+        EXPORTS: exports(),
+    }
     stale = {path for path in (DOCS / "scorers").glob("*.md") if path not in made}
     different = [path for path, text in made.items() if not path.exists() or path.read_text("utf-8") != text]
     if options.check:

@@ -30,7 +30,7 @@ from evalstone.errors import WriteError
 from evalstone.report.notes import sentences_of
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.views.run import run_view
-from evalstone.types import Record, Skipped
+from evalstone.types import Note, Record, Skipped
 from tests.fakes import claims
 from tests.runs import Given, Harm, run_of
 from tests.serving import serving
@@ -249,3 +249,9 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_the_json_of_a_run_has_its_notes() -> None:
+    run = evaluate([{"output": "yes", "reference": "yes"}, {"output": "yes"}], "exact_match", ledger=None)
+    assert run.to_dict()["notes"] == [*map(Note.to_dict, run.notes)]
+    assert [note["kind"] for note in run.to_dict()["notes"]] == ["scores_missing", "single_unit"]

@@ -309,6 +309,7 @@ class Run(Shown):
             **self.metadata(),
             "cost": self.recorded_cost,
             **({} if paid is None else {"paid": paid}),
+            "notes": [note.to_dict() for note in self.notes],
             "scorers": list(map(ScorerSummary.to_dict, self.summary)),
         }
 

@@ -64,6 +64,7 @@ class Comparison:
     mean_a: float
     """The baseline's mean over these pairs."""
     mean_b: float
+    """The other run's mean over these pairs."""
     difference: Interval
     """The mean of b - a over these pairs, with its interval (`difference_interval`). With missing scores, the limits
     hold whatever the missing scores are, and contain this mean."""
@@ -81,6 +82,7 @@ class Comparison:
     `scale`, samples are independent and equally weighted, and no smaller largest change is declared. `gained` counts
     the pairs in which b is better."""
     lower_is_better: bool
+    """Whether a lower score is a win."""
     groups: int | None
     """The number of clusters; None for independent samples."""
     notes: tuple[Note, ...]
@@ -103,12 +105,16 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Pair:
-    """The comparison of two of several runs. adjusted_p: the p-value, corrected for the number of pairs."""
+    """The comparison of two of several runs."""
 
     a: str
+    """The one run."""
     b: str
+    """The other run."""
     comparison: Comparison
+    """Their scores of the samples with a score in all runs."""
     adjusted_p: float
+    """The p-value of their difference, corrected for the number of pairs."""
 
 
 @dataclass(frozen=True)

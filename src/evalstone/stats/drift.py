@@ -29,6 +29,7 @@ class Drift:
     """The same anchors, judged before and now."""
 
     comparison: Comparison
+    """The scores before (a) and now (b)."""
     test: PairedTest
     """Wilcoxon's signed-rank test, of the clusters' sums if anchors are clustered. For pass/fail scores of independent
     anchors, McNemar's mid-p test; for weighted anchors, the test of the mean change."""
@@ -38,6 +39,7 @@ class Drift:
     """"drifted" if the adjusted p-value is at most 1 - confidence. Otherwise "stable" if the interval of the mean
     change is within ± tolerance, and "inconclusive" (too few anchors) if not."""
     tolerance: float
+    """The largest change of the mean that doesn't count as drift."""
     changed: Interval
     """The share of anchors whose score changed, in [0, 1], with its interval; weighted if anchors are."""
     mean_change: float

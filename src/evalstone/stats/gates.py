@@ -136,8 +136,11 @@ class Decision:
     """The result for one criterion."""
 
     name: str
+    """The scorer."""
     kind: Kind
+    """What is checked, such as "minimum" or "pass_rate"."""
     verdict: Verdict
+    """Whether the criterion is met: "pass", "fail" or "inconclusive"."""
     estimate: float | None
     """The mean or pass rate; for max_regression and max_difference, the mean difference from the baseline; for require,
     the share of samples with the best score. None without values."""

@@ -29,6 +29,7 @@ class PairedTest:
     p_value: float
     """The two-sided p-value."""
     statistic: float | None = None
+    """The test statistic; None if the test has none to report."""
     exact: bool = False
     """Whether the p-value is computed from the exact null distribution."""
 

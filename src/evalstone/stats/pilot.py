@@ -61,7 +61,9 @@ class SampleSizePlan:
     """The minimum detectable difference: the smallest one that the pilot itself would have detected with this power;
     None if not even the largest possible one."""
     power: float
+    """The probability of detecting the difference."""
     confidence: float
+    """The confidence level of the comparison."""
     test: str
     """The test that the plan is for."""
     groups: int | None

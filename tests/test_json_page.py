@@ -1,0 +1,68 @@
+"""docs/json.md has the fields of the JSON of results: those that the results have."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Run, compare, evaluate, gate, judge_drift, sample_size
+from evalstone.results.gate_criteria import GateCriteria
+from evalstone.results.human_labels import load_labels
+
+PAGE = (Path(__file__).parents[1] / "docs/json.md").read_text("utf-8")
+ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
+TABLES = {
+    title: dict(ROW.findall(table)) for title, _, table in (part.partition("\n") for part in PAGE.split("\n## ")[1:])
+}
+
+
+def scored(hit: int) -> Run:
+    samples = [
+        {"id": str(n), "output": "yes" if n % hit else "no", "reference": "yes", "lang": "de" if n % 2 else "en"}
+        for n in range(24)
+    ]
+    return evaluate(samples, "exact_match", ledger=None)
+
+
+RUN, OTHER, THIRD = scored(3), scored(4), scored(5)
+ROWS = [{"id": str(n), "label": float(n % 2)} for n in range(16)]
+LABELS = {
+    letter: {"exact_match": load_labels(run, "exact_match", ROWS)} for letter, run in {"A": RUN, "B": OTHER}.items()
+}
+RESULTS = {
+    "compare": compare(RUN, OTHER, THIRD, slice_by="lang", margin=0.1),
+    "compare with labels": compare(RUN, OTHER, labels=LABELS),
+    "gate": gate(
+        OTHER,
+        GateCriteria(minimum={"exact_match": 0.5}, max_regression={"exact_match": 0.1}, require=["exact_match"]),
+        baseline=RUN,
+    ),
+    "power": sample_size(RUN, baseline=OTHER),
+    "drift": judge_drift(RUN, RUN),
+}
+
+
+def unlike_page(data: Mapping[str, Any], title: str) -> Iterator[str]:
+    """The fields of an object that differ from those of its table, and those of the objects in it."""
+    table = TABLES[title]
+    yield from (f"{title}: {name}" for name in {*data} ^ {*table})
+    for name in {*data} & {*table}:
+        if (linked := re.search(r"\[(\w+)\]\(#\w+\)$", table[name])) and data[name]:
+            for each in objects_in(data[name], TABLES[linked[1]]):
+                yield from unlike_page(each, linked[1])
+
+
+def objects_in(value: Any, table: Mapping[str, str]) -> list[Any]:
+    """The objects with the fields of a table: of a list, of a mapping by name, or the value itself."""
+    if isinstance(value, list):
+        return [*value]
+    return [value] if {*value} & {*table} else [*value.values()]
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_the_page_has_the_fields_of_the_result(name: str) -> None:
+    assert [*unlike_page(RESULTS[name].to_dict(), f"evalstone {name.partition(' ')[0]}")] == []
