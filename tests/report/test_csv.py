@@ -6,9 +6,14 @@ import csv
 
 import pytest
 
+from evalstone import gate, sample_size
 from evalstone.report.csv import csv_rows, inert, lines
 from evalstone.report.view import Cell, Column, Section, View, table, words
+from evalstone.results.gate import Gate
+from evalstone.results.gate_criteria import GateCriteria
+from evalstone.results.power_analysis import PowerAnalysis
 from tests._core.test_display import WRITTEN
+from tests.runs import run_of
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,8 @@ def shown(*tables: list[tuple[str, ...]]) -> list[list[str]]:
 
 
 def test_numbers_of_a_table_are_numbers_and_intervals_are_two_columns() -> None:
-    columns = (words("scorer"), *map(Column, ("mean", "95% CI", "n", "rate", "95% CI")))
+    interval = Column("95% CI", interval=True)
+    columns = (words("scorer"), Column("mean"), interval, Column("n"), Column("rate"), interval)
     rows = [("a", "-0.50", "-0.80 to -0.20", "1,234", "5%", "1% to 9%"), ("b", "-", "-", "7", "0%", "-")]
     view = View("", "", (Section("", tables=(table("", columns, rows),)),))
     assert list(lines(view)) == [
@@ -90,6 +96,26 @@ def test_numbers_of_a_table_are_numbers_and_intervals_are_two_columns() -> None:
         '"a",-0.5,-0.8,-0.2,1234,"5%","1%","9%"\r\n',
         '"b","","","",7,"0%","",""\r\n',
     ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "limits"),
+    [
+        (["-"], [["", ""]]),
+        (["0.1 to 0.5", "-"], [["0.1", "0.5"], ["", ""]]),
+        (["130"], [["130", "130"]]),
+        (["", "unknown"], [["", ""], ["unknown", ""]]),
+        ([], []),
+    ],
+)
+def test_the_limits_of_an_interval_are_two_columns_whatever_the_cells_are(
+    cells: list[str], limits: list[list[str]]
+) -> None:
+    columns = (words("scorer"), Column("possible", interval=True, csv="limits"))
+    shown = table("", columns, [(str(place), cell) for place, cell in enumerate(cells)])
+    header, *rows = csv.reader(lines(View("", "", (Section("", tables=(shown,)),))))
+    assert header == ["scorer", "limits, low", "limits, high"]
+    assert [row[1:] for row in rows] == limits
 
 
 def test_a_column_that_other_formats_leave_out_is_there_and_a_row_without_a_name_continues_the_one_above() -> None:
@@ -109,3 +135,17 @@ def test_a_text_of_the_user_is_neither_an_interval_nor_a_number_nor_absent() -> 
     view = View("", "", (Section("", tables=(table("", columns, rows),)),))
     texts = ["1 to 5", "18 to 30", "'-", "7"]
     assert list(lines(view)) == ['"scorer","name","n"\r\n', *(f'"a","{text}","{text}"\r\n' for text in texts)]
+
+
+def headers(result: Gate | PowerAnalysis) -> list[str]:
+    return next(csv.reader(result.csv_lines()))
+
+
+def test_the_columns_of_a_result_are_the_same_whatever_its_data_are() -> None:
+    run, other = run_of([0.1, 0.5, 0.9, 0.4]), run_of([0.1, 0.5, 0.8, 0.5])
+    criteria = GateCriteria(minimum={"given": 0.5})
+    tested, untested = gate(run, criteria), gate(run, criteria, alpha=None)
+    assert headers(tested) == headers(untested)
+    assert {"limits, low", "limits, high"} <= {*headers(tested)}
+    assert headers(sample_size(run)) == headers(sample_size(run, 1, baseline=other))
+    assert next(csv.reader(run.csv_lines()))[-1] == "trial"

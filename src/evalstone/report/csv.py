@@ -80,12 +80,12 @@ def _table(table: Table) -> Iterator[str]:
         if any(row[index].chart for row in table.rows) and not any(cells):
             continue
         # Two intervals have the same title; the second belongs to the column before it.
-        title = f"{header[-1]} {column.title}" if column.title in {*header, *_ends(header)} else column.title
+        title = column.csv or column.title
+        title = f"{header[-1]} {title}" if title in {*header, *_ends(header)} else title
         quoted = [row[index].quoted for row in table.rows]
-        intervals = [_INTERVAL.fullmatch(cell) for cell in cells]
-        if any(intervals) and not any(quoted) and all(map(_is_interval, intervals, cells)):
+        if column.interval:
             header += [f"{title}, low", f"{title}, high"]
-            columns += [[_number(found[end]) if found else None for found in intervals] for end in (1, 2)]
+            columns += map(list, zip(*map(_limits, cells), strict=True)) if cells else [[], []]
         else:
             header.append(title)
             columns.append(
@@ -94,8 +94,12 @@ def _table(table: Table) -> Iterator[str]:
     return csv_rows(header, zip(*columns, strict=True))
 
 
-def _is_interval(found: re.Match[str] | None, cell: str) -> bool:
-    return found is not None or cell in ABSENT
+def _limits(cell: str) -> tuple[Value, Value]:
+    """The limits of an interval. A single number is both of them; a text without numbers is there once."""
+    if found := _INTERVAL.fullmatch(cell):
+        return _number(found[1]), _number(found[2])
+    limit = _value(cell, numeric=True)
+    return limit, None if isinstance(limit, str) else limit
 
 
 def _ends(header: Iterable[str]) -> Iterator[str]:

@@ -110,6 +110,8 @@ class Column:
         informative: Keep it even if all rows have the same value. Other columns become a note below the table then.
         under: In HTML, put its cells below the row header instead of in a column.
         key: Whether it names the rows together with the first column, so that it is repeated where a table is split.
+        interval: Whether its cells are intervals, "LOW to HIGH", or absent. In CSV, the limits are two columns.
+        csv: The header in CSV if the title depends on the data; otherwise "".
     """
 
     title: str
@@ -117,6 +119,8 @@ class Column:
     informative: bool = True
     under: bool = False
     key: bool = False
+    interval: bool = False
+    csv: str = ""
 
 
 def words(title: str, *, under: bool = False) -> Column:

@@ -173,11 +173,6 @@ class Columns:
         self._grouped = False
 
     @property
-    def has_trials(self) -> bool:
-        """Whether any sample has a trial."""
-        return len(self._trials) > 0
-
-    @property
     def has_groups(self) -> bool:
         """Whether any sample has a group."""
         return len(self._groups) > 0

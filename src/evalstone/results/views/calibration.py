@@ -155,8 +155,8 @@ def _by_threshold(calibration: Calibration, measures: CalibrationMeasures) -> di
 def _agreement(calibration: Calibration, measures: CalibrationMeasures) -> Table:
     by_threshold = _by_threshold(calibration, measures)
     columns = [words("measure")]
-    for title in by_threshold:
-        columns += [Column(title), Column("95% CI")]
+    for title, in_csv in zip(by_threshold, ("at default", "at fitted"), strict=False):
+        columns += [Column(title, csv=in_csv), Column("95% CI", interval=True)]
     rows = [
         [Cell(title), *(cell for verdicts in by_threshold.values() for cell in _estimate(verdicts.measures[name]))]
         for name, title in MEASURE_TITLES.items()
@@ -179,7 +179,7 @@ def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) 
     }
     estimates |= {f"Krippendorff's alpha, {level}": value for level, value in measures.alpha.items()}
     estimates |= {f"weighted kappa, {weights}": value for weights, value in measures.weighted_kappa.items()}
-    columns = (words("scores and labels"), Column("estimate"), Column("95% CI"))
+    columns = (words("scores and labels"), Column("estimate"), Column("95% CI", interval=True))
     rows = [(name, *_estimate(value)) for name, value in estimates.items()]
     return table("The judge's scores compared with people's", columns, rows)
 
@@ -205,7 +205,7 @@ def _members(comparison: MemberComparison, alone: Table) -> Section:
         ours = member.difference
         together = Cell(signed(ours.mean)), Cell(limits(ours.low, ours.high, sign=True))
         rows.append((member.judge, *_estimate(member.accuracy), *together))
-    limit = Column("95% CI")
+    limit = Column("95% CI", interval=True)
     columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
     section = table("Members of the judge", columns, rows)
     notes = (
@@ -253,7 +253,7 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
         words("slice"),
         Column("n", informative=False),
         Column("accuracy"),
-        Column("95% CI"),
+        Column("95% CI", interval=True),
         Column("false yes"),
         Column("false no"),
         Column("vs. other samples"),
@@ -287,7 +287,7 @@ def _annotators(calibration: Calibration, annotators: Annotators) -> Section:
     for index, kappa in enumerate(annotators.judge_kappa):
         name = names[index] if names else f"annotator {index + 1}"
         rows.append((f"judge and {name}: Cohen's kappa", *_estimate(kappa)))
-    columns = (words("agreement"), Column("estimate"), Column("95% CI"))
+    columns = (words("agreement"), Column("estimate"), Column("95% CI", interval=True))
     return Section(f"{annotators.columns} annotators", tables=(table("Agreement of annotators", columns, rows),))
 
 
@@ -300,7 +300,7 @@ def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> S
         for name, error in errors.items()
         if error is not None
     ]
-    limit = Column("95% CI")
+    limit = Column("95% CI", interval=True)
     columns = (words("probability of yes"), Column("ECE"), limit, Column("Brier score"), limit, words(""))
     section = table("Calibration error", columns, rows)
     return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))

@@ -109,7 +109,7 @@ def _columns(lines: Sequence[ScorerComparison], name: str) -> Sequence[Column]:
         Column("A"),
         Column(name),
         Column("difference"),
-        words(level),
+        Column(level, numeric=False, interval=True),
         Column("p"),
         Column("win/tie/loss"),
         words("verdict"),

@@ -34,7 +34,7 @@ def corrected_section(result: PPIResult | RoganGladenResult, front_end: FrontEnd
             "Corrected by prediction-powered inference (PPI++), stratified by the judge's score. It assumes that the "
             "labeled samples are a random choice within each stratum, which is how evalstone annotate selects them."
         )
-    columns = (words("estimate"), Column("mean"), words("95% CI"), words("based on"))
+    columns = (words("estimate"), Column("mean"), Column("95% CI", numeric=False, interval=True), words("based on"))
     cells = [
         (name, *interval_cells(f"{result.title}, {name}", interval, scale), basis) for name, interval, basis in rows
     ]
@@ -55,7 +55,7 @@ def _corrected_slices(result: PPIResult) -> Table:
         words("slice"),
         Column("judge only"),
         Column("corrected"),
-        words("95% CI"),
+        Column("95% CI", numeric=False, interval=True),
         Column("labels"),
         Column("n"),
     )

@@ -24,12 +24,14 @@ DRIFT: Mapping[str, tuple[str, Tone]] = {
 
 def drift_view(result: DriftResult, _: FrontEnd = PYTHON) -> View:
     """Whether a judge's scores of the same anchors changed."""
-    confidence = result.confidence
+    level = f"{100 * result.confidence:g}% CI"
     columns = (
         words("scorer"),
         *map(Column, ("n", "before", "now", "change")),
-        words(f"{100 * confidence:g}% CI"),
-        *map(Column, ("p", "changed", f"{100 * confidence:g}% CI", "largest change")),
+        Column(level, numeric=False, interval=True),
+        *map(Column, ("p", "changed")),
+        Column(level, interval=True),
+        Column("largest change"),
         words("drift"),
     )
     reach = max((end for one in result.scorers for end in ends(one.drift.comparison)), default=0.0)

@@ -21,22 +21,19 @@ if TYPE_CHECKING:
 
 RUN_HEADER = (
     "sample", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
-    "signature", "weight",
+    "signature", "weight", "trial",
 )  # fmt: skip
 
 
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset if it is available."""
-    trials, keeps = run.columns.has_trials, bool(run.keeps_reasoning)
+    keeps = bool(run.keeps_reasoning)
     rows = (
-        (
-            *_run_row(run.records[entry.place], sample, run.titles[entry.scorer], keeps_reasoning=keeps),
-            *((entry.trial,) if trials else ()),
-        )
+        _run_row(run.records[entry.place], sample, run.titles[entry.scorer], keeps_reasoning=keeps)
         for entries, sample in _cases(run)
         for entry in entries
     )
-    return csv_rows((*RUN_HEADER, "trial") if trials else RUN_HEADER, rows)
+    return csv_rows(RUN_HEADER, rows)
 
 
 def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
@@ -78,6 +75,7 @@ def _run_row(record: Record, sample: Sample | None, title: str, *, keeps_reasoni
         record.cost,
         record.scorer,
         record.weight,
+        record.trial,
     )
 
 

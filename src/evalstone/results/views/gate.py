@@ -66,7 +66,9 @@ def checks_table(decisions: Sequence[Decision], front_end: FrontEnd, next_look: 
     """One row per check. next_look: the look for which the number of additional samples was computed; None if none."""
     columns = (
         words("check"),
-        *(Column(title) for title in ("estimate", limits_name(decisions), "required", "n")),
+        Column("estimate"),
+        Column(limits_name(decisions), interval=True, csv="limits"),
+        *map(Column, ("required", "n")),
         words("verdict"),
     )
     rows = [

@@ -16,10 +16,13 @@ if TYPE_CHECKING:
     from evalstone.stats.pilot import SampleSizePlan
 
 
+RANGE = "80% range"
+
+
 def power_view(analysis: PowerAnalysis, front_end: FrontEnd = PYTHON) -> View:
     """How many samples two runs need: one row per scorer."""
     (_, *titles), *rows = power_table(analysis)
-    columns = (Column("scorer", numeric=False), *map(Column, titles))
+    columns = (Column("scorer", numeric=False), *(Column(title, interval=title == RANGE) for title in titles))
     cells = tuple((Cell(name), Cell(needed, "strong"), *map(Cell, others)) for name, needed, *others in rows)
     return View(
         name="Sample size",
@@ -36,7 +39,7 @@ def power_view(analysis: PowerAnalysis, front_end: FrontEnd = PYTHON) -> View:
 def power_table(analysis: PowerAnalysis) -> list[tuple[str, ...]]:
     """The header, and the plan of each scorer."""
     return [
-        ("scorer", "samples needed", "80% range", "pilot samples", "std. deviation", "minimum detectable difference"),
+        ("scorer", "samples needed", RANGE, "pilot samples", "std. deviation", "minimum detectable difference"),
         *(
             (
                 one.title,

@@ -195,8 +195,8 @@ def retries(warnings: Mapping[str, int]) -> str:
 def _scores(run: Run, bins: Mapping[str, Sequence[int]], calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
     columns = (
         words("scorer"),
-        Column("weighted mean" if weighted(run) else "mean"),
-        words("95% CI"),
+        Column("weighted mean" if weighted(run) else "mean", csv="mean"),
+        Column("95% CI", numeric=False, interval=True),
         words("distribution"),
         Column("scored", informative=False),
         Column("skipped", informative=False),

@@ -37,10 +37,10 @@ def _slice_table(result: ScorerSlices) -> Table:
     columns = (
         words(f"{result.title} by slice"),
         Column("n", informative=False),
-        Column("weighted mean" if result.weighted else "mean"),
-        words(f"{level} CI"),
+        Column("weighted mean" if result.weighted else "mean", csv="mean"),
+        Column(f"{level} CI", numeric=False, interval=True),
         Column("vs. other samples"),
-        words(f"{level} CI of the difference"),
+        Column(f"{level} CI of the difference", numeric=False, interval=True),
         Column("p", informative=False),
         Column("shrunken estimate"),
         words("verdict"),
