@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import itertools
+import re
 from collections import Counter
 
 import pytest
@@ -99,3 +101,15 @@ def test_numbers_stay_on_one_line_as_long_as_words_can_wrap() -> None:
     out = io.StringIO()
     Console(file=out, width=40).print(grid)
     assert "0.123 to 0.456" in out.getvalue()
+
+
+@pytest.mark.parametrize("width", range(36, 80, 4))
+def test_an_interval_stays_beside_its_estimate(width: int) -> None:
+    titles = ("pass@k", "of 1", "pass^k", "of 2")
+    columns = (words("scorer"), *(Column(title, interval=title.startswith("of")) for title in titles))
+    row = ("exact_match", "0.475", "0.361 to 0.570", "0.475", "0.361 to 0.570")
+    out = io.StringIO()
+    show(View("", "", (Section("", tables=(table("", columns, [row]),)),)), Console(file=out, width=width))
+    headers = [re.findall("|".join(map(re.escape, titles)), line) for line in out.getvalue().splitlines()]
+    assert [*itertools.chain(*headers)] == [*titles]
+    assert all(len(header) % 2 == 0 for header in headers)

@@ -6,7 +6,7 @@ Judged text is shown literally: markup in it is not interpreted, and control and
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,6 +82,8 @@ class Grid(RichTable):
         super().__init__(box=None, pad_edge=False, padding=(0, GAP, 0, 0), header_style="dim", show_header=any(columns))
         self.keys: Sequence[int] = (0,)
         """The columns that name the rows."""
+        self.intervals: Sequence[int] = ()
+        """The columns with the interval of the column before them, beside which they stay."""
         self.headings: dict[int, Text] = {}
         """The rows that head those below them, as wide as the table."""
         for column in columns:
@@ -91,7 +93,8 @@ class Grid(RichTable):
         rows = [row for row in range(self.row_count) if row not in self.headings]
         cells = [[*column.cells] for column in self.columns]
         texts = ([column.header, *(of[row] for row in rows)] for column, of in zip(self.columns, cells, strict=True))
-        blocks = _blocks([_Measured.of([*map(_plain, of)]) for of in texts], self.keys, options.max_width)
+        measured = [_Measured.of([*map(_plain, of)]) for of in texts]
+        blocks = _blocks(measured, self.keys, self.intervals, options.max_width)
         return self._parts(cells, blocks) if blocks else self._as_lines()
 
     def _parts(self, cells: Sequence[Sequence[RenderableType]], blocks: Iterable[Mapping[int, int]]) -> Any:
@@ -157,7 +160,9 @@ class _Measured:
         return cls(texts, word, max(word, least), max(word, least, full))
 
 
-def _blocks(columns: Sequence[_Measured], keys: Sequence[int], width: int) -> list[dict[int, int]]:
+def _blocks(
+    columns: Sequence[_Measured], keys: Sequence[int], intervals: Sequence[int], width: int
+) -> list[dict[int, int]]:
     """The columns of each block with their widths; empty if rows are better printed as lines of `column: value`.
 
     One block is preferred, unless its cells would wrap into more lines than several blocks have.
@@ -168,11 +173,9 @@ def _blocks(columns: Sequence[_Measured], keys: Sequence[int], width: int) -> li
     if one is not None and list(one.values()) == full:
         return [one]
     blocks: list[dict[int, int]] = []
-    for index in everything:
-        if index in keys:
-            continue
-        alone = _fitted(columns, sorted([*keys, index]), width, least) or {}
-        beside = _fitted(columns, sorted([*blocks[-1], index]), width, least) if blocks else None
+    for together in _together(columns, keys, intervals, width, least):
+        alone = _fitted(columns, sorted([*keys, *together]), width, least) or {}
+        beside = _fitted(columns, sorted([*blocks[-1], *together]), width, least) if blocks else None
         if beside and _height(columns, [beside]) < _height(columns, [blocks[-1], alone]):
             blocks[-1] = beside
         else:
@@ -185,6 +188,18 @@ def _blocks(columns: Sequence[_Measured], keys: Sequence[int], width: int) -> li
         return [one]
     as_lines = sum(1 + sum(map(bool, row)) for row in zip(*(column.texts[1:] for column in columns), strict=True))
     return blocks if height <= as_lines else []
+
+
+def _together(
+    columns: Sequence[_Measured], keys: Sequence[int], intervals: Sequence[int], width: int, least: Sequence[int]
+) -> Iterator[list[int]]:
+    """The columns that name no rows: each with its interval, if both fit beside those that do."""
+    left = [index for index in range(len(columns)) if index not in keys]
+    while left:
+        both = [index for index in left[:2] if index == left[0] or (index == left[0] + 1 and index in intervals)]
+        both = both if _fitted(columns, sorted([*keys, *both]), width, least) else both[:1]
+        yield both
+        del left[: len(both)]
 
 
 def _fitted(
@@ -232,6 +247,7 @@ def grid(table: Table) -> Grid:
     shown = Grid()
     shown.show_header = True
     shown.keys = [place for place, index in enumerate(indexes) if place == 0 or table.columns[index].key]
+    shown.intervals = [place for place, index in enumerate(indexes) if table.columns[index].interval]
     for index in indexes:
         column = table.columns[index]
         shown.add_column(Text(safe(column.title)), justify="right" if column.numeric else "left", overflow="fold")

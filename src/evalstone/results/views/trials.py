@@ -15,16 +15,21 @@ if TYPE_CHECKING:
 
 FLAKIEST = 5
 """The number of flakiest samples to name."""
-TRIAL_WORDS = ("scorer", "95% CI", "95% CI of pass^k")
-"""The columns of `trial_table` that are left-aligned."""
+TRIAL_INTERVALS = ("95% CI", "95% CI of pass^k")
+"""The columns of `trial_table` with the interval of the one before."""
 
 
 def trials_section(run: Run) -> Iterator[Section]:
     if results := trial_results(run):
         header, *rows = trial_table(results)
-        columns = [words(title) if title in TRIAL_WORDS else Column(title, key=title == "k") for title in header]
+        columns = [words("scorer"), *map(_column, header[1:])]
         scores = table("Trials of each scorer", columns, rows)
         yield Section("Trials", tuple(trial_lead(results)), (scores,), notes=tuple(trial_notes(run, results)))
+
+
+def _column(title: str) -> Column:
+    interval = title in TRIAL_INTERVALS
+    return Column(title, numeric=not interval, key=title == "k", interval=interval)
 
 
 def trial_results(run: Run) -> list[Reliability]:
