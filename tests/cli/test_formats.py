@@ -48,6 +48,9 @@ CONTAINS = "contains(expected=Paris)"
 CALLS = {
     "run": "run outputs.jsonl -s contains(expected=Paris) -q --ledger new.db",
     "run an experiment": "run e.toml -q --ledger new.db",
+    "dry run": "run outputs.jsonl -s faithfulness -s toxicity -j openai/gpt-5.1 --dry-run",
+    "dry run of an experiment": "run e.toml --dry-run",
+    "dry run of an audit": "audit labeled.jsonl --samples 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
     "demo": "demo --out demo --ledger new.db",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
     "report": "report a --slice-by kind",
@@ -85,7 +88,7 @@ def options_of(command: Command) -> set[str]:
 def test_a_command_takes_all_formats_or_prints_no_result() -> None:
     taking = {name for name, command in commands().items() if options_of(command) >= {*FORMATS}}
     assert taking == commands().keys() - WITHOUT_RESULT.keys()
-    assert taking == CALLS.keys() - {"run an experiment"}
+    assert taking == {name for name in CALLS if "dry run" not in name} - {"run an experiment"}
     assert len(dataclasses.fields(Outputs)) == len(FORMATS)
 
 
@@ -227,3 +230,14 @@ def test_the_page_on_reports_names_what_the_csv_of_each_command_has() -> None:
     ]
     named = [name for row in rows for name in re.findall("`(.*?)`", row)]
     assert sorted(named) == sorted([*commands().keys() - WITHOUT_RESULT.keys(), "run"])
+
+
+def test_the_json_of_a_dry_run_has_what_it_would_cost(folder: Path, evalstone: Evalstone) -> None:
+    (row,) = [json.loads(line) for line in evalstone(*CALLS["dry run"].split(), "--json").stdout.splitlines()]
+    assert {scorer["name"]: scorer["asked"] for scorer in row["scorers"]} == {"faithfulness": 0, "toxicity": 2}
+    assert (row["samples"], row["trials"], row["target"], row["calls"]) == (60, 1, None, 2)
+    assert row["cost"] == sum(judge["cost"] for judge in row["judges"]) > 0
+    cells = json.loads(evalstone(*CALLS["dry run of an experiment"].split(), "--json").stdout)["runs"]
+    assert {name: cell["samples"] for name, cell in cells.items()} == {"outputs": 60, "more": 1}
+    audited = json.loads(evalstone(*CALLS["dry run of an audit"].split(), "--json").stdout)
+    assert (audited["samples"], audited["versions"], audited["calls"] > 0, audited["cost"] > 0) == (4, 4, True, True)

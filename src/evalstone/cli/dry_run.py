@@ -1,104 +1,200 @@
-"""The output of `--dry-run`."""
+"""What `--dry-run` shows: the estimated calls, tokens and cost, in every format of results."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import evalstone
 from evalstone._core.display import count, money, safe
-from evalstone.cli.output import console, table
+from evalstone._core.json import to_jsonable
+from evalstone.cli.output import formats, present
+from evalstone.report.view import Cell, Column, Section, Table, View, bare_judge, words
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
-    from evalstone.run.dry_run import Estimate, JudgeEstimate
+    from evalstone.cli.options import Outputs
+    from evalstone.run.dry_run import Estimate, JudgeEstimate, ScorerEstimate
     from evalstone.run.plan import Plan
 
+ESTIMATE_FORMAT = 1
 
-def expense(calls: int, usage: evalstone.Usage, price: float | None, note: str = "") -> str:
+
+def show_estimate(plan: Plan, config: RunConfig) -> None:
+    """Show the estimated calls and cost of a run."""
+    work = _estimate(plan, config)
+    view = View(plan.dataset.name, f"{_planned(work, plan)} · dry run", tuple(_sections(work, plan, config)))
+    present(view, formats(view, config, {"format": ESTIMATE_FORMAT, **_data(work, plan)}))
+
+
+def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs) -> None:
+    """Show the estimated calls and cost of each run of an experiment."""
+    estimates = {name: _estimate(*cell) for name, cell in cells.items()}
+    sections: list[Section] = []
+    for name, (plan, config) in cells.items():
+        of_cell = _sections(estimates[name], plan, config, f"{name}: ")
+        planned = f"{plan.dataset.name}: {_planned(estimates[name], plan)}"
+        sections += [Section(name, (planned,)), *of_cell]
+    view = View("Experiment", f"{count(len(cells), 'run')} · dry run", tuple(sections))
+    runs = {name: _data(estimates[name], plan) for name, (plan, _) in cells.items()}
+    present(view, formats(view, outputs, {"format": ESTIMATE_FORMAT, "runs": runs}))
+
+
+def show_audit_estimate(estimates: Sequence[Estimate], outputs: Outputs) -> None:
+    """Show the estimated calls and cost of an audit: those for the versions of the samples, and for the samples."""
+    from evalstone.run.dry_run import by_judge
+    from evalstone.types import NO_USAGE, total_cost
+
+    versions, plain = (estimate.samples for estimate in estimates[:2])
+    judge, judges = bare_judge(estimates[0].judge), by_judge(estimates)
+    usage = sum((estimate.usage for estimate in estimates), NO_USAGE)
+    calls, cost = sum(estimate.calls for estimate in estimates), total_cost(estimate.cost for estimate in estimates)
+    view = View(
+        "Judge audit",
+        f"{count(versions, 'version')} of {count(plain, 'sample')} · judge {judge} · dry run",
+        (Section("", (_expense(calls, usage, cost),), (_judges_table(judges, "Calls by judge"),)),),
+    )
+    data = {
+        "format": ESTIMATE_FORMAT,
+        "judge": judge,
+        "versions": versions,
+        "samples": plain,
+        "judges": to_jsonable(judges),
+        "calls": calls,
+        "usage": to_jsonable(usage),
+        "cost": cost,
+    }
+    present(view, formats(view, outputs, data))
+
+
+def _estimate(plan: Plan, config: RunConfig) -> Estimate:
+    from evalstone._core import sync
+    from evalstone.run.dry_run import estimate
+
+    return sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))
+
+
+def _planned(work: Estimate, plan: Plan) -> str:
+    """Samples and trials, target and judge."""
+    target = f" · target {plan.target.identity}" if plan.target is not None else ""
+    samples = count(work.samples, "sample") + (f" × {plan.trials:,} trials" if plan.trials > 1 else "")
+    return f"{samples}{target} · judge {work.judge}"
+
+
+def _data(work: Estimate, plan: Plan) -> dict[str, Any]:
+    """An estimate as plain data."""
+    return {
+        "dataset": plan.dataset.name,
+        "trials": plan.trials,
+        "target": None if plan.target is None else plan.target.identity,
+        **to_jsonable(work),
+        "calls": work.calls,
+        "usage": to_jsonable(work.usage),
+        "cost": work.cost,
+    }
+
+
+def _sections(work: Estimate, plan: Plan, config: RunConfig, of: str = "") -> Iterator[Section]:
+    """The calls of each scorer, and those of each judge with their cost, if they can be estimated."""
+    if plan.target is not None:
+        lead, known = _of_target(work, plan)
+        if not known:
+            yield Section(f"{of}Calls", lead)
+            return
+    else:
+        lead = ()
+    notes = tuple(
+        f"{line.name}: the calls for {count(line.open, 'sample')} depend on the answer: {line.open_reason}"
+        for line in work.scorers
+        if line.open
+    )
+    failures = tuple(
+        f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}" for line in work.scorers if line.failed
+    )
+    scorers = _scorers_table(work.scorers, f"{of}Calls by scorer")
+    yield Section(f"{of}Calls by scorer", lead, (scorers,), notes=notes, warnings=failures)
+    tables = (_judges_table(work.judges, f"{of}Calls by judge"),) if len(work.judges) > 1 else ()
+    yield Section(
+        f"{of}Judge calls and cost", tuple(_cost(work, plan, config)), tables, warnings=tuple(_budget(work, config))
+    )
+
+
+def _of_target(work: Estimate, plan: Plan) -> tuple[tuple[str, ...], bool]:
+    """The number of target calls, and what judge calls are estimated from; and whether they can be."""
+    stored = f" ({work.target_answers:,} answers are in the ledger)" if work.target_answers else ""
+    turns = plan.user is not None or any(len(sample.turns) > 1 for sample in plan.dataset)
+    at_most = "at most " if turns else ""
+    lead = [f"Target calls: {at_most}{work.target_calls:,}{stored}; their cost is unknown"]
+    if plan.user is not None and plan.user.judges:
+        calls = f"{plan.user.judges[0].identity}, which plays the user, is called before each and once at the end"
+        lead.append(f"{calls}; these calls are not counted below")
+    if not plan.asked_judges:
+        return (*lead,), True
+    known = work.samples - work.without_stand_in
+    if not known:
+        no_stand_in = "no sample has an output or a reference to stand in for an answer"
+        return (*lead, f"Judge calls can't be estimated: {no_stand_in}."), False
+    coverage = (
+        f" of {known:,} of the {work.samples:,} samples; the others have neither" if work.without_stand_in else ""
+    )
+    return (*lead, f"Judge calls are estimated from the outputs, or else the references{coverage}:"), True
+
+
+def _scorers_table(scorers: Sequence[ScorerEstimate], caption: str) -> Table:
+    titles = ("asked", "shared", "cached", "input tokens", "output tokens", "skipped")
+    rows = tuple(
+        _row(line.name, line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.skipped)
+        for line in scorers
+    )
+    return Table(caption, (words("scorer"), *map(Column, titles)), rows)
+
+
+def _judges_table(judges: Sequence[JudgeEstimate], caption: str) -> Table:
+    """The calls and cost of each judge."""
+    rows = tuple(
+        (
+            *_row(judge.judge, judge.calls, judge.usage.input, judge.usage.output),
+            Cell("unknown" if judge.cost is None else money(judge.cost)),
+        )
+        for judge in judges
+    )
+    titles = ("calls", "input tokens", "output tokens", "cost")
+    return Table(caption, (words("judge"), *map(Column, titles)), rows)
+
+
+def _row(name: str, *numbers: int) -> tuple[Cell, ...]:
+    return Cell(safe(name, 200)), *(Cell(f"{number:,}") for number in numbers)
+
+
+def _cost(work: Estimate, plan: Plan, config: RunConfig) -> Iterator[str]:
+    """The judge calls by kind of question, their tokens and cost, and how long they take."""
+    from evalstone.run.dry_run import SECONDS_PER_CALL
+
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
+    yield f"Judge calls: {kinds}"
+    least = "At least " if any(line.open for line in work.scorers) else ""
+    yield least + _expense(work.calls, work.usage, _price(work, config), " at the batch price" if config.batch else "")
+    if config.batch:
+        yield "Batches finish within a day. Calls that depend on earlier answers go into later batches."
+    elif work.cost != 0 and plan.target is None:
+        seconds = work.seconds(config.concurrency)
+        yield f"About {seconds:.0f} s at {SECONDS_PER_CALL:g} s per call and a concurrency of {config.concurrency}."
+
+
+def _budget(work: Estimate, config: RunConfig) -> Iterator[str]:
+    price = _price(work, config)
+    if config.budget is not None and price is not None and price > config.budget:
+        yield f"This is above the budget of ${config.budget:g}: the run would stop early."
+
+
+def _price(work: Estimate, config: RunConfig) -> float | None:
+    from evalstone.models.prices import at_batch_price
+
+    return at_batch_price(work.cost) if config.batch else work.cost
+
+
+def _expense(calls: int, usage: evalstone.Usage, price: float | None, note: str = "") -> str:
     """The estimated tokens and cost of judge calls, on one line."""
     cost = "cost unknown" if price is None else f"about {money(price)}{note}"
     tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
     return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"
-
-
-def show_judges(judges: Sequence[JudgeEstimate]) -> None:
-    """Print the estimated calls and cost of each judge, if there are several."""
-    if len(judges) < 2:
-        return
-    names = ("calls", "input tokens", "output tokens", "cost")
-    rows = table("judge", *names, numbers=names)
-    for judge in judges:
-        cost = "unknown" if judge.cost is None else money(judge.cost)
-        counts = (f"{number:,}" for number in (judge.calls, judge.usage.input, judge.usage.output))
-        rows.add_row(safe(judge.judge, 200), *counts, cost)
-    console().print(rows)
-
-
-def _estimated(work: Estimate, plan: Plan) -> bool:
-    """Print the number of target calls, and what judge calls are estimated from; returns False if they can't be."""
-    stored = f" ({work.target_answers:,} answers are in the ledger)" if work.target_answers else ""
-    screen = console()
-    turns = plan.user is not None or any(len(sample.turns) > 1 for sample in plan.dataset)
-    at_most = "at most " if turns else ""
-    screen.print(f"Target calls: {at_most}{work.target_calls:,}{stored}; their cost is unknown")
-    if plan.user is not None and plan.user.judges:
-        calls = f"{plan.user.judges[0].identity}, which plays the user, is called before each and once at the end"
-        screen.print(safe(f"{calls}; these calls are not counted below", 2000))
-    if not plan.asked_judges:
-        return True
-    known = work.samples - work.without_stand_in
-    if not known:
-        screen.print(
-            "Judge calls can't be estimated: no sample has an output or a reference to stand in for an answer."
-        )
-        return False
-    coverage = (
-        f" of {known:,} of the {work.samples:,} samples; the others have neither" if work.without_stand_in else ""
-    )
-    screen.print(f"Judge calls are estimated from the outputs, or else the references{coverage}:")
-    return True
-
-
-def show_estimate(plan: Plan, config: RunConfig) -> None:
-    """Print the estimated calls and cost of a run."""
-    from evalstone._core import sync
-    from evalstone.models.prices import at_batch_price
-    from evalstone.run.dry_run import SECONDS_PER_CALL, estimate
-
-    work = sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))
-    screen = console()
-    target = f" · target {plan.target.identity}" if plan.target is not None else ""
-    samples = count(work.samples, "sample") + (f" × {plan.trials:,} trials" if plan.trials > 1 else "")
-    screen.print(safe(f"{plan.dataset.name}: {samples}{target} · judge {work.judge} · dry run", 2000))
-    if plan.target is not None and not _estimated(work, plan):
-        return
-    names = ("asked", "shared", "cached", "input tokens", "output tokens", "skipped")
-    rows = table("scorer", *names, numbers=names)
-    for line in work.scorers:
-        counts = (line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.skipped)
-        rows.add_row(line.name, *(f"{number:,}" for number in counts))
-    screen.print(rows)
-    for line in work.scorers:
-        if line.open:
-            samples = count(line.open, "sample")
-            text = f"{line.name}: the calls for {samples} depend on the answer: {line.open_reason}"
-            screen.print(safe(text, 2000))
-        if line.failed:
-            failed = f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}"
-            screen.print(safe(failed, 2000), style="yellow")
-    kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
-    screen.print(f"Judge calls: {kinds}")
-    show_judges(work.judges)
-    price = at_batch_price(work.cost) if config.batch else work.cost
-    least = "At least " if any(line.open for line in work.scorers) else ""
-    screen.print(least + expense(work.calls, work.usage, price, " at the batch price" if config.batch else ""))
-    if config.budget is not None and price is not None and price > config.budget:
-        screen.print(f"This is above the budget of ${config.budget:g}: the run would stop early.", style="yellow")
-    if config.batch:
-        screen.print("Batches finish within a day. Calls that depend on earlier answers go into later batches.")
-    elif work.cost != 0 and plan.target is None:
-        seconds = work.seconds(config.concurrency)
-        screen.print(
-            f"About {seconds:.0f} s at {SECONDS_PER_CALL:g} s per call and a concurrency of {config.concurrency}."
-        )

@@ -79,11 +79,9 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
         _check_distinct(cells)
     say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
     if config.dry_run:
-        from evalstone.cli.dry_run import show_estimate
+        from evalstone.cli.dry_run import show_estimates
 
-        for cell in cells:
-            console().print(f"\n{safe(cell.name)}", style="bold")
-            show_estimate(cell.plan, cell.config)
+        show_estimates({cell.name: (cell.plan, cell.config) for cell in cells}, config)
         return ExitCode.OK
     done = {} if config.no_cache else _completed(cells, config.ledger)
     from evalstone.results.files import remove_results

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli import completion, options
-from evalstone.cli.dry_run import expense, show_judges
 from evalstone.cli.execution import RESUME, WITHOUT_NO_CACHE, interruptible
 from evalstone.cli.options import FILE, Outputs, Value, Values, option
 from evalstone.cli.output import (
@@ -31,7 +29,6 @@ from evalstone.results.endings import INTERRUPTED, ExitCode
 if TYPE_CHECKING:
     from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
-    from evalstone.run.dry_run import Estimate
 
 
 def calibrate(
@@ -283,10 +280,12 @@ def audit(
             "config": config,
             "options": _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop),
         }
-        estimates = sync.run(estimate_audit(**arguments)) if dry_run else None
+        estimates = sync.run(estimate_audit(**arguments)) if dry_run else ()
         result = None if dry_run else evalstone.audit(**arguments)
     if result is None:
-        _show_estimates(estimates or ())
+        from evalstone.cli.dry_run import show_audit_estimate
+
+        show_audit_estimate(estimates, outputs)
         return ExitCode.OK
     if result.stop_reason and stop.ending is INTERRUPTED:
         to_stderr(f"Interrupted; {resume}.")
@@ -303,17 +302,3 @@ def _list_perturbations() -> None:
     for perturbation in PERTURBATIONS.values():
         rows.add_row(perturbation.name, perturbation.family, perturbation.why)
     console().print(rows)
-
-
-def _show_estimates(estimates: Sequence[Estimate]) -> None:
-    from evalstone.run.dry_run import by_judge
-    from evalstone.types import NO_USAGE, total_cost
-
-    versions, plain = estimates[:2]
-    screen = console()
-    samples = f"{count(versions.samples, 'version')} of {count(plain.samples, 'sample')}"
-    screen.print(f"{samples} · judge {bare_judge(versions.judge)} · dry run")
-    show_judges(by_judge(estimates))
-    usage = sum((estimate.usage for estimate in estimates), NO_USAGE)
-    calls, cost = sum(estimate.calls for estimate in estimates), total_cost(estimate.cost for estimate in estimates)
-    screen.print(expense(calls, usage, cost))
