@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import re
 import sys
 import threading
 import warnings
@@ -15,13 +16,16 @@ import pytest
 from rich.console import Group
 from rich.text import Text
 
+from evalstone import write_run
 from evalstone._core import redaction
 from evalstone.cli import output
 from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError
+from evalstone.ledger.store import Ledger
 from evalstone.ledger.views import metadata_text
 from evalstone.report.view import JUDGE_WIDTH, bare_judge
 from tests.cli.conftest import Evalstone
+from tests.runs import run_of
 
 SECRET = "sk-proj-" + "a1B2" * 12
 
@@ -211,3 +215,75 @@ def test_a_text_within_metadata_is_empty_where_there_is_none() -> None:
     assert "\x1b" not in metadata_text(metadata, "dataset", "name")
     assert metadata_text(metadata, "judge", "identity") == ""
     assert metadata_text(["dataset"], "dataset") == ""
+
+
+OVERWRITING = {
+    "report r --labels given=labels.csv --csv labels.csv": "labels.csv",
+    "report r --csv r/records.jsonl": "r/records.jsonl",
+    "report r --markdown r/../r/summary.json": "r/summary.json",
+    "report r --data samples.jsonl --junit samples.jsonl": "samples.jsonl",
+    "report r --html .evalstone/ledger.db": ".evalstone/ledger.db",
+    "report r --html l.db --ledger sqlite:///l.db": "l.db",
+    "compare r r --labels A:given=labels.csv --csv labels.csv": "labels.csv",
+    "gate r --min given=0.1 --labels given=labels.csv --junit labels.csv": "labels.csv",
+    "gate r --min given=0.1 --baseline b --csv b/samples.jsonl": "b/samples.jsonl",
+    "power r --baseline b --csv b/records.jsonl": "b/records.jsonl",
+    "drift r b --markdown b/records.jsonl": "b/records.jsonl",
+    "runs r --csv r/summary.json": "r/summary.json",
+    "calibrate --labels labels.csv --data samples.jsonl --out samples.jsonl": "samples.jsonl",
+    "audit samples.jsonl --csv samples.jsonl": "samples.jsonl",
+    "ledger info --ledger l.db --csv l.db": "l.db",
+    "live coverage s --ledger l.db --csv l.db": "l.db",
+    "score -s contains --output x --ledger l.db --csv l.db": "l.db",
+    "run samples.jsonl -s contains --csv samples.jsonl": "samples.jsonl",
+    "run samples.jsonl -s contains --out r --csv r/records.jsonl": "r/records.jsonl",
+    "run samples.jsonl -s contains --ledger l.db --csv l.db": "l.db",
+    "run samples.jsonl -s contains --out r --ledger r/records.jsonl": "r/records.jsonl",
+    "run e.toml --csv e.toml": "e.toml",
+    "run e.toml --csv samples.jsonl": "samples.jsonl",
+}
+
+
+@pytest.mark.parametrize("call", OVERWRITING)
+def test_a_result_never_overwrites_what_the_command_reads(tmp_path: Path, evalstone: Evalstone, call: str) -> None:
+    for name in ("r", "b"):
+        write_run(run_of([0.1, 0.5, 0.9]), tmp_path / name)
+    (tmp_path / "labels.csv").write_text("id,label\ns1,1\ns2,0\n")
+    (tmp_path / "samples.jsonl").write_text('{"id": "s1", "output": "x", "reference": "x"}\n')
+    (tmp_path / "e.toml").write_text('data = "samples.jsonl"\nscorers = ["contains"]\n')
+    (tmp_path / ".evalstone").mkdir()
+    for name in ("l.db", ".evalstone/ledger.db"):
+        with Ledger(tmp_path / name):
+            pass
+    file = tmp_path / OVERWRITING[call]
+    before = file.read_bytes()
+    done = evalstone(*call.split())
+    assert (done.returncode, done.stdout) == (2, "")
+    assert re.search(r"--\w+ would overwrite ", done.stderr)
+    assert file.read_bytes() == before
+
+
+def test_a_result_may_lie_in_the_results_folder(tmp_path: Path, evalstone: Evalstone) -> None:
+    write_run(run_of([0.1, 0.5, 0.9]), tmp_path / "r")
+    assert evalstone("report", "r", "--html", "r/report.html", "--csv", "r/scores.csv").returncode == 0
+    assert {"report.html", "scores.csv"} < {path.name for path in (tmp_path / "r").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("run samples.jsonl -s contains --out a/b --csv samples.jsonl", 2),
+        ("run samples.jsonl -s contains --out a/b --html none/x.html", 2),
+        ("run samples.jsonl -s contains --out a/b --ledger none.jsonl/l.db", 2),
+        ("run samples.jsonl -s contains --out a/b --dry-run", 0),
+        ("run e.toml --dry-run", 0),
+        ("run e.toml --csv samples.jsonl", 2),
+    ],
+)
+def test_a_run_without_results_leaves_no_folder(tmp_path: Path, evalstone: Evalstone, call: str, code: int) -> None:
+    (tmp_path / "samples.jsonl").write_text('{"id": "s1", "output": "x", "reference": "x"}\n')
+    (tmp_path / "none.jsonl").write_text("")
+    (tmp_path / "e.toml").write_text('scorers = ["contains"]\nout = "a/b"\n[experiment]\ndata = ["samples.jsonl"]\n')
+    (tmp_path / "kept").mkdir()
+    assert evalstone(*call.split()).returncode == code
+    assert {path.name for path in tmp_path.iterdir()} == {"samples.jsonl", "none.jsonl", "e.toml", "kept"}

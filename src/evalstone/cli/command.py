@@ -16,6 +16,7 @@ from click.core import ParameterSource
 
 from evalstone.cli import completion
 from evalstone.cli.options import Declared, Panel, declared
+from evalstone.cli.output import check_inputs_stay
 from evalstone.errors import ConfigError, WriteError, near, unknown
 from evalstone.results.endings import ExitCode
 
@@ -73,8 +74,16 @@ class Command(click.Command):
         given |= {name: kind(**given[name]) for name, kind in self.groups.items()}
         with _phases(quiet=ctx.params.get("quiet", False)):
             if self.source is self.function:
+                self._check_inputs_stay(ctx)
                 return self.function(**given)
             return self.function(self.source.load(**given))
+
+    def _check_inputs_stay(self, ctx: click.Context) -> None:
+        """Raise ConfigError if the command would overwrite what it reads."""
+        texts = {name: ctx.params[name] for name in self.declared}
+        outputs = {one.flag: texts[name] for name, one in self.declared.items() if one.is_output and texts[name]}
+        inputs = (texts[name] or one.option.default for name, one in self.declared.items() if one.is_input)
+        check_inputs_stay(outputs, inputs)
 
     def panels(self, ctx: click.Context) -> dict[str, list[Row]]:
         """The arguments and options by the sections of the help."""

@@ -7,7 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -21,6 +21,7 @@ from evalstone._core.phases import phase
 from evalstone._core.redaction import masked
 from evalstone.cli import handled, thresholds
 from evalstone.cli.output import (
+    check_inputs_stay,
     check_outputs,
     prints_to_stderr,
     to_stderr,
@@ -107,10 +108,25 @@ def save(result: evalstone.Run, config: RunConfig) -> list[str]:
         return []
 
 
+@contextmanager
+def without_empty_folders(*folders: str | None) -> Generator[None]:
+    """Results folders that are created inside this context, and their parents, are removed at its end if nothing was
+    written into them."""
+    paths = [Path(folder) for folder in folders if folder is not None]
+    missing = {path for each in paths for path in (each, *each.parents) if not path.exists()}
+    try:
+        yield
+    finally:
+        for path in sorted(missing, key=lambda path: len(path.parts), reverse=True):
+            with suppress(OSError):  # it is not empty, or was not created
+                path.rmdir()
+
+
 @prints_to_stderr()
 def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, evalstone.GateCriteria]:
     """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
+    from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
     from evalstone.scorers import parse_scorers
@@ -148,7 +164,9 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
     if config.out is not None:
         prepare(config.out)
-    check_outputs(config.files, (config.data,))
+        for name in (RECORDS, SUMMARY, SAMPLES):
+            check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))
+    check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.out))
     return plan, criteria
 
 

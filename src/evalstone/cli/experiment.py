@@ -30,7 +30,15 @@ import evalstone
 from evalstone._core.display import safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
-from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
+from evalstone.cli.execution import (
+    checked_plan,
+    evaluated,
+    interruptible,
+    resume_text,
+    save,
+    say_broken_off,
+    without_empty_folders,
+)
 from evalstone.cli.output import console, formats, present, prints_to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
@@ -74,6 +82,11 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
             )
     with config.naming_file("experiment"):
         configs = list(_configs(config, folder))
+    with without_empty_folders(*(one.out for _, one in configs)):
+        return _run_cells(config, configs)
+
+
+def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> int:
     cells = [Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0]) for name, one in configs]
     with config.naming_file("experiment"):
         _check_distinct(cells)

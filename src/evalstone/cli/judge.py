@@ -106,7 +106,7 @@ def calibrate(
 
     if per_judge and budget is not None:
         raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
-    check_outputs({"out": out, "svg": svg} | outputs.files, (labels, data))
+    check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
@@ -269,7 +269,7 @@ def audit(
         samples=samples,
         threshold=threshold,
     )
-    check_outputs(outputs.files, (data,))
+    check_outputs(outputs.files)
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
         arguments: dict[str, Any] = {

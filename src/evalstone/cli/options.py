@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
@@ -29,6 +30,10 @@ Panel: TypeAlias = Literal[
 """A section of a command's help. They are shown in this order."""
 Parse: TypeAlias = Callable[[Any, str], Any]
 """Reads an option's text, or the list of its texts if it is repeatable, given its name for errors."""
+
+
+_INPUT = re.compile(r"FILE$|^(?:DATA|FOLDER|RUN|BEFORE|NOW|BASELINE|LEDGER|JUDGE)$")
+"""What the value of an option is called that names an input."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +118,17 @@ class Declared:
     def metavar(self) -> str:
         """What its value is called; empty for a flag."""
         return self.option.metavar or "|".join(self.choices)
+
+    @property
+    def is_output(self) -> bool:
+        """Whether it names a file that is written."""
+        return self.option.panel == "Output" and self.metavar == "FILE"
+
+    @property
+    def is_input(self) -> bool:
+        """Whether its value may name what the command reads: a file, a folder, a run or a ledger, or what is read from
+        one."""
+        return self.option.panel != "Output" and bool(_INPUT.search(self.metavar))
 
     @property
     def required(self) -> bool:

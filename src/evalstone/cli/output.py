@@ -7,6 +7,7 @@ import contextlib
 import io
 import logging
 import os
+import re
 import sys
 import threading
 import traceback
@@ -14,11 +15,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, safe, visible
 from evalstone._core.garbage import rare_collections
+from evalstone._core.guards import is_mapping
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError, DataError
 
@@ -39,6 +41,9 @@ _LOOKALIKES = {
     **dict.fromkeys("‘’", "'"), **dict.fromkeys("“”", '"'), "•": "*", "…": "~", "✓": "+", "✗": "x",
 }  # fmt: skip
 """What is printed instead of a character that the encoding of standard output lacks; `?` for any other."""
+
+_BEFORE_PATH = re.compile(r"[=:](?://)?/?")
+"""What a path follows in `SCORER=FILE`, `RUN:SCORER=FILE`, `replay:FILE` and `sqlite:///FILE`."""
 
 Output: TypeAlias = tuple[str | None, Callable[[], Iterable[str]]]
 """The file of an output ("-" is standard output, None means not requested), and a function that returns its text."""
@@ -188,10 +193,46 @@ def check_outputs(files: Mapping[str, str | None], inputs: Iterable[str | None] 
         if file != STDOUT:
             check_writable(file)
     _check_distinct(requested)
-    read = {Path(file).resolve() for file in inputs if file}
-    for name, file in requested.items():
-        if file != STDOUT and Path(file).resolve() in read:
-            raise ConfigError(f"--{name} would overwrite {file!r}, which is read")
+    check_inputs_stay({f"--{name}": file for name, file in requested.items()}, inputs)
+
+
+def check_inputs_stay(outputs: Mapping[str, str], inputs: Iterable[object]) -> None:
+    """Check that no output is a file that the command reads: an input itself, or a file of the results folder that it
+    names.
+
+    Args:
+        outputs: The files that are written, by the options that name them.
+        inputs: What the command reads, as on the command line or in a file: files, folders, `SCORER=FILE`,
+            `replay:FILE`, URLs of ledgers, lists and mappings of these, or None.
+
+    Raises:
+        ConfigError: An output would overwrite an input.
+    """
+    from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
+
+    written = {option: Path(file).resolve() for option, file in outputs.items() if file != STDOUT}
+    if not written:
+        return
+    for text in _texts(inputs):
+        for place in filter(None, (text, *(text[found.end() :] for found in _BEFORE_PATH.finditer(text)))):
+            path = Path(place)
+            read = {each.resolve() for each in (path, *(path / name for name in (RECORDS, SUMMARY, SAMPLES)))}
+            for option, file in written.items():
+                if file in read:
+                    raise ConfigError(
+                        f"{option} would overwrite {outputs[option]!r}, which is read; use another file for {option}"
+                    )
+
+
+def _texts(values: object) -> Iterable[str]:
+    """The texts in lists and mappings."""
+    if isinstance(values, str):
+        yield values
+    elif is_mapping(values):
+        yield from _texts([*values.values()])
+    elif isinstance(values, Iterable):
+        for value in cast("Iterable[object]", values):
+            yield from _texts(value)
 
 
 def _check_distinct(files: Mapping[str, str]) -> None:

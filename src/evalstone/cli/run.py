@@ -14,7 +14,15 @@ from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options, thresholds, values, watched_gate
 from evalstone.cli.config_file import RunConfig
-from evalstone.cli.execution import checked_plan, evaluated, interruptible, resume_text, save, say_broken_off
+from evalstone.cli.execution import (
+    checked_plan,
+    evaluated,
+    interruptible,
+    resume_text,
+    save,
+    say_broken_off,
+    without_empty_folders,
+)
 from evalstone.cli.options import Outputs, Value, Values, option
 from evalstone.cli.output import (
     calibrations_of,
@@ -60,9 +68,10 @@ def run(config: RunConfig) -> int:
     if config.dry_run:
         from evalstone.cli.dry_run import show_estimate
 
-        plan, _ = checked_plan(config, calls_judge=False)
-        values.say_code(plan.target, plan.user)
-        show_estimate(plan, config)
+        with without_empty_folders(config.out):
+            plan, _ = checked_plan(config, calls_judge=False)
+            values.say_code(plan.target, plan.user)
+            show_estimate(plan, config)
         return ExitCode.OK
     with values.exporting(config.otel):
         return _run(config)
@@ -138,6 +147,11 @@ def _run(
     next_commands: Mapping[str, str] | None = None,
 ) -> int:
     """Run, save and show the result; returns the exit code."""
+    with without_empty_folders(config.out):
+        return _saved_and_shown(config, next_commands)
+
+
+def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None) -> int:
     from evalstone.results.summary import scorer_titles
     from evalstone.results.views.run import run_view
     from evalstone.run.plan import scorer_info
