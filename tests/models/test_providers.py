@@ -195,3 +195,11 @@ def test_half_a_character_is_sent_as_its_escape() -> None:
         model = EmbeddingModel("vllm/m", base_url=server.url)
         assert asyncio.run(model.answer(CompareEmbeddings(first="a\ud800", second="b"))).value.cosine == 1.0
     assert json.loads(server.requests[0].partition(b"\r\n\r\n")[2])["input"] == ["a\ud800", "b"]
+
+
+@pytest.mark.parametrize("name", ["sed", "max_token", "model"])
+def test_a_provider_names_known_settings_as_unsupported(name: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        ProviderInfo("https://a.example/v1", unsupported=("seed", name))
+    assert (raised.value.kind, raised.value.value) == ("unknown", name)
+    assert raised.value.known == ("headers", "logprobs", "max_tokens", "reasoning_effort", "seed", "temperature")

@@ -19,11 +19,16 @@ LIBRARY = "evalstone.models.pydantic_ai:PydanticAI"
 """The protocols that pydantic-ai speaks (the extra `providers`)."""
 PLUGINS = "evalstone.providers"
 """The group of entry points with which installed packages add providers: a name, and a `ProviderInfo`."""
+SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
+"""Settings that some endpoints refuse."""
 
 
 @dataclass(frozen=True)
 class ProviderInfo:
-    """How to reach the models of a provider."""
+    """How to reach the models of a provider.
+
+    Raises ConfigError for an unknown name in `unsupported`.
+    """
 
     base_url: str = ""
     """The endpoint; empty if a library knows it."""
@@ -34,11 +39,17 @@ class ProviderInfo:
     protocol: str = CHAT
     """The `ChatProvider` that sends requests, as `module:class`. It is imported when a model is first used."""
     unsupported: tuple[str, ...] = ()
-    """Settings that the protocol doesn't support."""
+    """Settings that the protocol doesn't support: of `SETTINGS`, and `headers`."""
     library_url_from: tuple[str, ...] = ()
     """Environment variables from which the provider's library reads its endpoint."""
     library_keys: tuple[str, ...] = ()
     """Environment variables from which the provider's library reads other keys."""
+
+    def __post_init__(self) -> None:
+        known = (*SETTINGS, "headers")
+        for name in self.unsupported:
+            if name not in known:
+                raise ConfigError(unknown("setting in unsupported", name, known))
 
 
 PROVIDERS: Mapping[str, ProviderInfo] = {

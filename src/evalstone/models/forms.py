@@ -13,14 +13,12 @@ from dataclasses import replace
 from typing import Any
 
 from evalstone._core.guards import is_list, is_mapping
+from evalstone.models.catalog import SETTINGS
 from evalstone.models.provider import ChatMessage, ReplyForm, RequestSettings
 from evalstone.models.refusals import says_itself
 
 SCHEMA, WITHOUT_BOUNDS, BESIDE_JSON_MODE, JSON_MODE, PROMPT = range(5)
 """The formats. After a refusal, the next one is used."""
-
-SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
-"""Settings that some endpoints refuse."""
 
 _NAMES = {name: re.compile(rf"(?<![a-z]){name.replace('_', '[_ .-]?')}(?![a-z])") for name in SETTINGS}
 """How refusals name them: reasoning_effort is also reasoningEffort, or reasoning.effort."""
