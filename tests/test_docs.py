@@ -111,6 +111,31 @@ def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_command
     assert [line for line in shown if changing.sub("", " ".join(line.split())) not in printed] == []
 
 
+@pytest.mark.slow
+def test_the_commands_of_the_readme_find_the_files_that_they_name(tmp_path: Path) -> None:
+    lines = [line for code in blocks(ROOT / "README.md", "sh") for line in code.splitlines()]
+    # The others install something, or wait for what an application sends.
+    needing = re.compile(r"pip |uv |make |collect|traces|live")
+    commands = [line.replace(" --judge openai/gpt-5.1", "") for line in lines if not needing.search(line)]
+    codes: dict[str, int] = {}
+    for command in commands:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=tmp_path,
+            env={**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        codes[command] = done.returncode
+        assert not done.stderr.startswith("evalstone: "), done.stderr
+    assert len(codes) >= 10
+    assert {command for command, code in codes.items() if code} <= {
+        command for command in codes if "--fail-under" in command or " gate " in command
+    }
+
+
 def test_the_pytest_page_does_what_it_shows(tmp_path: Path) -> None:
     page = ROOT / "docs" / "pytest.md"
     app, *tests = blocks(page, "py")
