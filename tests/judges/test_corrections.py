@@ -16,6 +16,7 @@ from evalstone.models.provider import ChatMessage, RequestSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Ask
+from evalstone.results.views.spending import corrections_text
 from evalstone.scorers.base import Scorer
 from evalstone.types import Score
 from tests.serving import Behaviour, Response, completion, serving
@@ -303,8 +304,8 @@ def test_a_run_counts_its_corrections_those_that_helped_and_the_calls_that_were_
         run = evaluate(ROWS, MakesClaims(), judge=judge, ledger=None)
     line = run.summary[0]
     assert (line.corrections, line.corrected, line.lost) == (5, 1, 2)
-    assert run.corrections
-    assert run.corrections in str(run)
+    assert corrections_text(run)
+    assert corrections_text(run) in str(run)
     stored = run.to_dict()["scorers"][0]
     assert (stored["corrections"], stored["corrected"], stored["lost"]) == (5, 1, 2)
     assert sum(isinstance(record.outcome, Failed) for record in run) == 2
@@ -345,7 +346,7 @@ def test_what_a_run_says_of_its_corrections(counts: tuple[int, int, int], senten
     run = evaluate([{"output": "Ada."}], MakesClaims(), judge=ScriptedJudge([{"claims": ["Ada."]}]), ledger=None)
     corrections, corrected, lost = counts
     line = replace(run.summary[0], corrections=corrections, corrected=corrected, lost=lost)
-    assert replace(run, summary=(line,)).corrections == sentence
+    assert corrections_text(replace(run, summary=(line,))) == sentence
 
 
 FLEET = ListClaims(text="The fleet has two ships. They sail at noon. The harbor is small.")

@@ -39,6 +39,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.results.files import write_run
+from evalstone.results.views.spending import cost_text
 from evalstone.run.conversations import _repeated  # pyright: ignore[reportPrivateUsage]
 from evalstone.run.dry_run import estimate
 from evalstone.targets import Answer, FunctionTarget, SimulatedUser, User
@@ -920,7 +921,7 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert (run.target.cost, run.target.user_cost) == (2.0, 2.0)
     assert run.cost == 4.0
     assert " · user priced · " in str(run)
-    assert run.cost_text.endswith("$4.00 (target $2.00, user $2.00, judge $0.00)")
+    assert cost_text(run).endswith("$4.00 (target $2.00, user $2.00, judge $0.00)")
     short = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=1.5)
     assert "not fit into" in short.stop_reason
     assert not list(short)

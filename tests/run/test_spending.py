@@ -31,6 +31,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.claims import ListClaims
 from evalstone.results.views.run import run_view
+from evalstone.results.views.spending import cost_text
 from evalstone.run.answer_rows import TargetOutcome
 from evalstone.run.conversations import Conversation
 from evalstone.run.session import Session
@@ -177,7 +178,7 @@ def test_a_run_that_goes_on_says_what_it_paid_in_all_and_in_this_call(tmp_path: 
     expected = "cost $0.1800 (results $0.1500, interrupted samples $0.0300), $0.0500 of it in this call"
     assert expected in str(done)
     again = scored(judge, ledger)
-    assert (again.cost, again.cost_text, len(judge.calls)) == (0.0, "cost $0.00", 18)
+    assert (again.cost, cost_text(again), len(judge.calls)) == (0.0, "cost $0.00", 18)
 
 
 def test_a_run_that_is_told_to_stop_says_what_it_paid(tmp_path: Path) -> None:
@@ -441,7 +442,7 @@ def test_a_run_that_was_stopped_and_then_killed_shows_all_that_it_paid(tmp_path:
     found = read_run(run.id, ledger=ledger)
     # Of the five calls since, four are in the records of two samples, and the last is of one without a record.
     assert (len(found), found.cost, found.interrupted_cost) == (4, pytest.approx(13 * PRICE), pytest.approx(3 * PRICE))
-    assert ", $0.0500 of it " in found.cost_text
+    assert ", $0.0500 of it " in cost_text(found)
 
 
 def test_a_run_that_was_killed_shows_what_it_paid_before_it_is_resumed(tmp_path: Path) -> None:
@@ -449,7 +450,7 @@ def test_a_run_that_was_killed_shows_what_it_paid_before_it_is_resumed(tmp_path:
     killed_before_call(6, ledger)
     found = read_run("last", ledger=ledger)
     assert told(found) == about(5 * PRICE, 5 * PRICE, 2 * PRICE)
-    assert found.cost_text.endswith("$0.0500 (results $0.0300, interrupted samples $0.0200)")
+    assert cost_text(found).endswith("$0.0500 (results $0.0300, interrupted samples $0.0200)")
 
 
 def test_a_run_with_a_target_that_was_killed_shows_its_whole_cost_without_parts(tmp_path: Path) -> None:
@@ -460,7 +461,7 @@ def test_a_run_with_a_target_that_was_killed_shows_its_whole_cost_without_parts(
     assert found.cost is not None
     # The target was called for two samples with records, and for one or two after them.
     assert found.cost - 7 * PRICE in (pytest.approx(3 * COST), pytest.approx(4 * COST))
-    assert found.cost_text == f"cost {money(found.cost)}"
+    assert cost_text(found) == f"cost {money(found.cost)}"
 
 
 def test_a_call_that_failed_is_in_the_cost_of_a_run_that_was_killed_before_its_record(tmp_path: Path) -> None:
@@ -505,7 +506,7 @@ def test_cached_answers_cost_nothing(tmp_path: Path) -> None:
     run = scored(judge, ledger, SAMPLES[:4])
     assert len(judge.calls) == 12
     assert told(run) == about(3 * PRICE, 3 * PRICE, 0.0)
-    assert run.cost_text == "cost $0.0300"
+    assert cost_text(run) == "cost $0.0300"
 
 
 @pytest.mark.parametrize("trials", [1, 3])
@@ -533,7 +534,7 @@ def test_costs_of_a_target_and_of_its_trials_are_in_the_sum_and_told_apart(
     assert paid == pytest.approx(6 * trials * (COST + 3 * PRICE))
     assert told(done) == about(paid, paid - before, 2 * PRICE)
     target_cost, judge_cost = f"${len(answers) * COST:.2f}", f"${judge.paid - 2 * PRICE:.4f}"
-    assert f"(target {target_cost}, judge {judge_cost}, interrupted samples $0.0200), $" in done.cost_text
+    assert f"(target {target_cost}, judge {judge_cost}, interrupted samples $0.0200), $" in cost_text(done)
 
 
 @pytest.mark.parametrize("version", ["", "1"])
@@ -613,7 +614,7 @@ def test_a_price_that_is_unknown_makes_the_sum_unknown() -> None:
             return JudgeAnswer(value=answer.value, judge=answer.judge, reply=answer.reply, cost=None)
 
     run = scored(Unknown(), None)
-    assert (run.cost, run.interrupted_cost, run.cost_text) == (None, None, "cost unknown")
+    assert (run.cost, run.interrupted_cost, cost_text(run)) == (None, None, "cost unknown")
     assert run.to_dict()["paid"]["total"] is None
 
 

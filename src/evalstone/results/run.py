@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 from evalstone._core.display import (
     count,
-    money,
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
@@ -23,10 +22,8 @@ from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
 from evalstone.results.spilling import SpillingRecords, columns_of
 from evalstone.results.summary import (
-    CORRECTION_COUNTS,
     ScorerInfo,
     ScorerSummary,
-    calls_text,
     find_scorer,
     scorer_titles,
     summarize,
@@ -52,8 +49,6 @@ if TYPE_CHECKING:
     from evalstone.results.trials import Reliability
 
 TEXTS = ("input", "output", "reference", "context")
-TINY = 1e-9
-"""US dollars; smaller amounts are rounding errors of sums."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,38 +204,6 @@ class Run(Shown):
     def judge_cost(self) -> float | None:
         """US dollars of the judge calls in records; None if a price is unknown."""
         return total_cost(map(attrgetter("cost"), self.summary))
-
-    @property
-    def cost_text(self) -> str:
-        """The cost of the run in words: the cost in results, the cost outside of them, the cost of a target, and, for
-        an interrupted run, the cost of this invocation."""
-        if self.cost is None or self.interrupted_cost is None:
-            return f"cost {money(self.cost)}{self._this_call}"
-        parts: dict[str, float | None] = {"results": self._recorded()}
-        if self.target is not None:
-            parts = {"target": self.target.cost, "user": self.target.user_cost or None, "judge": self.judge_cost}
-        if self.interrupted_cost > TINY:
-            parts["interrupted samples"] = self.interrupted_cost
-        known = [f"{name} {money(cost)}" for name, cost in parts.items() if cost is not None]
-        if list(parts) == ["results"]:
-            known.clear()
-        elif len(known) == 1:
-            return f"judge cost {money(self.judge_cost)}{self._this_call}"
-        split = f" ({', '.join(known)})" if known else ""
-        return f"cost {money(self.cost)}{split}{self._this_call}"
-
-    @property
-    def _this_call(self) -> str:
-        """The cost of this invocation of an interrupted run, in words; "" if it is the whole cost."""
-        if self.paid is None or self.cost is None or self.paid.this_call is None:
-            return ""
-        return "" if self.cost - self.paid.this_call < TINY else f", {money(self.paid.this_call)} of it in this call"
-
-    @property
-    def duration_text(self) -> str:
-        """The duration in words; of a resumed run, with the time since which it counts."""
-        since = f" since it was resumed ({self.resumed_at[:19].replace('T', ' ')} UTC)" if self.resumed_at else ""
-        return f"{self.seconds:.1f} s{since}"
 
     @property
     def failed(self) -> int:
@@ -418,20 +381,6 @@ class Run(Shown):
         # The settings and prompts of a simulated user are in summary.json.
         user = f" · user {self.target.user.partition(' as user (')[0]}" if self.target.user else ""
         return f"{samples}{trials} · target {self.target.identity}{user} · {judge}"
-
-    @property
-    def calls(self) -> str:
-        """How many judge calls were made, and how many answers were shared and cached, in words; "" if the run has no
-        answers of judges."""
-        return calls_text(self.summary) if any(line.asked + line.shared + line.cached for line in self.summary) else ""
-
-    @property
-    def corrections(self) -> str:
-        """How many malformed replies were corrected and calls lost, in words; "" if there were none."""
-        asked, helped, lost = (sum(getattr(line, name) for line in self.summary) for name in CORRECTION_COUNTS)
-        parts = [f"{count(asked, 'correction')} of malformed replies, {helped:,} helped"] if asked else []
-        was = "was" if lost == 1 else "were"
-        return "; ".join([*parts, f"{count(lost, 'judge call')} {was} paid and gave no answer"] if lost else parts)
 
     def judge_of(self, scorer: str) -> str:
         """The judges that a scorer used, by its title, signature or name; "none" if it used none.

@@ -35,6 +35,8 @@ WITHOUT = " without "
 V = TypeVar("V")
 TOP_REASONS = 5
 CORRECTION_COUNTS = ("corrections", "corrected", "lost")
+TINY = 1e-9
+"""US dollars; smaller amounts are rounding errors of sums."""
 
 
 @dataclass(frozen=True)
@@ -230,12 +232,6 @@ class ScorerSummary:
             "judges": list(self.judges),
             **{name: times for name in CORRECTION_COUNTS if (times := getattr(self, name))},
         }
-
-
-def calls_text(lines: Sequence[ScorerSummary]) -> str:
-    """How many judge calls were made, and how many answers were shared and cached, in words."""
-    counts = (f"{sum(getattr(line, source) for line in lines):,} {source}" for source in ("asked", "shared", "cached"))
-    return f"judge calls: {', '.join(counts)}"
 
 
 def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple[ScorerSummary, ...]:

@@ -13,7 +13,7 @@ from evalstone.errors import BudgetExceeded, ConfigError
 from evalstone.judges.base import Judge, leaves
 from evalstone.questions.base import Question
 from evalstone.results.endings import STOPPED, Ending
-from evalstone.results.run import TINY
+from evalstone.results.summary import TINY
 from evalstone.types import Usage, total_cost
 
 PriceKey: TypeAlias = tuple[str, str]

@@ -14,7 +14,8 @@ from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results import files
-from evalstone.results.run import TINY, Run
+from evalstone.results.run import Run
+from evalstone.results.summary import TINY
 from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
 
 if TYPE_CHECKING:

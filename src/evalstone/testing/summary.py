@@ -22,7 +22,8 @@ from evalstone.report.text import text
 from evalstone.report.view import Cell, Column, Section, Table, View
 from evalstone.results.files import write_run
 from evalstone.results.run import Run
-from evalstone.results.summary import ScorerInfo, ScorerSummary, calls_text, scorer_titles, summarize
+from evalstone.results.summary import ScorerInfo, ScorerSummary, scorer_titles, summarize
+from evalstone.results.views.spending import calls_text
 from evalstone.testing.names import RUNS
 from evalstone.testing.settings import settings_of
 from evalstone.types import Record, StoredScorer, total_cost

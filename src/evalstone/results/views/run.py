@@ -45,6 +45,7 @@ from evalstone.results.views.calibration import calibration_notes
 from evalstone.results.views.ranking import Ranking
 from evalstone.results.views.samples import goodness, sample_view, with_texts
 from evalstone.results.views.slices import slices_section
+from evalstone.results.views.spending import calls_text, corrections_text, cost_text, duration_text
 from evalstone.results.views.trials import trials_section
 
 if TYPE_CHECKING:
@@ -154,10 +155,11 @@ def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleVie
 
 
 def _facts(run: Run) -> Iterator[Fact]:
-    if run.calls:
-        yield Fact("Judge calls", run.calls, run.calls)
-    yield Fact("Cost", run.cost_text.removeprefix("cost "), run.cost_text)
-    yield Fact("Duration", run.duration_text, run.duration_text)
+    if any(line.asked + line.shared + line.cached for line in run.summary):
+        yield Fact("Judge calls", calls := calls_text(run.summary), calls)
+    cost, duration = cost_text(run), duration_text(run)
+    yield Fact("Cost", cost.removeprefix("cost "), cost)
+    yield Fact("Duration", duration, duration)
     if text := retries(run.warnings):
         yield Fact("Retries", text, text)
     if run.resumed:
@@ -257,7 +259,7 @@ def run_notes(run: Run) -> list[str]:
     notes = [each for line in run.summary for each in scores_note(line, run.titles[line.info.signature], run.trials)]
     return [
         *by_scorer(notes, len(run.scorers)),
-        *filter(None, (run.corrections,)),
+        *filter(None, (corrections_text(run),)),
         *judge_notes(run.judge_stats),
     ]
 
