@@ -15,12 +15,12 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, safe, visible
 from evalstone._core.garbage import rare_collections
-from evalstone._core.guards import is_mapping
+from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import ConfigError, DataError
 
@@ -213,7 +213,7 @@ def check_inputs_stay(outputs: Mapping[str, str], inputs: Iterable[object]) -> N
     written = {option: Path(file).resolve() for option, file in outputs.items() if file != STDOUT}
     if not written:
         return
-    for text in _texts(inputs):
+    for text in _texts([*inputs]):
         for place in filter(None, (text, *(text[found.end() :] for found in _BEFORE_PATH.finditer(text)))):
             path = Path(place)
             read = {each.resolve() for each in (path, *(path / name for name in (RECORDS, SUMMARY, SAMPLES)))}
@@ -230,8 +230,8 @@ def _texts(values: object) -> Iterable[str]:
         yield values
     elif is_mapping(values):
         yield from _texts([*values.values()])
-    elif isinstance(values, Iterable):
-        for value in cast("Iterable[object]", values):
+    elif is_list(values):
+        for value in values:
             yield from _texts(value)
 
 
