@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import pytest
 
 from evalstone.ledger import AsyncLedger, Claim
+from evalstone.ledger.base import Operations
 from evalstone.ledger.store import Ledger
 from tests.ledger.rows import JUDGE, answer, run
 
@@ -155,6 +156,27 @@ def test_two_that_took_each_other_for_dead_find_each_other(tmp_path: Path) -> No
                 await first.keep_answer(ONE)
                 assert await waiting == ONE
                 assert ONE.question not in leased(path)
+
+    done(work())
+
+
+def test_of_two_that_share_none_is_forgotten_when_its_leases_have_expired(tmp_path: Path) -> None:
+    path = tmp_path / "l.db"
+
+    async def work() -> None:
+        async with AsyncLedger(path) as first:
+            assert isinstance(await first.answer_or_claim(answer(3).question, JUDGE), Claim)
+            async with AsyncLedger(path) as second:
+                assert isinstance(await second.answer_or_claim(answer(4).question, JUDGE), Claim)
+            with Ledger(path) as other, other.transaction(writing=True) as database:
+                database.execute("DELETE FROM leases")
+            await first.work(first.store.apply, Operations(renew=True))
+            async with AsyncLedger(path) as third:
+                assert isinstance(await first.answer_or_claim(ONE.question, JUDGE), Claim)
+                waiting = asyncio.ensure_future(third.answer_or_claim(ONE.question, JUDGE))
+                assert isinstance(await third.answer_or_claim(TWO.question, JUDGE), Claim)
+                await first.keep_answer(ONE)
+                assert await waiting == ONE
 
     done(work())
 

@@ -175,6 +175,40 @@ def test_a_lease_runs_out_unless_it_is_renewed(url: str) -> None:
         assert second.apply(Operations(claims={key}, drop_expired=True)).leased == {key}
 
 
+def test_nobody_drops_a_lease_of_its_own(url: str) -> None:
+    key = answer(1).key
+    with Ledger(url) as first, Ledger(url) as second:
+        first.lease_seconds = -1.0
+        first.start_run(run())
+        first.apply(Operations(claims={key}))
+        first.apply(Operations(drop_expired=True))
+        first.lease_seconds = 60.0
+        first.apply(Operations(renew=True))
+        assert second.apply(Operations(claims={key}, drop_expired=True)).leased == set()
+        assert second.resume(run().plan) is None
+
+
+def test_a_run_whose_lease_was_dropped_is_leased_again(url: str) -> None:
+    with Ledger(url) as first, Ledger(url) as second:
+        first.lease_seconds = -1.0
+        first.start_run(run())
+        second.apply(Operations(drop_expired=True))
+        first.lease_seconds = 60.0
+        first.apply(Operations(renew=True))
+        assert second.resume(run().plan) is None
+
+
+def test_a_run_that_another_process_resumed_meanwhile_is_left_to_it(url: str) -> None:
+    with Ledger(url) as first, Ledger(url) as second:
+        first.lease_seconds = -1.0
+        first.start_run(run())
+        assert second.resume(run().plan) == run()
+        with pytest.raises(LedgerError, match=r"another process .* r1 "):
+            first.apply(Operations([answer(1)], renew=True))
+        assert second.answers_to([answer(1).key]) == {answer(1).key: answer(1)}
+        second.apply(Operations(renew=True))
+
+
 def hold(url: str, ready: threading.Event) -> None:
     ledger = Ledger(url)
     ledger.apply(Operations(claims={answer(1).key}))

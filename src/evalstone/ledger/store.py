@@ -28,7 +28,7 @@ from dataclasses import dataclass, field
 from itertools import starmap
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
@@ -78,6 +78,7 @@ _ALONE, _SHARING = "alone", "sharing"
 """The judge in the lease that whoever asks questions has of its own name: whether its other leases are in its memory,
 or rows."""
 _RENEW = "UPDATE leases SET expires = epoch() + :seconds WHERE owner = :owner"
+_RUN_OWNER = "SELECT owner FROM leases WHERE question = :run AND judge = ''"
 _RUNS = f"SELECT {schema.runs.names} FROM runs"
 _SAMPLES = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
 _abandoned: set[str] = set()
@@ -107,6 +108,8 @@ class Ledger:
         self.lease_seconds = LEASE_SECONDS
         self._run: Key | None = None
         """The lease of the run that this ledger works on."""
+        self._name: Key | None = None
+        """The lease of this ledger's own name, once it asks questions."""
         self._repeats = self._alone = False
         self._leased = set[Key]()
         """The leases in memory."""
@@ -172,9 +175,7 @@ class Ledger:
             try:
                 self.database.connect()
                 with self.transaction(writing=True):
-                    self._renew()
-                    needed = {*leased, self._run} - {None}
-                    held = self._acquire(cast("set[Key]", needed)) if needed else set[Key]()
+                    lost_run = self._renew(leased)
             except (LedgerConnectionError, self.database.error) as error:
                 if isinstance(error, LedgerConnectionError):
                     continue
@@ -182,12 +183,13 @@ class Ledger:
                 if isinstance(explained, LedgerConnectionError):
                     continue
                 raise explained from None
-            if self._run is not None and self._run not in held:
-                message = (
-                    f"another process went on with run {self._run.question} while the connection to the ledger was lost"
-                )
-                raise LedgerError(f"{message}. {FINISHED_CALLS}")
+            if lost_run:
+                raise self._taken_over("the connection to the ledger was lost")
             return
+
+    def _taken_over(self, cause: str) -> LedgerError:
+        run = "" if self._run is None else self._run.question
+        return LedgerError(f"another process went on with run {run} while {cause}. {FINISHED_CALLS}")
 
     def _prepare(self, deadline: float) -> None:
         """Create the tables in an empty database, and configure it. It waits until the deadline at most."""
@@ -265,7 +267,7 @@ class Ledger:
 
     def apply(self, operations: Operations) -> Applied:
         """Perform reads and writes. The writes are atomic, and durable when this returns."""
-        applied = Applied()
+        applied, lost_run = Applied(), False
         claims, database = operations.claims, self.database
         released = () if self._alone else operations.released
         changes = operations.answers or operations.records or released or operations.payment
@@ -275,7 +277,7 @@ class Ledger:
                 # First, because `prune` locks the runs before anything else.
                 self.pay(operations.payment)
             if operations.renew:
-                self._renew()
+                lost_run = self._renew()
             if operations.drop_expired:
                 self.drop_expired()
             if operations.answers:
@@ -288,8 +290,9 @@ class Ledger:
             applied.answers = self._look_up(operations.lookups | claims)
             missing = claims - applied.answers.keys()
             if missing and writing and database.single_writer and not self._alone:
-                applied.leased = self._acquire(missing)
-                return applied
+                applied.leased, missing = self._acquire(missing), set[Key]()
+        if lost_run:  # what was written stays
+            raise self._taken_over("this one was suspended or blocked")
         if self._alone:
             self._leased.difference_update(operations.released)
             applied.leased = missing - self._leased
@@ -334,7 +337,8 @@ class Ledger:
             self.drop_expired()
             self._alone = database.single_writer and not self._others(_ALONE, _SHARING)
             self._seen = self._state() if self._alone else 0
-            self.hold(Key(self.owner, _ALONE if self._alone else _SHARING))
+            self._name = Key(self.owner, _ALONE if self._alone else _SHARING)
+            self.hold(self._name)
 
     def is_awaited(self) -> bool:
         """Whether another one has its leases in memory, because it doesn't know yet that it isn't alone."""
@@ -348,14 +352,15 @@ class Ledger:
         """If another one has joined, write the leases in memory as rows. Returns whether this ledger is alone."""
         if not self._alone or self._state() == self._seen:
             return self._alone
+        alone, sharing = Key(self.owner, _ALONE), Key(self.owner, _SHARING)
         with self.transaction(writing=True):
             seen, joined = self._state(), self._others(_ALONE, _SHARING)
             if joined:
-                self._release([Key(self.owner, _ALONE)])
-                self._acquire({Key(self.owner, _SHARING), *self._leased})
+                self._release([alone])
+                self.hold(sharing, *self._leased)
             else:
-                self.hold(Key(self.owner, _ALONE))  # it is gone if another process took this one for dead
-        self._seen, self._alone = seen, not joined
+                self.hold(alone)  # it is gone if another process took this one for dead
+        self._seen, self._alone, self._name = seen, not joined, sharing if joined else alone
         return self._alone
 
     def _others(self, *judges: str) -> bool:
@@ -370,24 +375,35 @@ class Ledger:
         except self.database.error as error:
             raise self.database.explain(error, written=True) from None
 
-    def hold(self, name: Key) -> None:
-        """Within a transaction: acquire a lease, unless this ledger has it."""
-        values = {"keys": json.dumps([name]), "owner": self.owner, "seconds": self.lease_seconds}
+    def hold(self, *keys: Key) -> None:
+        """Within a transaction: acquire leases, unless this ledger or another one has them."""
+        values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
         self.database.execute(_ACQUIRE, values)
 
-    def _renew(self) -> None:
+    def _renew(self, leased: Collection[Key] = ()) -> bool:
+        """Within a transaction: extend all leases of this ledger, and acquire those of its name, its run and `leased`
+        again if they are gone. Others drop them once they have expired, such as while this process was suspended.
+
+        Returns:
+            Whether another process has the run now.
+        """
         self.database.execute(_RENEW, {"owner": self.owner, "seconds": self.lease_seconds})
+        self.hold(*leased, *(key for key in (self._name, self._run) if key is not None))
+        if self._run is None:
+            return False
+        return self.database.scalar(_RUN_OWNER, {"run": self._run.question}) != self.owner
 
     def _release(self, keys: Collection[Key]) -> None:
         if keys:
             self.database.execute(_RELEASE, {"keys": json.dumps(list(keys)), "owner": self.owner})
 
     def drop_expired(self) -> None:
-        """Within a transaction: delete expired leases, and those of dead processes."""
+        """Within a transaction: delete the expired leases of others, and those of dead processes."""
         owners = self.database.scalars("SELECT DISTINCT owner FROM leases")
         for dead in filter(_is_dead, owners):
             self.database.execute("DELETE FROM leases WHERE owner = :owner", {"owner": dead})
-        self.database.execute("DELETE FROM leases WHERE expires < epoch()")
+        # Its own have expired if it was suspended: then it renews them.
+        self.database.execute("DELETE FROM leases WHERE expires < epoch() AND owner <> :owner", {"owner": self.owner})
 
     def release_leases(self) -> None:
         """Release all of this ledger's leases."""
