@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import multiprocessing
+import secrets
 import threading
+from collections.abc import Callable, Generator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from evalstone.datasets.blocks import sample_blocks
-from evalstone.errors import ConfigError, LedgerError
-from evalstone.ledger import Key
-from evalstone.ledger.base import Operations
+from evalstone.errors import ConfigError, LedgerError, LedgerValueError
+from evalstone.ledger import Key, schema
+from evalstone.ledger.base import Operations, to_row
 from evalstone.ledger.copy import export_rows
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Record, Skipped
 from tests.ledger.rows import DATASET, JUDGE, answer, record, records, run, samples
-from tests.postgres import PASSWORD
+from tests.postgres import PASSWORD, Postgres
 
 
 def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
@@ -313,3 +317,52 @@ def test_a_row_that_holds_something_else_is_said_to_be_damaged(url: str, harm: s
 
         with pytest.raises(LedgerError, match=f"{told}.*evalstone ledger verify"):
             read()
+
+
+@pytest.mark.parametrize("value", [{"judge": "\ud800"}, {"repeat_index": 2**70}])
+def test_a_value_that_a_driver_cannot_send_is_refused(url: str, value: dict[str, Any]) -> None:
+    with Ledger(url) as ledger:
+        with pytest.raises(LedgerValueError):
+            ledger.write([answer(1), replace(answer(2), **value)])
+        ledger.write([answer(3)])
+        assert ledger.answers_to([answer(n).key for n in range(4)]) == {answer(3).key: answer(3)}
+
+
+@pytest.fixture
+def database(server: Postgres) -> Generator[Callable[[str], str]]:
+    """Creates a database with these options, and returns its URL."""
+    name = f"test_{secrets.token_hex(6)}"
+
+    def create(options: str) -> str:
+        server.run(f"CREATE DATABASE {name} {options}")
+        return server.url.removesuffix("postgres") + name
+
+    yield create
+    server.run(f"DROP DATABASE {name}")
+
+
+@pytest.mark.parametrize("encoding", ["SQL_ASCII", "LATIN1"])
+def test_a_database_that_lacks_characters_is_refused(database: Callable[[str], str], encoding: str) -> None:
+    url = database(f"TEMPLATE template0 ENCODING '{encoding}'")
+    with pytest.raises(ConfigError, match=encoding):
+        Ledger(url)
+
+
+def test_a_client_with_another_encoding_can_keep_any_text(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PGCLIENTENCODING", "LATIN1")
+    stored = answer(1, reply="\N{GRINNING FACE}")
+    with Ledger(postgres_url) as ledger:
+        ledger.write([stored])
+        assert ledger.answers_to([stored.key]) == {stored.key: stored}
+
+
+def test_the_isolation_of_a_database_does_not_matter(database: Callable[[str], str], server: Postgres) -> None:
+    url = database("")
+    name = url.rpartition("/")[2]
+    server.run(f"ALTER DATABASE {name} SET default_transaction_isolation = 'serializable'")
+    stored = [answer(1, reply=reply) for reply in ("first", "second")]
+    with Ledger(url) as first, Ledger(url) as second, first.transaction(writing=True) as connection:
+        assert first.database.scalar("SELECT count(*) FROM answers") == 0
+        second.write([stored[0]])
+        connection.execute(schema.answers.upsert, to_row(stored[1]))
+        assert first.database.scalar("SELECT reply FROM answers") == "second"

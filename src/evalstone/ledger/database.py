@@ -15,10 +15,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, ClassVar, Protocol
 
-from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
+from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError, LedgerValueError
 from evalstone.ledger import schema
 
 Values = Mapping[str, Any]
+UNENCODABLE = (UnicodeEncodeError, OverflowError)
+"""What drivers raise for a value before the database sees it: text with a lone surrogate, or a number out of range."""
 ROWS_AT_A_TIME = 500
 
 
@@ -109,6 +111,8 @@ class Database(ABC):
         try:
             with self.committed(writing=writing, snapshot=snapshot):
                 yield self
+        except UNENCODABLE as error:
+            raise LedgerValueError(f"the ledger {self.location} refuses a value: {error}") from None
         except self.error as error:
             raise self.explain(error, written=self._written) from None
         self._written = self._written or writing

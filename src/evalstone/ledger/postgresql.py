@@ -23,6 +23,8 @@ _REFUSED = ("22", "23", "54")
 """Codes of errors caused by a value: it is out of range, violates a constraint, or is too long for an index."""
 _WRONG = ("28", "3D", "3F", "42501", _READ_ONLY)
 """Codes of errors that another URL, user or password would fix."""
+_NO_STATEMENT = ("26000", "42P05")
+"""Codes of errors after which a statement that was prepared isn't that of this connection."""
 _WRONG_SERVER = re.compile("authentication failed|does not exist|no pg_hba.conf entry|permission denied|no password")
 _BUSY_SERVER = re.compile(
     "too many|connection slots|starting up|shutting down|recovery mode|not yet accepting|terminating connection|"
@@ -87,10 +89,19 @@ class PostgreSQL(Database):
                 int(port)  # of several servers, each has its own
         except (self.error, ValueError):
             raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
-        self._address = {**_SETTINGS, **address}
+        self._address = {**_SETTINGS, **address, "client_encoding": "UTF8"}
 
     def connect(self) -> None:
         self.connection = self._driver.connect(**self._address)
+        encoding = self.connection.info.parameter_status("server_encoding")
+        if encoding != "UTF8":
+            self.close()
+            raise ConfigError(
+                f"the database of the ledger {self.location} has the encoding {encoding}, which doesn't have all "
+                "characters; name a database with the encoding UTF8"
+            )
+        # Not the default of the server, with which statements would fail that others run at the same time.
+        self.connection.isolation_level = self._driver.IsolationLevel.READ_COMMITTED
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
         return self.connection.execute(_translated(statement), values or {})
@@ -155,6 +166,8 @@ class PostgreSQL(Database):
         if state.startswith(_REFUSED) or isinstance(error, self._driver.DataError):
             return LedgerValueError(f"{where} refuses a value: {text}")
         message = f"{where} can't be used: {text}"
+        if state in _NO_STATEMENT:
+            message += ". A connection pooler must support prepared statements, or pool sessions, not transactions"
         if state:
             return ConfigError(message) if not written and state.startswith(_WRONG) else LedgerError(message)
         # The driver's connection errors have no code.
