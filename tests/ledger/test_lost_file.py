@@ -68,6 +68,10 @@ def delete_wal(ledger: Path) -> None:
     ledger.with_name("l.db-wal").unlink()
 
 
+def delete_shm(ledger: Path) -> None:
+    ledger.with_name("l.db-shm").unlink()
+
+
 def delete_folder(ledger: Path) -> None:
     shutil.rmtree(ledger.parent)
 
@@ -84,6 +88,7 @@ def empty(ledger: Path) -> None:
         (move, "the ledger {} was deleted or moved while"),
         (replace, "the ledger {} was replaced by another file while"),
         (delete_wal, "{}-wal, a part of the ledger, was deleted or moved while"),
+        (delete_shm, "{}-shm, a part of the ledger, was deleted or moved while"),
         (delete_folder, "the ledger {} was deleted or moved while"),
         (empty, "the ledger {} was emptied while"),
     ],

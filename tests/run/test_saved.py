@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -30,6 +31,20 @@ def test_a_run_is_found_by_id_and_by_name_the_latest_first(tmp_path: Path) -> No
     assert read_run("last", ledger=ledger).id == third.id
     with pytest.raises(ConfigError, match=r'folder "weekly", .* run'):
         read_run("weekly", ledger=ledger)
+
+
+@pytest.mark.parametrize("target", [None, lambda input: input], ids=["outputs", "target"])
+def test_samples_of_a_ledger_that_is_gone_are_missed(tmp_path: Path, target: Callable[[str], str] | None) -> None:
+    ledger = tmp_path / "l.db"
+    samples = [{"input": "0.5"} if target else {"output": "0.5"}]
+    evaluate(samples, [Given()], target=target, ledger=ledger)
+    run = read_run("last", ledger=ledger)
+    assert run.dataset is not None
+    assert [sample.output for sample in run.dataset] == ["0.5"]
+    ledger.unlink()
+    with pytest.raises(ConfigError, match="no ledger"):
+        list(run.dataset)
+    assert not ledger.exists()
 
 
 def test_runs_of_audits_and_calibrations_are_no_evaluations(tmp_path: Path) -> None:

@@ -97,8 +97,9 @@ class SQLite(Database):
             connection.execute("SELECT sum(length(body)) FROM records WHERE run = ?", (run,)).fetchall()
 
     def remember_files(self) -> None:
-        wal = self._path.resolve()
-        for file in (self._path, wal.with_name(f"{wal.name}-wal")):
+        target = self._path.resolve()
+        # Processes that have different -shm files don't notice each other's writes, and destroy the file.
+        for file in (self._path, *(target.with_name(f"{target.name}-{part}") for part in ("wal", "shm"))):
             if file.exists():
                 self._files.append((file, _identity(file.stat())))
 

@@ -45,6 +45,7 @@ from evalstone.ledger.base import (
     RunRow,
     StoredAnswer,
     dataset_row,
+    existing,
     file_of,
     from_row,
     record_row,
@@ -538,14 +539,14 @@ class Ledger:
 class LedgerSamples(Iterable[Sample]):
     """The samples of a dataset version in a ledger. Each iteration reads them again, a block at a time.
 
-    Iterating raises LedgerError if the ledger can't be read.
+    Iterating raises ConfigError if the ledger is gone, and LedgerError if it can't be read.
     """
 
     url: str = field(repr=False)
     dataset: str
 
     def __iter__(self) -> Iterator[Sample]:
-        with Ledger(self.url) as ledger:
+        with Ledger(existing(self.url)) as ledger:
             place, samples = ledger.samples_after(self.dataset)
             while samples:
                 yield from samples

@@ -98,6 +98,7 @@ class _Answered(Iterable[Sample]):
 
     def __iter__(self) -> Iterator[Sample]:
         # The ledger and targets, which a run without a target doesn't need.
+        from evalstone.ledger.base import existing  # noqa: PLC0415
         from evalstone.ledger.store import Ledger  # noqa: PLC0415
         from evalstone.run.answer_rows import answer_key, read_answer  # noqa: PLC0415
         from evalstone.run.plan import cases  # noqa: PLC0415
@@ -105,7 +106,7 @@ class _Answered(Iterable[Sample]):
         if (target := self._target) is None:
             yield from self._samples
             return
-        with Ledger(self._samples.url) as ledger:
+        with Ledger(existing(self._samples.url)) as ledger:
             for some in chunks(cases(self._samples, target.trials), _ANSWERS_PER_READ):
                 keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
                 stored = ledger.answers_to(keys)
