@@ -288,6 +288,72 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_recovered(
         assert all(r == record(r.sample) for r in ledger.records("r1"))
 
 
+def test_a_ledger_that_was_cut_off_is_recovered_up_to_there(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.db"
+    filled(bad, size=400)
+    os.truncate(bad, bad.stat().st_size * 2 // 3)
+    assert not verify(bad).sound
+    found = recover(bad, tmp_path / "good.db")
+    assert found["run"].copied == 2
+    assert found["answer"].copied == 400
+    assert 0 < found["record"].copied < 401
+    assert found["record"].cut_off
+    assert verify(tmp_path / "good.db").sound
+
+
+def test_a_damaged_page_that_leads_back_is_passed(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.db"
+    filled(bad, size=400)
+    _, second, *others = page_of(bad, "answers")
+    damage(bad, *others[:5])
+    with bad.open("r+b") as file:
+        file.seek(start := 4096 * second)
+        rows = 8 + 2 * int.from_bytes(file.read(5)[3:])
+        file.seek(start + rows)  # where its rows are is left, and all of them have the number 0
+        file.write(bytes(4096 - rows))
+    found = recover(bad, tmp_path / "good.db")
+    assert 200 < found["answer"].copied < 400
+    assert found["answer"].copied + found["answer"].unreadable == 400
+
+
+def test_unused_answers_are_not_deleted_because_of_a_run_that_is_damaged(tmp_path: Path) -> None:
+    filled(tmp_path / "l.db")
+    with Ledger(tmp_path / "l.db") as ledger:
+        with ledger.transaction(writing=True) as database:
+            database.execute("UPDATE runs SET metadata = '{' WHERE id = 'r2'")
+            database.execute("UPDATE answers SET written = 0")
+        with pytest.raises(LedgerError, match="damaged"):
+            prune(ledger, unused_answers=True, delete=True)
+        assert len(ledger.answers_to([answer(n).key for n in range(3)])) == 3
+
+
+@pytest.mark.parametrize("damaged", [b"INDBX", b"IND\xffX", b"\xff\xfe\xfd\xfc\xfb"])
+def test_rows_are_recovered_when_the_definition_of_another_table_is_damaged(tmp_path: Path, damaged: bytes) -> None:
+    bad = tmp_path / "bad.db"
+    filled(bad)
+    bad.write_bytes(bad.read_bytes().replace(b"INDEX batches_judge", damaged + b" batches_judge"))
+    assert verify(bad).damage
+    with pytest.raises(LedgerError, match="damaged"):
+        Ledger(bad)
+    found = recover(bad, tmp_path / "good.db")
+    assert (found["run"].copied, found["record"].copied, found["answer"].copied) == (2, 4, 3)
+
+
+def test_a_number_that_is_missing_is_damage(tmp_path: Path) -> None:
+    filled(tmp_path / "l.db")
+    with closing(sqlite3.connect(tmp_path / "l.db")) as other:
+        other.execute("PRAGMA writable_schema = ON")
+        other.execute(
+            "UPDATE sqlite_master SET sql = replace(sql, 'input_tokens BIGINT NOT NULL', 'input_tokens BIGINT')"
+        )
+        other.commit()
+    with closing(sqlite3.connect(tmp_path / "l.db")) as other:
+        other.execute("UPDATE answers SET input_tokens = NULL")
+        other.commit()
+    with Ledger(tmp_path / "l.db") as ledger, pytest.raises(LedgerError, match="damaged"):
+        info(ledger)
+
+
 def test_a_locked_ledger_is_not_said_to_be_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalstone.ledger.base.WAIT", 0.1)
     Ledger(tmp_path / "l.db").close()

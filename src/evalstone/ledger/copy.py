@@ -10,6 +10,7 @@ from __future__ import annotations
 import importlib
 import itertools
 import json
+import os
 import reprlib
 import shutil
 import sqlite3
@@ -47,6 +48,7 @@ from evalstone.ledger.base import (
 )
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import Table
+from evalstone.ledger.sqlite import DRIVER_ERRORS
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record, RunMetadata, check_time
 
@@ -307,16 +309,28 @@ def recover(damaged: str | Path, into: str | Path) -> dict[str, Recovered]:
         for suffix in ("", "-wal"):
             if (part := source.with_name(source.name + suffix)).exists():
                 shutil.copyfile(part, copy.with_name(copy.name + suffix))
+        _fill_up(copy)
         with closing(sqlite3.connect(copy)) as connection:
             connection.text_factory = partial(str, encoding="utf-8", errors="backslashreplace")
             try:
+                connection.execute("PRAGMA writable_schema = ON")  # else, one damaged definition hides all tables
                 names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-            except sqlite3.DatabaseError as error:
+            except DRIVER_ERRORS as error:
                 raise LedgerError(f"nothing in {source} can be read: {error}") from None
             if "answers" not in names:
                 raise ConfigError(f"nothing in {source} can be read as a ledger: it has no table of answers")
             with Ledger(into) as ledger:
                 return {kind: _copy(connection, ledger, kind) for kind in KINDS if KINDS[kind].name in names}
+
+
+def _fill_up(file: Path) -> None:
+    """Fill a file that was cut off with empty pages: SQLite reads nothing of a file that is shorter than it says."""
+    with file.open("r+b") as opened, suppress(OSError):
+        header = opened.read(32)
+        page, pages = int.from_bytes(header[16:18]), int.from_bytes(header[28:32])
+        size = pages * (65536 if page == 1 else page)
+        if opened.seek(0, os.SEEK_END) < size:
+            opened.truncate(size)
 
 
 @contextmanager
@@ -352,14 +366,21 @@ def _copy(connection: sqlite3.Connection, ledger: Ledger, kind: str) -> Recovere
 
 def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Iterator[dict[str, Any]]:
     """The readable rows by row number, read in smaller steps around damage."""
-    query = f"SELECT rowid, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
+    query = f"SELECT rowid AS number, * FROM {table} WHERE rowid > ? ORDER BY rowid LIMIT ?"
     last, step, failures = 0, ROWS_PER_READ, 0
     while True:
+        rows, highest = list[dict[str, Any]](), last
         try:
             cursor = connection.execute(query, (last, step))
             names = [column[0] for column in cursor.description]
-            rows = cursor.fetchall()
-        except sqlite3.DatabaseError:
+            rows += (dict(zip(names, row, strict=True)) for row in cursor.fetchall())
+            if not rows:
+                count.unreadable += failures
+                return
+            highest = max(row["number"] for row in rows)
+        except DRIVER_ERRORS:
+            pass
+        if highest <= last:  # unreadable, or a damaged page that leads back to rows before it
             if step == 1:
                 last, failures = last + 1, failures + 1
             step = max(step // 4, 1)
@@ -367,11 +388,6 @@ def _rows(connection: sqlite3.Connection, table: str, count: Recovered) -> Itera
                 count.cut_off = True
                 return
             continue
-        if not rows:
-            count.unreadable += failures
-            return
         count.unreadable += failures
-        failures = 0
-        last, step = int(rows[-1][0]), min(2 * step, ROWS_PER_READ)
-        for row in rows:
-            yield dict(zip(names[1:], row[1:], strict=True))
+        failures, last, step = 0, highest, min(2 * step, ROWS_PER_READ)
+        yield from rows

@@ -50,7 +50,7 @@ class Database(ABC):
 
     location: str
     """The file, or the URL without a password."""
-    error: type[Exception]
+    error: type[Exception] | tuple[type[Exception], ...]
     """What the driver raises."""
     connection: Any = None
     """The driver's connection; None once it is closed."""

@@ -94,7 +94,7 @@ def info(ledger: Ledger) -> LedgerInfo:
             coalesce(sum(cost), 0.0)
         FROM answers GROUP BY judge, kind
     """
-    with ledger.transaction(snapshot=True) as database:
+    with ledger.transaction(snapshot=True) as database, ledger.reading("a number of tokens or samples"):
         return LedgerInfo(
             location=ledger.location,
             schema_version=SCHEMA_VERSION,
@@ -188,7 +188,8 @@ def prune(
             database.execute("DELETE FROM live_counts WHERE hour < :hour", hour)
             live_count = database.execute("DELETE FROM live_scores WHERE hour < :hour", hour).rowcount
         sample_count = _delete_unused_samples(database)
-        unused = list(_unused_answers(database)) if unused_answers else []
+        with ledger.reading("a run, record or live score"):
+            unused = list(_unused_answers(database)) if unused_answers else []
         if unused:
             database.execute_many(_DELETE_ANSWER, unused)
         if not delete:

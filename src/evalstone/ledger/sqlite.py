@@ -18,6 +18,8 @@ from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, LedgerVa
 from evalstone.ledger import base
 from evalstone.ledger.database import Cursor, Database, Values
 
+DRIVER_ERRORS = (sqlite3.Error, UnicodeDecodeError)
+"""What `sqlite3` raises: the second in place of an error whose message quotes a damaged name."""
 CHECK_INTERVAL = 0.02
 """The minimum number of seconds between checks that the files are still in place."""
 _TERMS = (
@@ -41,7 +43,7 @@ class SQLite(Database):
         "SELECT found.name, columns.name FROM sqlite_master AS found, pragma_table_info(found.name) AS columns "
         "WHERE found.type = 'table' AND found.name NOT LIKE 'sqlite~_%' ESCAPE '~'"
     )
-    error = sqlite3.Error
+    error = DRIVER_ERRORS
 
     def __init__(self, path: Path) -> None:
         """Create the file and its folder, accessible to their owner only. SQLite's other files get the file's mode."""
@@ -198,4 +200,6 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 
 
 def _code(error: Exception) -> int:
+    if isinstance(error, UnicodeDecodeError):
+        return sqlite3.SQLITE_CORRUPT
     return getattr(error, "sqlite_errorcode", 0) & 0xFF
