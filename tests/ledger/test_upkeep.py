@@ -20,8 +20,8 @@ import pytest
 from evalstone import ScriptedJudge, evaluate, read_run
 from evalstone.datasets.blocks import sample_blocks
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.base import Operations
-from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover
+from evalstone.ledger.base import Operations, storable
+from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover, write_parquet
 from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record
@@ -91,6 +91,27 @@ def test_a_ledger_moves_whole_and_a_second_time_nothing_is_new(url: str, tmp_pat
         assert other.samples_after(DATASET) == (0, samples())
         assert list(export_rows(other)) == list(export_rows(ledger))
         assert list(export_rows(other, "answer")) == [row for row in export_rows(ledger) if row["type"] == "answer"]
+
+
+ODD = "Zoë \N{GRINNING FACE} \ud800 \x00"
+
+
+def test_the_text_of_a_record_moves_unchanged(url: str, tmp_path: Path) -> None:
+    with Ledger(url) as ledger, Ledger(tmp_path / "other.db") as other:
+        ledger.write(records=records("r1", record(ODD, scorer=ODD)))
+        import_rows(other, placed(export_rows(ledger)))
+        texts = [each.database.scalar("SELECT body FROM records") for each in (ledger, other)]
+        assert texts[0] == texts[1]
+        assert other.records("r1") == [record(ODD, scorer=ODD)]
+
+
+def test_any_text_can_be_written_to_parquet(tmp_path: Path) -> None:
+    parquet: Any = pytest.importorskip("pyarrow.parquet", reason="the extra `parquet` is not installed")
+    with Ledger(tmp_path / "l.db") as ledger:
+        ledger.start_run(run())
+        ledger.write(records=records("r1", record(ODD)))
+        assert write_parquet(tmp_path / "r.parquet", "records", export_records(ledger, "r1")) == 1
+    assert parquet.read_table(tmp_path / "r.parquet").column("sample").to_pylist() == [storable(ODD)]
 
 
 def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers(url: str, tmp_path: Path) -> None:

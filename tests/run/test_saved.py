@@ -33,7 +33,11 @@ def test_a_run_is_found_by_id_and_by_name_the_latest_first(tmp_path: Path) -> No
         read_run("weekly", ledger=ledger)
 
 
-@pytest.mark.parametrize("target", [None, lambda input: input], ids=["outputs", "target"])
+def echo(input: str) -> str:
+    return input
+
+
+@pytest.mark.parametrize("target", [None, echo])
 def test_samples_of_a_ledger_that_is_gone_are_missed(tmp_path: Path, target: Callable[[str], str] | None) -> None:
     ledger = tmp_path / "l.db"
     samples = [{"input": "0.5"} if target else {"output": "0.5"}]

@@ -30,7 +30,7 @@ from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_line, sample_of
-from evalstone.datasets.writing import replacing
+from evalstone.datasets.writing import plain_line, replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid
 from evalstone.ledger import live, schema
 from evalstone.ledger.base import (
@@ -174,7 +174,7 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         One of INVALID_ROW: A value is missing, has the wrong type, or can't be read as what the row should contain.
     """
     values = dict(row)
-    for name in _OBJECTS if table is not schema.blocks else ():
+    for name in _OBJECTS if table not in (schema.blocks, schema.records) else ():
         if (value := values.get(name)) is not None:
             values[name] = json.dumps(json.loads(value) if isinstance(value, str) else value)
     if table is schema.answers:
@@ -182,7 +182,8 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         defaults = {"repeat_index": 0, "alternatives": None, "refused_settings": "", "written": time.time(), "run": ""}
         values = {**defaults, **values}
     elif table is schema.records:
-        values["scorer"] = storable(Record.from_dict(json.loads(values["body"])).scorer)
+        body = json.loads(values["body"]) if isinstance(values["body"], str) else values["body"]
+        values |= {"scorer": storable(Record.from_dict(body).scorer), "body": plain_line(body)}
     elif table is schema.live_scores:
         values |= live.derived(values)
     elif table is schema.blocks:
@@ -258,6 +259,7 @@ def write_parquet(path: str | Path, kind: str, lines: Iterable[Mapping[str, Any]
             rows = [{name: line[name] for name in columns} for line in chunk]
             for row in rows:
                 row.update({name: json.dumps(row[name]) for name in _NESTED if row.get(name) is not None})
+                row.update({name: storable(value) for name, value in row.items() if isinstance(value, str)})
             writer.write_table(arrow.Table.from_pylist(rows, schema=arrow_schema))
             count += len(rows)
     return count

@@ -50,7 +50,7 @@ class Database(ABC):
 
     location: str
     """The file, or the URL without a password."""
-    error: type[Exception] | tuple[type[Exception], ...]
+    error: tuple[type[Exception], ...]
     """What the driver raises."""
     connection: Any = None
     """The driver's connection; None once it is closed."""
@@ -125,7 +125,7 @@ class Database(ABC):
             yield
             self.connection.commit()
         except BaseException:
-            with suppress(self.error):
+            with suppress(*self.error):
                 self.connection.rollback()
             raise
 

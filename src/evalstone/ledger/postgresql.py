@@ -82,12 +82,12 @@ class PostgreSQL(Database):
         logging.getLogger("psycopg").addHandler(_NO_OUTPUT)
         register_url(url)
         register_environment("PGPASSWORD")
-        self.location, self.error = shown(url), self._driver.Error
+        self.location, self.error = shown(url), (self._driver.Error,)
         try:
             address = conninfo.conninfo_to_dict(f"postgresql://{url.partition('://')[2]}")
             for port in filter(None, str(address.get("port", "")).split(",")):
                 int(port)  # of several servers, each has its own
-        except (self.error, ValueError):
+        except (*self.error, ValueError):
             raise ConfigError(f"the ledger's URL {self.location} can't be parsed; {EXPECTED}") from None
         self._address = {**_SETTINGS, **address, "client_encoding": "UTF8"}
 

@@ -70,9 +70,14 @@ _PAY = """
     WHERE id = :run AND (payment IS NULL OR payment <> :id)
 """
 _LOOK_UP = f"SELECT {schema.answers.names} FROM keys(:keys) AS wanted JOIN answers USING ({_KEY})"
-_ACQUIRE = f"""
+_LEASE = f"""
     INSERT INTO leases ({_KEY}, owner, expires) SELECT {_KEY}, :owner, epoch() + :seconds FROM keys(:keys) AS wanted
-    WHERE true ON CONFLICT DO NOTHING
+    WHERE true ON CONFLICT
+"""
+_ACQUIRE = f"{_LEASE} DO NOTHING"
+_HOLD = f"""
+    {_LEASE} ({_KEY}) DO UPDATE SET expires = excluded.expires
+    WHERE leases.owner = excluded.owner AND leases.expires < epoch()
 """
 _RELEASE = f"DELETE FROM leases WHERE owner = :owner AND ({_KEY}) IN keys(:keys)"
 _ALONE, _SHARING = "alone", "sharing"
@@ -177,7 +182,7 @@ class Ledger:
                 self.database.connect()
                 with self.transaction(writing=True):
                     lost_run = self._renew(leased)
-            except (LedgerConnectionError, self.database.error) as error:
+            except (LedgerConnectionError, *self.database.error) as error:
                 if isinstance(error, LedgerConnectionError):
                     continue
                 explained = self.database.explain(error, written=False)
@@ -377,9 +382,10 @@ class Ledger:
             raise self.database.explain(error, written=True) from None
 
     def hold(self, *keys: Key) -> None:
-        """Within a transaction: acquire leases, unless this ledger or another one has them."""
+        """Within a transaction: acquire leases, or renew them if they are this ledger's and have expired. Those of
+        others stay."""
         values = {"keys": json.dumps(sorted(keys)), "owner": self.owner, "seconds": self.lease_seconds}
-        self.database.execute(_ACQUIRE, values)
+        self.database.execute(_HOLD, values)
 
     def _renew(self, leased: Collection[Key] = ()) -> bool:
         """Within a transaction: extend all leases of this ledger, and acquire those of its name, its run and `leased`
