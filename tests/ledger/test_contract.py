@@ -366,3 +366,12 @@ def test_the_isolation_of_a_database_does_not_matter(database: Callable[[str], s
         second.write([stored[0]])
         connection.execute(schema.answers.upsert, to_row(stored[1]))
         assert first.database.scalar("SELECT reply FROM answers") == "second"
+
+
+def test_a_pooler_that_forgets_prepared_statements_is_named(postgres_url: str) -> None:
+    with (
+        Ledger(postgres_url) as ledger,
+        pytest.raises(LedgerError, match="pooler"),
+        ledger.transaction() as connection,
+    ):
+        connection.execute("EXECUTE forgotten")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from evalstone.errors import ConfigError
+from evalstone.ledger.base import USAGE_COLUMNS
 from evalstone.ledger.maintenance import verify
-from evalstone.ledger.schema import ALL_COLUMNS, SCHEMA_VERSION
+from evalstone.ledger.schema import ALL_COLUMNS, SCHEMA_VERSION, TABLES
 from evalstone.ledger.store import Ledger
 
 
@@ -109,3 +111,15 @@ assert "psycopg" not in sys.modules
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_the_documentation_lists_all_tables_with_their_columns() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "ledger.md").read_text()
+    assert f"The schema version is {SCHEMA_VERSION}." in page
+    rows = re.findall(r"^\| `(\w+)` \| (.+) \|$", page.partition("## Tables")[2], re.MULTILINE)
+    listed = {name: set(re.findall(r"`(\w+)`", row)) for name, row in rows}
+    assert listed.keys() == {table.name for table in TABLES}
+    for table in TABLES:
+        columns = {*table.columns, *(("position",) if table.positioned else ())} - set(USAGE_COLUMNS)
+        assert columns <= listed[table.name]
+        assert listed[table.name] <= {*columns, *listed, *USAGE_COLUMNS}
