@@ -70,6 +70,20 @@ def test_a_missing_extra_survives_pickling():
     assert '"pyarrow>=18"' in str(copy)
 
 
+@pytest.mark.parametrize(
+    ("error", "builtin"),
+    [(ConfigError("x"), ValueError), (DataError("x"), ValueError), (MissingDependency("pandas", "pandas"), ImportError)],
+)
+def test_code_that_knows_only_python_catches_what_its_caller_can_fix(error: ConfigError, builtin: type[Exception]):
+    with pytest.raises(builtin) as caught:
+        raise error
+    assert caught.value is error
+
+
+def test_a_missing_extra_has_the_name_of_an_import_error():
+    assert MissingDependency("pandas", "pandas").name == "pandas"
+
+
 def test_a_missing_extra_names_the_libraries_that_it_installs():
     assert requirements("otel").split()[0].startswith('"opentelemetry-')
     extras = importlib.metadata.metadata("evalstone").get_all("Provides-Extra") or []

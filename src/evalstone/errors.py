@@ -1,11 +1,11 @@
 """The errors that evalstone raises.
 
     EvalstoneError
-    ├── ConfigError            the caller can fix it: an unknown name, a missing key, a bad option
+    ├── ConfigError            the caller can fix it: an unknown name, a missing key, a bad option; a ValueError too
     │   ├── DataError          a data file or a sample cannot be read; names file, line and field
     │   ├── NotComparable      two runs differ in what they must have in common
     │   ├── PromptError        a template has an unknown or a missing placeholder
-    │   └── MissingDependency  an optional library is missing; the message has the install command
+    │   └── MissingDependency  an optional library is missing; has the install command; an ImportError too
     ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
     ├── StorageError           results cannot be written or read: a full disk, a lost server
     │   ├── LedgerError        the ledger broke, or was lost
@@ -165,7 +165,7 @@ def _parts_of(parts: Iterable[Message | Problem | Exception]) -> Iterator[Part]:
             yield part if isinstance(part, str | Setting | Hint) else str(part)
 
 
-class ConfigError(EvalstoneError):
+class ConfigError(EvalstoneError, ValueError):
     """An error that the caller can fix. The message has the invalid value and the expected one."""
 
 
@@ -189,13 +189,13 @@ class PromptError(ConfigError):
     """A prompt template lacks a required placeholder, or has an unknown one."""
 
 
-class MissingDependency(ConfigError):
+class MissingDependency(ConfigError, ImportError):
     """An optional library is needed and absent."""
 
     def __init__(self, library: str, extra: str) -> None:
         super().__init__(f"{library} is not installed; install it with: pip install {requirements(extra) or library}")
         self.library, self.extra = library, extra
-        self.kind, self.field = "dependency", library
+        self.kind, self.field, self.name = "dependency", library, library
 
     def __reduce__(self) -> tuple[type[MissingDependency], tuple[str, str]]:
         return type(self), (self.library, self.extra)

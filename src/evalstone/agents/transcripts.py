@@ -152,6 +152,8 @@ def _parsed(text: str | bytes | bytearray) -> Any:
     """The value of a JSON or JSON Lines text."""
     try:
         return json_or_lines(text)
+    except DataError:
+        raise
     except ValueError:
         raise DataError(invalid("a transcript as text", "JSON or JSON Lines", text)) from None
 

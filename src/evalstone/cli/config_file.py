@@ -314,6 +314,8 @@ def _read(file: Path) -> dict[str, Any]:
         settings = tomllib.loads(file_text(file))
     except OSError as error:
         raise ConfigError(f"can't read {file}: {error.strerror or error}") from None
+    except ConfigError:
+        raise
     except ValueError as error:
         raise ConfigError(f"{file}: ", error) from None
     except RecursionError:

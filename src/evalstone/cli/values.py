@@ -284,10 +284,10 @@ def _import_beside(address: str, folder: str | Path, what: str) -> None:
 
         try:
             import_from(Path(folder), address.partition(":")[0])
-        except ImportError:  # parsing the address reports it
-            pass
         except EvalstoneError:
             raise
+        except ImportError:  # parsing the address reports it
+            pass
         except (Exception, SystemExit) as error:
             raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
 

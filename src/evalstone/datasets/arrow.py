@@ -66,6 +66,8 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
                     raise too_long(f"row {number}")
                 expansion.add_row(size)
                 yield f"row {number}", _labeled(row, labels, number - 1)
+    except DataError:
+        raise
     # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None

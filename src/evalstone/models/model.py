@@ -21,7 +21,7 @@ from evalstone._core.environment import expanded, expanded_url
 from evalstone._core.guards import is_list, is_mapping, is_number
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import header_secrets, is_credential, register
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.models.catalog import CHAT, LIBRARY, provider_info, split_model, url_parts
 from evalstone.models.families import other_kind, usual_temperature
 from evalstone.models.limits import NO_LIMITS, Limiter, Limits, shared_limiter
@@ -370,6 +370,8 @@ def protocol_class(protocol: str) -> type[ChatProvider]:
     module, _, name = protocol.partition(":")
     try:
         found = getattr(importlib.import_module(module), name)
+    except EvalstoneError:
+        raise
     except (ImportError, AttributeError, ValueError) as error:
         raise ConfigError(f"the protocol {protocol!r} can't be loaded (module:class): ", error) from error
     if not (isinstance(found, type) and issubclass(found, ChatProvider)):

@@ -398,6 +398,8 @@ def _library_model(own: LanguageModel) -> LibraryModel:
     provider, name = split_model(own.model)
     try:
         return infer_model(f"{provider}:{name}", provider_of)
+    except ConfigError:
+        raise
     except (UserError, ImportError, ValueError) as error:
         raise ConfigError(f"{own.model}: ", error) from None
 

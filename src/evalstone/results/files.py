@@ -106,6 +106,8 @@ def read_summary(folder: Path) -> dict[str, Any]:
         summary = json.loads(file_text(file))
     except FileNotFoundError as error:
         raise _incomplete(folder, error) from None
+    except DataError:
+        raise
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{file} cannot be read as a run: ", error) from None
     if not isinstance(summary, dict):

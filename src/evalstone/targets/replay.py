@@ -224,6 +224,8 @@ def _has_target(folder: Path) -> bool:
     try:
         summary: Any = json.loads(file_text(path)) if path.is_file() else {}
         return summary.get("target") is not None
+    except DataError:
+        raise
     except (ValueError, AttributeError, RecursionError) as error:
         raise DataError(f"{path} can't be read as a run: ", error) from None
 

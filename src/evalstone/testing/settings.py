@@ -57,6 +57,8 @@ class Settings:
             )
         try:
             script: object = json.loads(file_text(Path(file)))
+        except ConfigError:
+            raise
         except (OSError, ValueError, RecursionError) as error:
             raise ConfigError(f"{file} can't be read as a judge's replies: ", error) from None
         if not isinstance(script, list | dict):
