@@ -72,7 +72,11 @@ def test_a_missing_extra_survives_pickling():
 
 @pytest.mark.parametrize(
     ("error", "builtin"),
-    [(ConfigError("x"), ValueError), (DataError("x"), ValueError), (MissingDependency("pandas", "pandas"), ImportError)],
+    [
+        (ConfigError("x"), ValueError),
+        (DataError("x"), ValueError),
+        (MissingDependency("pandas", "pandas"), ImportError),
+    ],
 )
 def test_code_that_knows_only_python_catches_what_its_caller_can_fix(error: ConfigError, builtin: type[Exception]):
     with pytest.raises(builtin) as caught:

@@ -69,7 +69,7 @@ def test_labels_under_another_key_are_not_added_to(tmp_path: Path) -> None:
 
 def test_json_lines_hold_any_id(tmp_path: Path) -> None:
     LabelFile(tmp_path / "l.jsonl").add("=1\n", "no")
-    assert (tmp_path / "l.jsonl").read_text() == '{"id": "=1\\n", "label": "no"}\n'
+    assert (tmp_path / "l.jsonl").read_text() == '{"format": "label/1", "id": "=1\\n", "label": "no"}\n'
 
 
 @pytest.mark.parametrize("name", ["=1", "+x", "-x", "@x", " =1"])

@@ -54,7 +54,7 @@ def test_the_file_is_a_data_set_itself(tmp_path: Path) -> None:
     assert load(tmp_path / "s.jsonl").version == version_of(samples)
 
 
-@pytest.mark.parametrize("row", [[], "x", {"id": 1}, {"messages": [{"role": "nobody"}]}, {"messages": [1]}, {"no": 1}])
+@pytest.mark.parametrize("row", [[], "x", {"id": 1}, {"messages": [{"role": 1}]}, {"messages": [1]}, {"turns": 1}])
 def test_what_is_no_sample_is_refused(row: object) -> None:
     with pytest.raises(ConfigError):
         sample_of(row)

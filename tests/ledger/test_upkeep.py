@@ -138,10 +138,18 @@ def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp
         3,
         {},
         {"format": 1, "type": "answer"},
-        {"format": 2, "type": "lease"},
-        {"format": 2, "type": "answer", "question": "q"},
-        {"format": 2, "type": "run", "id": 3, "plan": "p", "started": "s", "finished": None, "metadata": {}},
-        {"format": 2, "type": "record", "run": "r", "cell": 0, "scorer": "s", "body": {"format": 7}},
+        {"format": "ledger_row/1", "type": "lease"},
+        {"format": "ledger_row/1", "type": "answer", "question": "q"},
+        {
+            "format": "ledger_row/1",
+            "type": "run",
+            "id": 3,
+            "plan": "p",
+            "started": "s",
+            "finished": None,
+            "metadata": {},
+        },
+        {"format": "ledger_row/1", "type": "record", "run": "r", "cell": 0, "scorer": "s", "body": {"format": 7}},
     ],
 )
 def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_path: Path, line: Any) -> None:
@@ -258,7 +266,7 @@ def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
     assert kinds == ["block", "record", "record"]
     assert found.invalid_rows[0].endswith("its content")
     with Ledger(url) as ledger, pytest.raises(DataError, match=r"sample .* not int"):
-        import_rows(ledger, [("line 1", {"format": 2, "type": "block", "body": [4]})])
+        import_rows(ledger, [("line 1", {"format": "ledger_row/1", "type": "block", "body": [4]})])
 
 
 def damage(path: Path, *pages: int, size: int = 4096) -> None:

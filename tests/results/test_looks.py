@@ -95,10 +95,11 @@ def test_a_scorer_that_no_gate_has_looked_at_is_at_its_first_look(tmp_path: Path
     ("text", "told"),
     [
         ("nonsense", "line 1: not JSON"),
-        ('{"look": "x"}', "line 1: look must be"),
+        ('{"format": "look/1", "look": "x"}', "line 1: look must be"),
         ("[]", "line 1"),
         (
-            '{"look": -5, "data": {}, "criteria": {}, "alpha": 0.05, "missing": "worst", "verdict": "", "time": ""}',
+            '{"format": "look/1", "look": -5, "data": {}, "criteria": {}, "alpha": 0.05, "missing": "worst", '
+            '"verdict": "", "time": ""}',
             "line 1: look must be 1 or more, not -5",
         ),
     ],

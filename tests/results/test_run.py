@@ -184,7 +184,7 @@ def test_a_run_with_missing_records_is_unfinished() -> None:
     assert Run.from_dict(run.to_dict(), list(run)[:1]).stop_reason == "unfinished"
     stopped = {**run.to_dict(), "stop_reason": "budget"}
     assert Run.from_dict(stopped, list(run)[:1]).stop_reason == "budget"
-    with pytest.raises(ConfigError, match=r"in format 9; .+ format 1"):
+    with pytest.raises(ConfigError, match="format 9"):
         Run.from_dict({**run.to_dict(), "format": 9}, [])
 
 

@@ -123,8 +123,8 @@ def test_the_calibrations_of_a_run_are_those_of_the_scorers_that_asked_a_judge(t
     [
         ("no json", "is not a calibration: Expecting value"),
         ("[]", "must contain an object, not list"),
-        ('{"format": 9}', "calibration format 9 is not 1"),
-        ('{"format": 1}', "judge is missing"),
+        ('{"format": 9}', "the format 9"),
+        ('{"format": "calibration/1"}', "judge is missing"),
     ],
 )
 def test_a_file_that_is_no_calibration_is_refused_by_name(tmp_path: Path, text: str, message: str) -> None:

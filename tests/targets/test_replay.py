@@ -155,7 +155,7 @@ def test_a_folder_that_changes_during_the_run_fails_and_does_not_mix_answers(fol
     ("name", "content", "problem"),
     [
         ("samples.jsonl", None, "has no answers to replay: samples.jsonl is missing"),
-        ("samples.jsonl", '{"id": "a", "outputs": "x"}', r"samples.jsonl, line 1: not a sample"),
+        ("samples.jsonl", '{"id": "a", "output": 1}', r"samples.jsonl, line 1: output must be"),
         ("samples.jsonl", '{"id": "a"}\n{"id": "a"}', r"line 2: sample 'a' occurs twice"),
         ("samples.jsonl", "{", r"samples.jsonl, line 1: "),
         ("records.jsonl", "{}", r"records.jsonl, line 1: "),

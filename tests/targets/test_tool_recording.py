@@ -107,7 +107,7 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
 def test_a_long_line_whose_writer_was_killed_is_cut_off_whole(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     lines = recording(path)
-    path.write_text("".join(lines) + '{"sample": "d", "calls": "' + "x" * 200_000)
+    path.write_text("".join(lines) + '{"format": "tool_calls/1", "sample": "d", "calls": "' + "x" * 200_000)
     Recorder(path).add(line("e", "t", call(query="e")))
     assert path.read_text().splitlines(keepends=True)[:3] == lines
     assert problems(replayed(path, "a", "b", "c", "e")) == []
@@ -138,14 +138,19 @@ def test_a_call_that_finished_has_a_result_or_an_error(tmp_path: Path, changed: 
     ("text", "problem"),
     [
         ("notes without an end", "line 1: not the tool calls of an answer"),
-        ('{"sample": "a", "trial": 1}\n', "line 1: not the tool calls of an answer .*thread"),
-        ('{"sample": "a", "trial": "1", "thread": "t", "turn": 1, "began": 1, "calls": []}\n', "line 1: .*trial"),
+        ('{"format": "tool_calls/1", "sample": "a", "trial": 1}\n', "line 1: not the tool calls of an answer .*thread"),
         (
-            '{"sample": "a", "trial": 1, "thread": "t", "turn": 1, "began": 1, "calls": [{"tool": "x"}]}\n',
+            '{"format": "tool_calls/1", "sample": "a", "trial": "1", "thread": "t", "turn": 1, "began": 1, '
+            '"calls": []}\n',
+            "line 1: .*trial",
+        ),
+        (
+            '{"format": "tool_calls/1", "sample": "a", "trial": 1, "thread": "t", "turn": 1, "began": 1, '
+            '"calls": [{"tool": "x"}]}\n',
             r"line 1: .*calls\.0",
         ),
         ("[" * 100_000 + "\n", "line 1: not the tool calls"),
-        ('{"sample": torn\n{"sample": "b"}', "line 1: not the tool calls"),
+        ('{"format": "tool_calls/1", "sample": torn\n{"sample": "b"}', "line 1: not the tool calls"),
     ],
 )
 def test_what_is_no_recording_is_refused_and_stays_as_it_is(tmp_path: Path, text: str, problem: str) -> None:
@@ -233,7 +238,7 @@ def test_a_recorder_waits_for_another_process_that_writes(tmp_path: Path) -> Non
             time.sleep(0.1)
             assert path.read_bytes() == b""
         adding.result(5)
-    assert path.read_bytes().startswith(b'{"sample": "a"')
+    assert path.read_bytes().startswith(b'{"format": "tool_calls/1", "sample": "a"')
 
 
 def test_sets_are_compared_whatever_their_order() -> None:

@@ -23,6 +23,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.guards import is_number, is_sequence, is_whole
 from evalstone._core.redaction import masked
 from evalstone._core.text import is_blank
+from evalstone._core.validation import is_kind
 from evalstone.errors import ConfigError, invalid
 
 _PACKAGE = __name__.partition(".")[0]
@@ -189,12 +190,12 @@ def _rule(hint: Any, allowed: Range = Range()) -> Rule:
         options = [option for option in arguments if option is not type(None)]
         return _any_of([_rule(option, allowed) for option in options], optional=len(options) < len(arguments))
     if origin is Literal:
-        return Rule(_either(list(map(repr, arguments))), lambda value: value in arguments)
+        return Rule(_either(list(map(repr, arguments))), lambda value: is_kind(value, arguments))
     kind = cast("type[Any]", origin or hint)
     if kind in (int, float):
-        is_kind = is_whole if kind is int else is_number
+        is_right = is_whole if kind is int else is_number
         words = "a whole number" if kind is int else "a number" if str(allowed) else "a finite number"
-        return Rule(f"{words}{allowed}", lambda value: is_kind(value) and value in allowed)
+        return Rule(f"{words}{allowed}", lambda value: is_right(value) and value in allowed)
     if kind in (tuple, list, Sequence):
         return _list_rule(arguments if kind is tuple else (*arguments, ...), is_tuple=kind is not list)
     if not _can_be_checked(kind):

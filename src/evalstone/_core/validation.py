@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import sys
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -17,8 +17,20 @@ T = TypeVar("T")
 _LARGEST = sys.float_info.max
 _EXACT = {str: "text", int: "a whole number", bool: "true or false"}
 """Types that a value must have exactly (no subtypes), with their names in messages."""
+_STORED_FORM = "__evalstone_stored__"
 _Reader: TypeAlias = Callable[[Any], Any]
 """Converts a stored value to the value of its field, or raises _Unexpected."""
+
+
+class UnknownKind(str):
+    """The name of a kind that this version doesn't have, from a file that a newer one wrote. Constructors take it."""
+
+    __slots__ = ()
+
+
+def is_kind(value: object, known: Collection[object]) -> bool:
+    """Whether a value is one of the known kinds, or one of a newer version's."""
+    return value in known or isinstance(value, UnknownKind)
 
 
 def check_time(name: str, value: object) -> None:
@@ -30,10 +42,12 @@ def check_time(name: str, value: object) -> None:
 
 
 def read_data(kind: type[T], data: object) -> T:
-    """Create a dataclass instance from stored data. Keys that aren't fields are ignored.
+    """Create a dataclass instance from stored data. Keys that aren't fields are ignored, and a text that isn't among
+    the texts of a `Literal` is kept as an `UnknownKind`: a newer version may have written both.
 
     Lists become tuples, and objects become dataclasses, as annotated. Values annotated as `Any`, or as a union of
-    several types, are unchanged. It doesn't use pydantic, which takes longer to import than to read a typical file.
+    several types, are unchanged. A dataclass may adapt its data before it is read, with a class method
+    `__evalstone_stored__`. It doesn't use pydantic, which takes longer to import than to read a typical file.
 
     Raises:
         DataError: a field is missing, or has a value of the wrong type; the message names the field.
@@ -68,6 +82,8 @@ def _instance(kind: type[T], data: object) -> T:
     if not is_mapping(data):
         raise _Unexpected.of(data, "an object")
     values: dict[str, Any] = {}
+    if (adapted := getattr(kind, _STORED_FORM, None)) is not None:
+        data = cast("Mapping[str, Any]", adapted(data))
     for name, read, required in _readers(kind):
         if name in data:
             try:
@@ -100,6 +116,8 @@ def _reader(hint: Any) -> _Reader:
             return _anything
         read = _reader(kinds[0])
         return lambda value: None if value is None else read(value)
+    if origin is Sequence:
+        return functools.partial(_tuple, _reader(arguments[0]), None)
     if origin is tuple:
         return functools.partial(_tuple, _reader(arguments[0]), None if Ellipsis in arguments else len(arguments))
     if origin is Mapping:
@@ -130,9 +148,11 @@ def _number(value: Any) -> Any:
 
 
 def _one_of(allowed: tuple[Any, ...], value: Any) -> Any:
-    if value not in allowed:
+    if value in allowed:
+        return value
+    if type(value) is not str or not all(isinstance(each, str) for each in allowed):
         raise _Unexpected.of(value, " or ".join(map(str, allowed)))
-    return value
+    return UnknownKind(value)
 
 
 def _tuple(read: _Reader, length: int | None, value: Any) -> Any:

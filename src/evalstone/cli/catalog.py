@@ -59,7 +59,7 @@ def scorers(
         return ExitCode.OK
     if name is None:
         if as_json:
-            deliver(json_lines(as_json, [_scorer_data(kind, key) for key, kind in SCORERS.items()]))
+            deliver(json_lines(as_json, *(_scorer_data(kind, key) for key, kind in SCORERS.items())))
         else:
             _list_scorers(SCORERS)
         return ExitCode.OK
@@ -80,6 +80,7 @@ def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
     """A scorer as JSON data. What another scorer that it applies decides is null."""
     from dataclasses import MISSING
 
+    from evalstone._core.file_format import SCORER_FORMAT
     from evalstone._core.json import to_jsonable
     from evalstone.scorers.base import applies_another, parameters_of, summary
     from evalstone.scorers.definitions import Defined
@@ -90,6 +91,7 @@ def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
         value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
         parameters[name_of] = {"description": description, "allowed": allowed, **value}
     return {
+        "format": SCORER_FORMAT,
         "name": name,
         "summary": summary(kind),
         "version": kind.version,
@@ -168,6 +170,7 @@ def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:
     unknown tool or name."""
     from rich.text import Text
 
+    from evalstone._core.file_format import COUNTERPARTS_FORMAT
     from evalstone._core.json import to_jsonable
     from evalstone.scorers.other_systems import OPTIONS, SYSTEMS, bare, options_for
 
@@ -179,7 +182,10 @@ def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:
     shown = [] if name is None else options_for(system, name)
     shown += [option for option in OPTIONS[system] if scorers and (name is None or option.is_common)]
     if (scorers or shown) and deliver(
-        json_lines(as_json, {"scorers": to_jsonable(scorers), "options": to_jsonable(shown)})
+        json_lines(
+            as_json,
+            {"format": COUNTERPARTS_FORMAT, "scorers": to_jsonable(scorers), "options": to_jsonable(shown)},
+        )
     ):
         return
     if scorers:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from evalstone._core.display import escaped, excerpt, shortlist
+from evalstone._core.file_format import own_row
 from evalstone._core.files import check_containers, numbered_lines, row_limit, too_long
 from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import is_telemetry
@@ -24,14 +25,20 @@ _LONGEST_TOKEN = 16
 
 
 def json_lines(pieces: Iterable[str]) -> Rows:
-    """The JSON value of each line, without blank lines.
+    """The JSON value of each line, without blank lines, and without the formats of evalstone's own files.
 
     Raises DataError, with line and column, for invalid JSON; and for a line that is too long.
     """
     limit = row_limit()
     for number, line in numbered_lines(pieces):
         if line and not line.isspace():
-            yield f"line {number}", parse_json(line, number, limit=limit)
+            row = parse_json(line, number, limit=limit)
+            if is_object(row) and "format" in row:
+                try:
+                    row = own_row(row)
+                except DataError as error:
+                    raise DataError(f"line {number}: ", error) from None
+            yield f"line {number}", row
 
 
 def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:

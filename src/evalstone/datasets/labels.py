@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 
+from evalstone._core.file_format import LABEL_FORMAT
 from evalstone._core.files import cannot_write, encoding_of, private
 from evalstone._core.guards import is_object
 from evalstone.datasets.files import csv_layout, find
@@ -84,7 +85,7 @@ class LabelFile:
 
     def _line(self, sample: str, label: str) -> str:
         if self.path.suffix != CSV_SUFFIX:
-            return json.dumps({"id": sample, "label": label}) + "\n"
+            return json.dumps({"format": LABEL_FORMAT, "id": sample, "label": label}) + "\n"
         if sample.lstrip()[:1] in tuple("=+-@\t\r"):
             raise ConfigError(f"the id {sample!r} would be a formula in a spreadsheet; use a .jsonl file")
         row = {"id": sample, "label": label}

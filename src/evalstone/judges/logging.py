@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from evalstone._core.declarations import check_settings
+from evalstone._core.file_format import JUDGE_CALL_FORMAT
 from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
@@ -85,6 +86,7 @@ class LoggingJudge(Judge):
 
     def _write(self, question: Question[Any], call: JudgeCall) -> None:
         line: dict[str, Any] = {
+            "format": JUDGE_CALL_FORMAT,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "judge": call.judge,
             "steps": [to_jsonable(call)],

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from evalstone._core.display import count, joined
+from evalstone._core.file_format import JUDGE_CALL_FORMAT, RECORD_FORMAT
 from evalstone._core.files import file_values
 from evalstone._core.guards import is_array
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
@@ -216,6 +217,9 @@ def limits_named(identity: str) -> ContextLimits:
 def _steps(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
     """The steps of one judge. The identities of the judges that the scorers asked are added to `identities`."""
     for place, line in file_values(file):
+        for known in (RECORD_FORMAT, JUDGE_CALL_FORMAT):
+            if known.is_of(line):
+                known.check(line, place)
         try:
             identities.update(str(step.get("judge")) for step in line["steps"])
             steps = [answer for step in line["steps"] for answer in _steps_of(step, judge)]

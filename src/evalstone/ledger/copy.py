@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from evalstone._core.display import count
+from evalstone._core.file_format import LEDGER_ROW_FORMAT
 from evalstone._core.files import lock
 from evalstone._core.guards import is_object
 from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_line, sample_of
 from evalstone.datasets.writing import plain_line, replacing
-from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid
+from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid, unknown
 from evalstone.ledger import live, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
@@ -52,7 +53,6 @@ from evalstone.ledger.sqlite import DRIVER_ERRORS
 from evalstone.ledger.store import Ledger
 from evalstone.types import Record, RunMetadata, check_time
 
-FORMAT = 2
 KINDS: Mapping[str, Table] = {
     "dataset": schema.datasets,
     "run": schema.runs,
@@ -78,7 +78,7 @@ def export_rows(ledger: Ledger, *kinds: str) -> Iterator[dict[str, Any]]:
             for row in stream(database, table):
                 with ledger.reading(f"a row of {table.name}"):
                     columns = {name: _parsed(value) if name in _OBJECTS else value for name, value in row.items()}
-                yield {"format": FORMAT, "type": kind, **columns}
+                yield {"format": LEDGER_ROW_FORMAT, "type": kind, **columns}
 
 
 def _parsed(value: str | bytes | None) -> Any:
@@ -162,8 +162,9 @@ def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
                 key = Key(call.fingerprint, call.judge, call.repeat_index)
                 yield "answer", to_row(StoredAnswer.of(key, call.question, call))
         return
-    if line["format"] != FORMAT or line["type"] not in KINDS:
-        raise ValueError(f"format {line['format']!r}, type {line['type']!r}")
+    LEDGER_ROW_FORMAT.check(line)
+    if line["type"] not in KINDS:
+        raise DataError(unknown("type", f"{line['type']}", KINDS))
     yield line["type"], {name: value for name, value in line.items() if name not in ("format", "type")}
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.file_format import LEDGER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
 from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, target_of
@@ -83,7 +84,11 @@ class LedgerInfo(Shown):
         data = asdict(replace(self, latest=()))
         times = ({"run": row.id, "started": row.started, "finished": row.finished} for row in self.latest)
         names = ({name: row.metadata.get(name) for name in ("name", "dataset", "judge")} for row in self.latest)
-        return {**data, "latest": [time | name for time, name in zip(times, names, strict=True)]}
+        return {
+            "format": LEDGER_FORMAT,
+            **data,
+            "latest": [time | name for time, name in zip(times, names, strict=True)],
+        }
 
 
 def info(ledger: Ledger) -> LedgerInfo:

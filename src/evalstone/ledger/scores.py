@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_argument
+from evalstone._core.file_format import SCORE_LIST_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import check_time
@@ -92,7 +93,7 @@ class ScoreList(list[ListedScore], Shown):
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         scores = [{**to_jsonable(one), "time": one.time.isoformat()} for one in self]
-        return {"scores": scores, "next": self.following}
+        return {"format": SCORE_LIST_FORMAT, "scores": scores, "next": self.following}
 
 
 def list_scores(

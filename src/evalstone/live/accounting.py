@@ -20,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.file_format import LIVE_COVERAGE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
@@ -101,6 +102,7 @@ class Coverage(Shown):
         scorers = [each.to_dict() for each in self.scorers]
         total = {name: value for name, value in self.total.to_dict().items() if name != "scorer"}
         return {
+            "format": LIVE_COVERAGE_FORMAT,
             "stream": self.stream,
             "since": self.since and self.since.isoformat(),
             "scorers": scorers,

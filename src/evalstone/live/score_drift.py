@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, excerpt, joined
+from evalstone._core.file_format import LIVE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import check_time
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.stats.mean_watch import MeanWatch, WatchVerdict
 
-FORMAT = 1
 SETTLE = timedelta(minutes=10)
 
 
@@ -137,7 +137,7 @@ class LiveDrift(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone live drift --json` prints it."""
         return {
-            "format": FORMAT,
+            "format": LIVE_DRIFT_FORMAT,
             "baseline": self.baseline,
             "stream": self.stream,
             "since": _iso(self.since),

@@ -14,6 +14,7 @@ from opentelemetry.metrics import MeterProvider
 from opentelemetry.trace import NonRecordingSpan, Span, SpanContext, SpanKind, Status, StatusCode, TracerProvider
 
 from evalstone._core.display import safe
+from evalstone._core.file_format import installed_version
 from evalstone._core.observe import NOBODY, Observed, Observer, observe, observer
 from evalstone._core.redaction import masked
 from evalstone.errors import AnswerPending, JudgeError, RunStopped, error_text
@@ -52,7 +53,6 @@ from evalstone.types import (
     Sample,
     Score,
     Usage,
-    installed_version,
 )
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.file_format import AUDIT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from evalstone.scorers import Scorer
 
 ALPHA = 0.05
-AUDIT_FORMAT = 1
 
 Family: TypeAlias = Literal[
     "position", "options", "length", "self-preference", "formatting", "injection", "paraphrase", "repetition"

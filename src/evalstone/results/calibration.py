@@ -7,10 +7,12 @@ import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, cast, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, get_args
 
 from evalstone._core.display import count
+from evalstone._core.file_format import CALIBRATION_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, invalid, unknown
@@ -35,8 +37,6 @@ from evalstone.types import TOLERANCE, Note, reaches
 if TYPE_CHECKING:
     from evalstone.report.view import View
 
-
-CALIBRATION_FORMAT = 1
 
 Calibrator: TypeAlias = Literal["auto", "platt", "isotonic"]
 """The mapping from scores to probabilities: Platt's logistic curve, isotonic regression, or the better of the two."""
@@ -221,16 +221,19 @@ class Calibration(Shown):
     def from_dict(cls, data: Mapping[str, Any]) -> Calibration:
         """Create a calibration from its plain data. Its notes and measures are not read; they are computed again.
 
+        Unknown fields are ignored. A recalibration of an unknown kind is None.
+
         Raises:
             DataError: the data has another format, or a value doesn't fit its field.
         """
-        if data.get("format") != CALIBRATION_FORMAT:
-            raise DataError(f"calibration format {data.get('format')!r} is not {CALIBRATION_FORMAT}")
-        stored: Any = data.get("recalibration")
-        if stored is not None:
-            isotonic = isinstance(stored, dict) and cast("dict[str, Any]", stored).get("kind") == "isotonic"
-            data = {**data, "recalibration": read_data(Isotonic if isotonic else Platt, cast("object", stored))}
+        CALIBRATION_FORMAT.check(data)
+        if (stored := data.get("recalibration")) is not None:
+            kind = _RECALIBRATIONS.get(stored.get("kind", "platt")) if is_object(stored) else Platt
+            data = {**data, "recalibration": None if kind is None else read_data(kind, stored)}
         return read_data(cls, data)
+
+
+_RECALIBRATIONS: Mapping[str, type[Platt | Isotonic]] = {"platt": Platt, "isotonic": Isotonic}
 
 
 # ---- Fitting ----

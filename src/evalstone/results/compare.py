@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
+from evalstone._core.file_format import COMPARISON_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, DataError, invalid, unknown
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from evalstone.stats.unpaired import UnpairedComparison
 
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
-COMPARISON_FORMAT = 1
 MAX_CHANGES = 10
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
+from evalstone._core.file_format import JUDGE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
     from evalstone.stats.drift import Drift
-
-DRIFT_FORMAT = 1
 
 
 @dataclass(frozen=True)
@@ -84,7 +83,7 @@ class DriftResult(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone drift --json` prints it."""
         return {
-            "format": DRIFT_FORMAT,
+            "format": JUDGE_DRIFT_FORMAT,
             "before": self.before.id,
             "now": self.now.id,
             "scorers": to_jsonable(self.scorers),

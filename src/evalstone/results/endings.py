@@ -5,8 +5,7 @@ The command line takes its exit codes from it, `summary.json` names the ending, 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -24,7 +23,6 @@ from evalstone.errors import (
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
-    from evalstone.types import EndingName
 
 Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
 """The verdict of thresholds."""
@@ -57,8 +55,8 @@ EXIT_CODES = {
 class Ending:
     """A cause that ends a run, and what follows from it."""
 
-    name: EndingName | None
-    """The name in `summary.json`; None if there is no run."""
+    name: str | None
+    """The name in `summary.json`, an `EndingName`; None if there is no run."""
     cause: str
     """What happens."""
     code: ExitCode
@@ -211,7 +209,14 @@ ENDINGS = (
     KILLED,
     NOT_STARTED,
 )
-BY_NAME: Mapping[EndingName, Ending] = {ending.name: ending for ending in ENDINGS if ending.name is not None}
+_BY_NAME = {ending.name: ending for ending in ENDINGS}
+
+
+def ending_named(name: str) -> Ending:
+    """The ending with this name; for one that this version doesn't have, one that decides no threshold."""
+    return _BY_NAME.get(name) or replace(ERROR, name=name, cause="a cause that a newer version of evalstone knows")
+
+
 # In this order, because errors are subclasses of others.
 _OF_ERRORS: tuple[tuple[type[BaseException], Ending], ...] = (
     (RequestLimitReached, MAX_REQUESTS),

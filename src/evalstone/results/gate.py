@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, cast
 
 from evalstone._core.display import count
+from evalstone._core.file_format import GATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, invalid
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
     from evalstone.stats.gates import Criterion, Decision, Verdict
 
-GATE_FORMAT = 1
 MOST_LOOKS = 100
 """Later looks would be tested at an error rate below 1e-30 · alpha."""
 MOST_MISSES = 5

@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.file_format import LOOK_FORMAT
 from evalstone._core.files import file_values, private
 from evalstone._core.json import content_hash, list_hash, to_jsonable
 from evalstone._core.redaction import redacted
@@ -117,7 +118,7 @@ def remember(
         before = file.read_bytes() if file.exists() else b""
         start = "\n" if before and not before.endswith(b"\n") else ""  # an editor may have removed the last one
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
-            stream.write(start + redacted(json_line(to_jsonable(new))) + "\n")
+            stream.write(start + redacted(json_line({"format": LOOK_FORMAT, **to_jsonable(new)})) + "\n")
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return (
@@ -133,6 +134,7 @@ def _looks(file: Path) -> Iterator[Look]:
             raise DataError(f"{file} is not a regular file")
         for place, value in file_values(file):
             try:
+                LOOK_FORMAT.check(value)
                 look = read_data(Look, value)
             except DataError as error:
                 raise DataError(f"{place}: ", error) from None

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
+from evalstone._core.file_format import POWER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError, invalid
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
     from evalstone.results.summary import ScorerInfo
     from evalstone.stats.pilot import Pilot, SampleSizePlan
-
-POWER_FORMAT = 1
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, overload
 from evalstone._core.display import (
     count,
 )
+from evalstone._core.file_format import RUN_FORMAT, installed_version
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import MissingDependency
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
-from evalstone.results.endings import BY_NAME, COMPLETE, KILLED, STOPPED, Ending
+from evalstone.results.endings import COMPLETE, KILLED, STOPPED, Ending, ending_named
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
 from evalstone.results.spilling import SpillingRecords, columns_of
 from evalstone.results.summary import (
@@ -29,7 +30,6 @@ from evalstone.results.summary import (
     summarize,
 )
 from evalstone.types import (
-    SUMMARY_FORMAT,
     Drawn,
     Note,
     Paid,
@@ -38,7 +38,6 @@ from evalstone.types import (
     RunMetadata,
     Sample,
     StoredTarget,
-    installed_version,
     total_cost,
 )
 
@@ -243,7 +242,7 @@ class Run(Shown):
     def metadata(self) -> dict[str, Any]:
         """The run without its results: dataset, judge, scorers."""
         return {
-            "format": SUMMARY_FORMAT,
+            "format": RUN_FORMAT,
             "evalstone": installed_version(),
             "run": self.id,
             "kind": self.kind,
@@ -289,8 +288,7 @@ class Run(Shown):
                 `data` are not used.
 
         Raises:
-            ConfigError: the data has another format.
-            DataError: a field is missing, or has a value of the wrong type.
+            DataError: the data has another format, a field is missing, or has a value of the wrong type.
         """
         stored = RunMetadata.of(data, f"run {data.get('run')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
@@ -314,7 +312,7 @@ class Run(Shown):
             resumed_at=stored.resumed_at,
             code=stored.code,
             stop_reason=stored.stop_reason or ("" if finished else "unfinished"),
-            ending=BY_NAME[stored.ending] if stored.stop_reason or finished else KILLED,
+            ending=ending_named(stored.ending) if stored.stop_reason or finished else KILLED,
             warnings=stored.warnings,
             judge_stats=stored.judge_stats,
             name=stored.name,

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.file_format import EXPERIMENT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.shown import Shown
 
@@ -56,4 +57,4 @@ class Experiment(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data: the data of each run, by cell."""
-        return {name: run.to_dict() for name, run in self.runs.items()}
+        return {"format": EXPERIMENT_FORMAT, "runs": {name: run.to_dict() for name, run in self.runs.items()}}

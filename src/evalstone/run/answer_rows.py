@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, cast
 
 from evalstone._core.files import unchanged
 from evalstone._core.json import content_hash, to_jsonable
+from evalstone._core.validation import read_data
 from evalstone.errors import EvalstoneError
 from evalstone.ledger import Key, StoredAnswer
 from evalstone.models.replies import IN_PLACE
@@ -107,9 +108,9 @@ class TargetReply:
         failed = line.get("failed")
         return cls(
             answer=None if failed is not None else Answer.from_dict(line["answer"]),
-            failed=None if failed is None else Failed(**failed),
+            failed=None if failed is None else read_data(Failed, failed),
             skipped=line.get("skipped"),
-            conversation=TargetCost(line["cost"], Usage(**line["usage"]), line["user_cost"])
+            conversation=TargetCost(line["cost"], read_data(Usage, line["usage"]), line["user_cost"])
             if "user_cost" in line
             else None,
             trace=line.get("trace"),

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 from evalstone._core.display import excerpt
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
-from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_of, sample_row
-from evalstone.datasets.writing import json_line
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_line, sample_of
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.targets.answers import Answer, own_metadata
 from evalstone.targets.base import Target
@@ -186,7 +185,7 @@ def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> Binar
     stream = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the target
     try:
         for sample in run.dataset:
-            stream.write(json_line(sample_row(sample)).encode() + b"\n")
+            stream.write(sample_line(sample).encode() + b"\n")
             answered = answered or run.target is None or "target" in sample.metadata
         if not answered:
             raise ConfigError(f"run {run.id} has no answers to replay: they are no longer in the ledger")

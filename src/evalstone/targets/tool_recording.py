@@ -1,6 +1,6 @@
 """Recordings of tool calls: JSON Lines, each with the calls of one answer of a target.
 
-    {"sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
+    {"format": "tool_calls/1", "sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
      {"tool": "search", "arguments": {"query": "Ada"}, "seconds": 0.21, "finished": true, "result": ["…"]}]}
 
 A conversation has one line per turn. The lines of one attempt at a sample and trial have the same thread. An attempt
@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from uuid import UUID
 
 from evalstone._core.display import count, excerpt, safe, shortlist
+from evalstone._core.file_format import TOOL_CALLS_FORMAT
 from evalstone._core.files import cannot_write, lock, private, row_limit, too_long
 from evalstone._core.guards import is_mapping, is_object, is_sequence
 from evalstone._core.json import content_hash
@@ -35,7 +36,7 @@ from evalstone.datasets.writing import check_writable, json_line
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.types import default_id_note
 
-_START = b'{"sample": '
+_START = b'{"format": "tool_calls/'
 """The beginning of every line, even of one whose writer was killed."""
 _SHOWN, _BEFORE = 80, 20
 """The characters of a value to show around a difference, and how many of them to show before it."""
@@ -193,7 +194,12 @@ class Recorder:
             DataError: The line would be too long to be read again.
             ConfigError, WriteError: As `write_text`.
         """
-        text = json_line({**vars(line), "calls": [call.to_dict() for call in line.calls]}).encode() + b"\n"
+        text = (
+            json_line(
+                {"format": TOOL_CALLS_FORMAT, **vars(line), "calls": [call.to_dict() for call in line.calls]}
+            ).encode()
+            + b"\n"
+        )
         if len(text) > row_limit():
             raise too_long(f"the recording of {count(len(line.calls), 'tool call')} of sample {line.sample!r}")
         with self._lock, _appending(self.path) as file:
@@ -258,6 +264,7 @@ def _lines(path: Path) -> Iterator[tuple[int, bytes, RecordedLine]]:
 def _line(text: bytes, place: str) -> RecordedLine:
     try:
         data: Any = json.loads(text)
+        TOOL_CALLS_FORMAT.check(data)
         line = read_data(RecordedLine, data)
         for at, call in enumerate(data["calls"]):
             if call["finished"] and ("result" in call) == ("error" in call):

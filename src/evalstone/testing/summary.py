@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from evalstone._core.display import count, digits_for, limits, money, number
+from evalstone._core.file_format import TEST_SCORE_FORMAT
 from evalstone._core.files import make_folder
 from evalstone._core.json import content_hash
 from evalstone._core.validation import read_data
@@ -177,6 +178,7 @@ def write_scores(config: pytest.Config, scored: Mapping[str, Sequence[dict[str, 
     make_folder(report)
     rows = (
         {
+            "format": TEST_SCORE_FORMAT,
             "test": test,
             "scorer": data["scorer"]["name"],
             **{

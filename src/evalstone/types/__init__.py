@@ -17,7 +17,6 @@ from evalstone.types.metadata import StoredJudge as StoredJudge
 from evalstone.types.metadata import StoredScorer as StoredScorer
 from evalstone.types.metadata import StoredTarget as StoredTarget
 from evalstone.types.metadata import check_time as check_time
-from evalstone.types.metadata import installed_version as installed_version
 from evalstone.types.notes import Note as Note
 from evalstone.types.notes import NoteValue as NoteValue
 from evalstone.types.notes import Severity as Severity
@@ -25,8 +24,6 @@ from evalstone.types.notes import about as about
 from evalstone.types.notes import note as note
 from evalstone.types.notes import of_scorer as of_scorer
 from evalstone.types.records import OUTCOME_NAMES as OUTCOME_NAMES
-from evalstone.types.records import RECORD_FORMAT as RECORD_FORMAT
-from evalstone.types.records import SUMMARY_FORMAT as SUMMARY_FORMAT
 from evalstone.types.records import TARGET_FAILED as TARGET_FAILED
 from evalstone.types.records import TOLERANCE as TOLERANCE
 from evalstone.types.records import CallSource as CallSource

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, cast
 
+from evalstone._core.file_format import RUN_FORMAT
 from evalstone._core.sizes import MOST_SCALE, MOST_TRIALS
 from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError, invalid
+from evalstone.errors import DataError, invalid
 from evalstone.types.messages import NO_USAGE, Usage
-from evalstone.types.records import SUMMARY_FORMAT
 
 RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
 """The purpose of a run. Calibrations and audits also store runs in the ledger, which don't evaluate outputs."""
@@ -82,6 +81,16 @@ class StoredVote:
     def __post_init__(self) -> None:
         if self.verdicts and (self.agreement is None or self.agreement_interval is None):
             raise DataError("agreement and agreement_interval are required with verdicts")
+
+
+@dataclass(frozen=True)
+class _Statistics:
+    """Statistics of a judge of any kind."""
+
+    kind: str
+
+
+_STATISTICS: Mapping[str, type[Any]] = {"cascade": StoredCascade, "panel": StoredVote, "self_consistency": StoredVote}
 
 
 @dataclass(frozen=True)
@@ -178,7 +187,7 @@ class RunMetadata:
     ending: EndingName = "complete"
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     judge_stats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict[str, Mapping[str, Any]])
-    """By judge: a `StoredCascade` or a `StoredVote`, as data."""
+    """By judge: a `StoredCascade` or a `StoredVote`, as data. Those of an unknown kind are kept as they are."""
     name: str = ""
     tags: tuple[str, ...] = ()
     kind: RunKind = "evaluation"
@@ -196,7 +205,7 @@ class RunMetadata:
             raise DataError("seconds, resumed and the dataset's samples must be 0 or more")
         for judge, stats in self.judge_stats.items():
             try:
-                read_data(StoredCascade if stats.get("kind") == "cascade" else StoredVote, stats)
+                read_data(_STATISTICS.get(read_data(_Statistics, stats).kind, _Statistics), stats)
             except DataError as error:
                 raise DataError(f"judge_stats.{judge}.", error) from None
 
@@ -205,26 +214,13 @@ class RunMetadata:
         """The metadata in the data of a file or row. source: its name in error messages.
 
         Raises:
-            ConfigError: it was written in another format; the message names the versions of evalstone.
-            DataError: a field is missing, or has a value of the wrong type.
+            DataError: it has another format, a field is missing, or has a value of the wrong type.
         """
-        if (stored_format := data.get("format")) != SUMMARY_FORMAT:
-            writer = data.get("evalstone")
-            by = f"evalstone {writer}" if isinstance(writer, str) else "another version of evalstone or another program"
-            reads = f"this is evalstone {installed_version()}, which reads format {SUMMARY_FORMAT}"
-            raise ConfigError(f"{source} was written by {by}, in format {stored_format!r:.40}; {reads}")
+        RUN_FORMAT.check(data, source)
         try:
             return read_data(cls, data)
         except DataError as error:
             raise DataError(f"{source} cannot be read as a run: ", error) from None
-
-
-@functools.cache
-def installed_version() -> str:
-    """The installed version of evalstone."""
-    from importlib.metadata import version  # noqa: PLC0415 - reading the metadata takes time
-
-    return version("evalstone")
 
 
 def check_time(value: object, name: str) -> None:

@@ -9,10 +9,11 @@ from operator import itemgetter
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.display import excerpt
+from evalstone._core.file_format import RECORD_FORMAT
 from evalstone._core.json import to_jsonable
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.validation import read_data
-from evalstone.errors import ConfigError, DataError, OutcomeError, absent, invalid
+from evalstone.errors import DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.samples import case_key, check_weight
 
@@ -243,17 +244,18 @@ class Record:
     def from_dict(cls, data: Mapping[str, Any]) -> Record:
         """Create a record from a line of `records.jsonl`. Evidence and answers stay plain data.
 
+        Unknown fields are ignored. An outcome of an unknown kind has no score: it is `Skipped`, with the kind in its
+        reason.
+
         Raises:
-            DataError: A field is missing, or has a value of the wrong type.
-            ConfigError: It has another format.
+            DataError: It has another format, a field is missing, or has a value of the wrong type.
             OutcomeError: The score is out of range.
         """
         if not isinstance(data, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise DataError(invalid("a record", "an object", data, type(data).__name__))
         if (usual := _usual(data)) is not None:
             return usual
-        if data.get("format") != RECORD_FORMAT:
-            raise ConfigError(f"record format {excerpt(data.get('format'))} is not {RECORD_FORMAT}")
+        RECORD_FORMAT.check(data)
         match data.get("outcome"):
             case "score":
                 outcome: Outcome = read_data(Score, data)
@@ -262,6 +264,8 @@ class Record:
             case "failed":
                 error = read_data(_StoredError, data.get("error"))
                 outcome = Failed(error.message, error.reply, error.exception, error.traceback)
+            case str() as other:
+                outcome = Skipped(f"{other}: {read_data(Skipped, data).reason}")
             case other:
                 raise DataError(invalid("outcome", "score, skipped or failed", other))
         if "steps" not in data:
@@ -322,7 +326,6 @@ def _check_reason(reason: object) -> None:
         raise OutcomeError(invalid("a reason", "text", reason, f"{type(reason).__name__}: {excerpt(reason)}"))
 
 
-RECORD_FORMAT = SUMMARY_FORMAT = 1
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.validation import UnknownKind
 from evalstone.errors import ConfigError, absent, invalid, unknown
 
 StepType: TypeAlias = Literal[
@@ -71,6 +72,10 @@ class TrajectoryStep:
     def __post_init__(self) -> None:
         _check_step(self.step_type, self.name, self.data)
         object.__setattr__(self, "children", _steps(self.children, f"the children of step {self.name!r}"))
+
+    @classmethod
+    def __evalstone_stored__(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return _with_known_data(data)
 
     def walk(self) -> Iterator[TrajectoryStep]:
         """This step and all steps inside it, parents first."""
@@ -155,6 +160,10 @@ class ExpectedStep:
             )
 
     @classmethod
+    def __evalstone_stored__(cls, data: Mapping[str, Any]) -> Mapping[str, Any]:
+        return _with_known_data(data)
+
+    @classmethod
     def read(cls, data: Any) -> ExpectedStep:
         """An expected step from its name, from plain data, or from a TrajectoryStep (without duration and metadata).
 
@@ -230,6 +239,8 @@ def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[
     """The attributes that a step of this type may have. Raises ConfigError for a bad name, type or attribute."""
     if not isinstance(name, str) or not name:
         raise ConfigError(f"a step must have a name, not {excerpt(name)}")
+    if isinstance(step_type, UnknownKind):
+        return tuple(data)
     if not isinstance(step_type, str) or step_type not in STEP_DATA:
         if isinstance(step_type, str):
             raise ConfigError(f"step {name!r}: ", unknown("step_type", step_type, STEP_DATA))
@@ -239,6 +250,15 @@ def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[
         if key not in known:
             raise ConfigError(f"step {name!r}: ", unknown(f"entry of {step_type}", str(key), known))
     return known
+
+
+def _with_known_data(step: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A stored step without the attributes that its type doesn't have."""
+    kind, data = step.get("step_type"), step.get("data")
+    known = STEP_DATA.get(cast("StepType", kind)) if isinstance(kind, str) else None
+    if known is None or not is_mapping(data) or data.keys() <= set(known):
+        return step
+    return {**step, "data": {name: value for name, value in data.items() if name in known}}
 
 
 @functools.lru_cache(maxsize=1024)

@@ -272,7 +272,9 @@ def _by_scorer(run: Run, texts: Iterable[tuple[ScorerSummary, str]]) -> list[str
 def judge_notes(stats: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
     """A line for each composite judge: what it escalated and saved, or how well its members agreed."""
     for judge, counts in stats.items():
-        yield f"{short_judge(judge)}: {_cascade(counts) if counts['kind'] == 'cascade' else _vote(counts)}"
+        show = _OF_KINDS.get(counts["kind"])
+        said = f"statistics of an unknown kind, {counts['kind']}" if show is None else show(counts)
+        yield f"{short_judge(judge)}: {said}"
 
 
 def _cascade(counts: Mapping[str, Any]) -> str:
@@ -300,6 +302,9 @@ def _vote(counts: Mapping[str, Any]) -> str:
             f"{short_judge(name)} ({times})" for name, times in counts["no_answer"].items()
         )
     return text
+
+
+_OF_KINDS = {"cascade": _cascade, "panel": _vote, "self_consistency": _vote}
 
 
 def _missing(run: Run) -> Iterator[Section]:
