@@ -53,6 +53,44 @@ from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Se
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import masked, redacted
 
+__all__ = [
+    "AnswerPending",
+    "BatchError",
+    "BudgetExceeded",
+    "ConfigError",
+    "DataError",
+    "DeliveryUnknown",
+    "ErrorKind",
+    "EvalstoneError",
+    "JudgeDeclined",
+    "JudgeError",
+    "JudgeRefused",
+    "JudgeUnavailable",
+    "LedgerBusyError",
+    "LedgerConnectionError",
+    "LedgerError",
+    "LedgerValueError",
+    "MissingDependency",
+    "NotComparable",
+    "OutcomeError",
+    "Problem",
+    "PromptError",
+    "PromptTooLong",
+    "ProviderError",
+    "ProviderTimeout",
+    "QuestionTooLong",
+    "ReplyError",
+    "RequestLimitReached",
+    "RunAborted",
+    "RunStopped",
+    "StorageError",
+    "TargetError",
+    "TargetRefused",
+    "TargetUnavailable",
+    "TargetUnreachable",
+    "WriteError",
+]
+
 ErrorKind: TypeAlias = Literal["unknown", "invalid", "missing", "repeated", "dependency", ""]
 """What is wrong: a name that nothing has, a value that must be another, a thing that isn't there, one that is there
 twice, or a library that isn't installed; "" for anything else."""

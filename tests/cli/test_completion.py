@@ -73,7 +73,7 @@ def test_runs_in_the_ledger_are_completed(
         run = ("run", "d.jsonl", "-s", "exact_match", "--name", name, "--ledger", ledger, "--no-cache", "-q", "--json")
         done = evalstone(*run)
         assert done.returncode == 0, done.stderr
-    ids = [row["run"] for row in json.loads(evalstone("runs", "--ledger", "b.db", "--json").stdout)]
+    ids = [row["run"] for row in map(json.loads, evalstone("runs", "--ledger", "b.db", "--json").stdout.splitlines())]
     for typed, words in (
         ("report --ledger b.db ", sorted(["dir", "last", "second", *ids])),
         ("compare --ledger a.db last fi", ["dir", "first"]),

@@ -104,7 +104,10 @@ def test_a_dry_run_and_json_name_the_cells(evalstone: Evalstone, app: str, tmp_p
     assert "Target calls: 8" in done.stdout
     assert calls(tmp_path) == []
     done = evalstone("run", "e.toml", "--json", "-q")
-    assert {name: run["dataset"]["samples"] for name, run in json.loads(done.stdout).items()} == {"easy": 3, "hard": 4}
+    assert {name: run["dataset"]["samples"] for name, run in json.loads(done.stdout)["runs"].items()} == {
+        "easy": 3,
+        "hard": 4,
+    }
 
 
 def test_data_and_target_may_stand_outside_of_the_table(evalstone: Evalstone, app: str, tmp_path: Path) -> None:

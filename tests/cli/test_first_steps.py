@@ -170,7 +170,7 @@ def test_a_server_without_a_batch_api_is_said_to_have_none(folder: Path, evalsto
 
 
 def test_scorers_are_listed_and_described_as_json(evalstone: Evalstone) -> None:
-    listed = {one["name"]: one for one in json.loads(evalstone("scorers", "--json").stdout)}
+    listed = {one["name"]: one for one in map(json.loads, evalstone("scorers", "--json").stdout.splitlines())}
     assert listed.keys() == SCORERS.keys()
     one = json.loads(evalstone("scorers", "hallucination", "--json").stdout)
     assert one == listed["hallucination"]

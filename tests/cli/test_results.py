@@ -409,11 +409,11 @@ def test_runs_of_an_audit_are_neither_listed_nor_gated(folder: Path, evalstone: 
     assert "judge's audit" in told("gate", audited.id, "--min", "faithfulness=1")
     assert "no saved runs" in told("report", "last")
     write_run(audited, folder / "audited")
-    listed = json.loads(evalstone("runs", ".", "--json").stdout)
+    listed = [*map(json.loads, evalstone("runs", ".", "--json").stdout.splitlines())]
     assert sorted(row["folder"] for row in listed) == ["a", "b", "one"]
     assert "judge's audit" in told("gate", "audited", "--min", "faithfulness=1")
     (folder / "audited" / "summary.json").write_text('{"format": 7, "evalstone": "9.9"}')
-    assert re.search(r"audited/summary\.json .* 9\.9, .* 7", told("runs", "."))
+    assert re.search(r"audited/summary\.json .* 7, .* 9\.9", told("runs", "."))
 
 
 def test_runs_of_files_without_ids_are_paired_by_their_questions(

@@ -481,12 +481,12 @@ def test_a_run_has_a_name_and_tags_and_is_found_by_them(tmp_path: Path, data: Pa
     (line,) = [line for line in listed.stdout.splitlines() if "baseline" in line]
     for told in (summary["run"], "ci, v2", "data.jsonl (2)", "lexical@7", "faithfulness 0.500"):
         assert told in line
-    tagged = json.loads(evalstone("runs", "--tag", "ci", "--json").stdout)
+    tagged = [*map(json.loads, evalstone("runs", "--tag", "ci", "--json").stdout.splitlines())]
     assert [row["name"] for row in tagged] == ["baseline"]
-    in_folder = json.loads(evalstone("runs", ".", "--ledger", "none.db", "--json").stdout)
+    in_folder = [*map(json.loads, evalstone("runs", ".", "--ledger", "none.db", "--json").stdout.splitlines())]
     assert [row["folder"] for row in in_folder] == ["a"]
     assert evalstone("report", "baseline", "--json").stdout == evalstone("report", "a", "--json").stdout
-    assert len(json.loads(evalstone("runs", "--limit", "1", "--json").stdout)) == 1
+    assert len(evalstone("runs", "--limit", "1", "--json").stdout.splitlines()) == 1
     assert "No runs found" in evalstone("runs", "--ledger", "none.db").stdout
 
 

@@ -142,7 +142,7 @@ def test_scores_as_json_and_by_filters(evalstone: Evalstone, ledger: str) -> Non
     assert len(listed["scores"]) == 200
     assert {one["source"] for one in listed["scores"]} == {"run"}
     after = evalstone("ledger", "scores", "--ledger", ledger, "--run", "base", "--before", listed["next"], "--json")
-    assert json.loads(after.stdout) == {"scores": [], "next": None}
+    assert json.loads(after.stdout) == {"format": "score_list/1", "scores": [], "next": None}
     assert evalstone("ledger", "scores", "--ledger", ledger, "--scorer", "nope").stdout == "no scores\n"
     hour = evalstone(
         "ledger", "scores", "--ledger", ledger, "--source", "live", "--since", "1h", "--limit", "900", "--json"

@@ -235,7 +235,7 @@ def test_what_an_audit_would_ask_is_known_before():
 
 def test_an_audit_is_plain_data():
     data = audited(perturbations=("verbosity",)).to_dict()
-    assert data["format"] == 1
+    assert data["format"] == "audit/1"
     assert data["effects"][1]["perturbation"] == "verbosity"
     assert data["effects"][1]["flips"]["n"] == 12
     assert data["scorers"][0]["threshold_source"] == "default"

@@ -473,7 +473,7 @@ def test_what_can_not_be_compared_is_refused(world: World) -> None:
 def test_the_result_is_plain_data(world: World) -> None:
     world.stream([*scores(0.9, 100), *scores(0.3, 100)])
     data = world.drift(baseline(GOOD)).to_dict()
-    assert data["format"] == 1
+    assert data["format"] == "live_drift/1"
     (one,) = data["scorers"]
     assert datetime.fromisoformat(one["tests"][0]["alarm"]).tzinfo is not None
     assert one["tests"][0]["verdict"] == one["verdict"] == "drifted"

@@ -75,6 +75,8 @@ def test_an_answer_of_text_stays_the_value_that_it_is() -> None:
     ]
 
 
-@pytest.mark.parametrize("text", ["", "[]", "{}", "null", '{"answer": 3}', '{"failed": []}', '{"answer": {"no": 1}}'])
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", "null", '{"answer": 3}', '{"failed": []}', '{"answer": {"output": 1}}']
+)
 def test_a_row_that_cannot_be_read_is_none(text: str) -> None:
     assert read_answer(SAMPLE, row(text), paid=True) is None

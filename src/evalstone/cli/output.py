@@ -154,9 +154,9 @@ def formats(
     """
 
     def html_page() -> Iterable[str]:
-        from evalstone.report import html  # imports jinja2
+        from evalstone.report.html import page  # imports jinja2
 
-        return html.page(view)
+        return page(view)
 
     def markdown_lines() -> Iterable[str]:
         from evalstone.report.markdown import lines
@@ -302,10 +302,10 @@ def calibrations_of(run: Run, ledger: str) -> dict[str, tuple[Calibration, ...]]
     """The calibrations of a run's judges, by scorer signature. Empty without a ledger, and if a calibration is damaged,
     which is reported on standard error."""
     from evalstone.ledger.base import is_there
-    from evalstone.results import saved_calibrations
+    from evalstone.results.saved_calibrations import calibrations_of as stored
 
     try:
-        return saved_calibrations.calibrations_of(run, ledger) if is_there(ledger) else {}
+        return stored(run, ledger) if is_there(ledger) else {}
     except DataError as error:
         to_stderr(f"{error}. Delete it, and calibrate again.")
         return {}

@@ -511,7 +511,7 @@ def runs(
     latest = sorted(matching, key=lambda row: row["started"], reverse=True)[:limit]
     saved = SavedRuns(tuple(latest), (shown(ledger or DEFAULT_LEDGER), *(folders or ())))
     view = saved.view(COMMAND_LINE)
-    present(view, formats(view, outputs, latest, csv=saved.csv_lines))
+    present(view, formats(view, outputs, *latest, csv=saved.csv_lines))
     return ExitCode.OK
 
 

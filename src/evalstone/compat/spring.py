@@ -38,6 +38,21 @@ from evalstone.scorers.rag.graded import (
 )
 from evalstone.types import Failed, Record, Sample, Score, Skipped, Usage, reaches, total_cost
 
+__all__ = [
+    "AnswerCorrectnessEvaluator",
+    "AnswerFaithfulnessEvaluator",
+    "AnswerRelevancyEvaluator",
+    "EvaluationRequest",
+    "EvaluationResponse",
+    "Evaluator",
+    "FactCheckingEvaluator",
+    "JudgeEvaluator",
+    "OnError",
+    "RelevancyEvaluator",
+    "Status",
+    "UndecidedError",
+]
+
 OnError: TypeAlias = Literal["raise", "keep"]
 Status: TypeAlias = Literal["passed", "failed", "undecided", "error"]
 

@@ -1,1 +1,5 @@
-"""How far to trust a judge: calibration against human labels, and an audit of what affects its scores."""
+"""How good a judge is: calibration with human labels, and audits. Each is imported on first use."""
+
+from evalstone._core.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

@@ -1,0 +1,6 @@
+"""The results of evaluations: runs, comparisons, gates, calibrations and audits, and their files. Each is imported on
+first use."""
+
+from evalstone._core.lazy import lazy_exports
+
+__getattr__, __dir__ = lazy_exports(__name__, __file__)

@@ -12,8 +12,7 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Message
 from evalstone.errors import ConfigError, unknown
-from evalstone.stats import Interval, mean_interval
-from evalstone.stats.intervals import missing_bounds
+from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
 from evalstone.types import (
     CallSource,
     Failed,

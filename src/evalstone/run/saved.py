@@ -13,7 +13,7 @@ from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
-from evalstone.results import files
+from evalstone.results.files import read_run as read_folder
 from evalstone.results.run import Run
 from evalstone.results.summary import TINY
 from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
@@ -35,7 +35,7 @@ def read_run(name: str | Path, *, ledger: str | Path | None = None) -> Run:
     Raises:
         ConfigError: there is no such folder and no such run in the ledger.
     """
-    return files.read_run(name) if is_folder(name) else _of_ledger(name, ledger)
+    return read_folder(name) if is_folder(name) else _of_ledger(name, ledger)
 
 
 def recorded_run(name: str, *, ledger: str | Path | None = None) -> Run:

@@ -22,7 +22,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
-from evalstone.agents import messages
+from evalstone.agents.messages import tool_results
 from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
@@ -465,7 +465,7 @@ class ContextScorer(Scorer):
         for context in (self.context, sample.context):
             if context is not None:
                 return tuple(context)
-        return tuple(as_text(call.result) for call in messages.tool_results(sample.messages)) or None
+        return tuple(as_text(call.result) for call in tool_results(sample.messages)) or None
 
 
 @dataclass(frozen=True, kw_only=True)

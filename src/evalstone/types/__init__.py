@@ -4,6 +4,7 @@ from evalstone.types.messages import FIELD_ROLES as FIELD_ROLES
 from evalstone.types.messages import NO_USAGE as NO_USAGE
 from evalstone.types.messages import ROLES as ROLES
 from evalstone.types.messages import Message as Message
+from evalstone.types.messages import Origin as Origin
 from evalstone.types.messages import Role as Role
 from evalstone.types.messages import ToolCall as ToolCall
 from evalstone.types.messages import Usage as Usage
@@ -56,3 +57,37 @@ from evalstone.types.trajectories import StepType as StepType
 from evalstone.types.trajectories import Trajectory as Trajectory
 from evalstone.types.trajectories import TrajectoryExpectation as TrajectoryExpectation
 from evalstone.types.trajectories import TrajectoryStep as TrajectoryStep
+
+__all__ = [
+    "CallSource",
+    "Drawn",
+    "EndingName",
+    "ExpectedStep",
+    "Failed",
+    "JudgeCall",
+    "Message",
+    "Note",
+    "NoteValue",
+    "Ordering",
+    "Origin",
+    "Outcome",
+    "Paid",
+    "Record",
+    "Role",
+    "RunKind",
+    "RunMetadata",
+    "Sample",
+    "Score",
+    "Severity",
+    "Skipped",
+    "StepType",
+    "StoredDataset",
+    "StoredJudge",
+    "StoredScorer",
+    "StoredTarget",
+    "ToolCall",
+    "Trajectory",
+    "TrajectoryExpectation",
+    "TrajectoryStep",
+    "Usage",
+]

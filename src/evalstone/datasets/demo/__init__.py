@@ -8,5 +8,3 @@ from __future__ import annotations
 from pathlib import Path
 
 DEMO_DATA: Path = Path(__file__).with_name("ragtruth_qa.jsonl")
-
-__all__ = ["DEMO_DATA"]

@@ -16,6 +16,7 @@ from evalstone.scorers.checks.json import json_valid as json_valid
 from evalstone.scorers.checks.multiple_choice import Choice as Choice
 from evalstone.scorers.checks.multiple_choice import choice as choice
 from evalstone.scorers.checks.numeric import NumericMatch as NumericMatch
+from evalstone.scorers.checks.numeric import Which as Which
 from evalstone.scorers.checks.numeric import numeric_match as numeric_match
 from evalstone.scorers.checks.texts import Contains as Contains
 from evalstone.scorers.checks.texts import ExactMatch as ExactMatch

@@ -1,0 +1,66 @@
+"""What is public: where its names and types stand, and what the documents import."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.public import public_modules, public_names, without_a_home
+from tests.test_docs import PAGES, ROOT, blocks
+
+EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
+STABILITY = ROOT / "docs" / "stability.md"
+
+
+def test_every_public_name_is_there() -> None:
+    assert all(value is not None for value in public_names().values())
+
+
+def test_the_types_in_public_signatures_are_public() -> None:
+    assert without_a_home() == {}
+
+
+def imported(code: str) -> Iterator[tuple[str, str]]:
+    """The modules of evalstone that code imports, each with the name that it imports from it; "" for the module."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "evalstone":
+            yield from ((node.module or "", alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, "") for alias in node.names if alias.name.partition(".")[0] == "evalstone")
+
+
+def not_public(code: str) -> list[str]:
+    public = {*public_names(), *public_modules(), "evalstone.__version__", "evalstone.compat"}
+    return [f"{module} {name}" for module, name in imported(code) if f"{module}.{name}".rstrip(".") not in public]
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CONTRIBUTING.md"], ids=lambda page: page.name)
+def test_a_page_imports_public_names_only(page: Path) -> None:
+    assert [name for code in blocks(page, "python") for name in not_public(code)] == []
+
+
+@pytest.mark.parametrize("file", EXAMPLES, ids=lambda file: str(file.relative_to(ROOT)))
+def test_an_example_imports_public_names_only(file: Path) -> None:
+    assert not_public(file.read_text("utf-8")) == []
+
+
+def test_examples_in_docstrings_import_public_names_only() -> None:
+    shown = re.compile(r"^ *(?:>>> )?(from evalstone[\w.]* import [\w, ]+|import evalstone[\w.]*)$", re.MULTILINE)
+    documented = [
+        (file, ast.get_docstring(node) or "")
+        for file in SOURCES
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    deep = {file.name: not_public(code) for file, text in documented for code in shown.findall(text)}
+    assert {name: found for name, found in deep.items() if found} == {}
+
+
+def test_the_page_on_stability_lists_the_public_modules() -> None:
+    rows = re.findall(r"^\| `(evalstone[\w.]*)` \|", STABILITY.read_text("utf-8"), re.MULTILINE)
+    assert sorted(rows) == sorted(public_modules())
