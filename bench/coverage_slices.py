@@ -32,7 +32,9 @@ def findings(
         slices = slice_by(x, keys, groups=groups)
     else:
         places = {key: tuple(place for place, one in enumerate(keys) if one == key) for key in sorted(set(keys))}
-        slices = [Slice(key, Interval(0.0, None, None, len(found)), found) for key, found in places.items()]
+        slices = [
+            Slice(key, Interval(mean=0.0, low=None, high=None, n=len(found)), found) for key, found in places.items()
+        ]
     return worst_slices(x, {"field": slices}, groups=groups, correction="none")
 
 

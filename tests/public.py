@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import evalstone
 
@@ -85,7 +85,7 @@ def _annotations(value: Any) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, functools.cached_property):
         yield from _annotations(value.func)
     elif isinstance(value, classmethod | staticmethod):
-        yield from _annotations(value.__func__)
+        yield from _annotations(cast("Any", value).__func__)
     elif inspect.isfunction(value) and value.__module__.startswith("evalstone"):
         for name, annotation in value.__annotations__.items():
             if not name.startswith("_"):

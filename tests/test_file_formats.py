@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import copy
-import functools
 import json
-import operator
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from evalstone import (
     write_run,
 )
 from evalstone._core.files import file_values
+from evalstone._core.guards import is_array, is_object
 from evalstone.datasets import write_jsonl
 from evalstone.datasets.files import find
 from evalstone.datasets.labels import LabelFile
@@ -144,11 +143,14 @@ def files_in(folder: Path) -> list[Path]:
     return [path for path in sorted(folder.rglob("*")) if path.suffix in (".json", ".jsonl")]
 
 
-def objects_in(value: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+def objects_in(value: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
     """The places of all objects in a value that have fields."""
-    if isinstance(value, dict) and value:
-        yield path
-    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    items: Iterable[tuple[str | int, object]] = ()
+    if is_object(value):
+        items = value.items()
+        yield from (path,) if value else ()
+    elif is_array(value):
+        items = enumerate(value)
     for key, item in items:
         yield from objects_in(item, (*path, key))
 
@@ -188,7 +190,9 @@ def test_a_new_field_at_any_level_changes_nothing_that_is_read(folder: Path, nam
     try:
         for place in [place for number, line in enumerate(lines) for place in objects_in(line, (number,))]:
             changed = copy.deepcopy(lines)
-            target = functools.reduce(operator.getitem, place, changed)
+            target: Any = changed
+            for key in place:
+                target = target[key]
             target[NEW] = copy.deepcopy([*target.values()][-1])  # as a table of one kind may have
             put(path, changed)
             again = read(path)

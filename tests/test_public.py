@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -23,6 +24,23 @@ def test_every_public_name_is_there() -> None:
 
 def test_the_types_in_public_signatures_are_public() -> None:
     assert without_a_home() == {}
+
+
+VALUES = {"GateCriteria", "Note", "LabeledScore", "Perturbation"}
+"""Classes of results that people write themselves."""
+
+
+def test_results_are_made_by_name() -> None:
+    kinds = [
+        value for name, value in public_names().items() if name.startswith(("evalstone.results.", "evalstone.live."))
+    ]
+    results = [kind for kind in kinds if dataclasses.is_dataclass(kind) and kind.__name__ not in VALUES]
+    assert [
+        (kind.__name__, field.name)
+        for kind in results
+        for field in dataclasses.fields(kind)
+        if field.init and not field.kw_only
+    ] == []
 
 
 def imported(code: str) -> Iterator[tuple[str, str]]:

@@ -170,7 +170,7 @@ def of_ledger(folder: Path) -> Any:
 def experiment(folder: Path) -> dict[str, Any]:
     cells = ("outputs", "more")
     runs = {name: es.evaluate(f"{folder}/{name}.jsonl", [CONTAINS], ledger=None, name=name) for name in cells}
-    return Experiment(runs).to_dict()
+    return Experiment(runs=runs).to_dict()
 
 
 def with_slices(run: es.Run, field: str) -> dict[str, Any]:
@@ -219,6 +219,13 @@ def lasting(value: Any) -> Any:
 def test_json_is_what_python_gives(folder: Path, evalstone: Evalstone, name: str) -> None:
     printed = json.loads(evalstone(*CALLS[name].split(), "--json").stdout)
     assert lasting(printed) == lasting(json.loads(json.dumps(PYTHON[name](folder))))
+
+
+@pytest.mark.parametrize("name", [*CALLS, "scorers", "scorers --from ragas"])
+def test_each_line_of_json_says_its_format(folder: Path, evalstone: Evalstone, name: str) -> None:
+    lines = evalstone(*CALLS.get(name, name).split(), "--json").stdout.splitlines()
+    assert lines
+    assert all(re.fullmatch(r"[a-z_]+/1", json.loads(line)["format"]) for line in lines)
 
 
 def test_the_page_on_reports_names_what_the_csv_of_each_command_has() -> None:

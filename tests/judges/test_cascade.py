@@ -147,12 +147,12 @@ CASES = (
 
 def test_every_threshold_and_what_it_comes_to() -> None:
     assert thresholds(CASES) == (
-        CurvePoint(0.0, 3 / 5, 1 / 5),
-        CurvePoint(0.5, 3 / 5, 1 / 5),
-        CurvePoint(0.6, 4 / 5, 2 / 5),
-        CurvePoint(0.8, 4 / 5, 3 / 5),
-        CurvePoint(0.9, 5 / 5, 4 / 5),
-        CurvePoint(1.0, 4 / 5, 5 / 5),
+        CurvePoint(threshold=0.0, accuracy=3 / 5, escalated=1 / 5),
+        CurvePoint(threshold=0.5, accuracy=3 / 5, escalated=1 / 5),
+        CurvePoint(threshold=0.6, accuracy=4 / 5, escalated=2 / 5),
+        CurvePoint(threshold=0.8, accuracy=4 / 5, escalated=3 / 5),
+        CurvePoint(threshold=0.9, accuracy=5 / 5, escalated=4 / 5),
+        CurvePoint(threshold=1.0, accuracy=4 / 5, escalated=5 / 5),
     )
 
 
@@ -268,7 +268,14 @@ def test_a_threshold_is_fitted_to_labelled_questions(tmp_path: Path) -> None:
     ],
 )
 def test_what_a_fit_says(more: dict[str, Any], shown: str) -> None:
-    assert str(CascadeFit(1.0, 0.75, 0.5, 0.25, 1.0, 4, (), **more)) == shown
+    assert (
+        str(
+            CascadeFit(
+                threshold=1.0, accuracy=0.75, escalated=0.5, primary=0.25, fallback=1.0, verdicts=4, curve=(), **more
+            )
+        )
+        == shown
+    )
 
 
 def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> None:

@@ -50,7 +50,7 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
         samples=3,
         judge=JUDGE,
         judge_note="",
-        scorers=(ScorerInfo("s", "s@1", 1.0, lower_is_better=False),),
+        scorers=(ScorerInfo(name="s", signature="s@1", scale=1.0, lower_is_better=False),),
         records=(),
         summary=(),
         started=started,

@@ -172,7 +172,7 @@ def baseline(
         )
         for n, outcome in enumerate(outcomes)
     ]  # fmt: skip
-    info = ScorerInfo("s", SCORER, scale, lower_is_better=lower)
+    info = ScorerInfo(name="s", signature=SCORER, scale=scale, lower_is_better=lower)
     return run_of(records, info)
 
 
@@ -297,7 +297,7 @@ def test_a_scorer_of_which_the_baseline_has_no_score_is_not_watched_by_its_mean(
     world.stream([Failed("boom")] * 300, scorer="z@1")
     first = baseline(GOOD)
     records = [Record(sample=each.sample, scorer="z@1", outcome=Failed("boom")) for each in first.records]
-    second = run_of(records, ScorerInfo("z", "z@1", 1.0, False))
+    second = run_of(records, ScorerInfo(name="z", signature="z@1", scale=1.0, lower_is_better=False))
     both = replace(
         first,
         scorers=(*first.scorers, *second.scorers),
@@ -364,7 +364,10 @@ def test_of_two_scorers_each_has_half_of_the_error_rate_and_one_can_be_chosen(wo
     world.stream(scores(0.9, 300))
     world.stream(scores(0.9, 300), scorer="z@1")
     first = baseline(GOOD)
-    second = run_of([replace(each, scorer="z@1") for each in first.records], ScorerInfo("z", "z@1", 1.0, False))
+    second = run_of(
+        [replace(each, scorer="z@1") for each in first.records],
+        ScorerInfo(name="z", signature="z@1", scale=1.0, lower_is_better=False),
+    )
     both = replace(
         first,
         scorers=(*first.scorers, *second.scorers),

@@ -80,7 +80,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
             [row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(ROWS)], ledger=None
         ),
         "saved runs": SavedRuns(({**read_summary(folder / "one"), "folder": "one"},), ("one",)),
-        "experiment": Experiment({"first": one, "second": run_of(["fail", "0.5"])}),
+        "experiment": Experiment(runs={"first": one, "second": run_of(["fail", "0.5"])}),
         "live coverage": coverage(ledger=ledger),
         "live drift": drift("base", ledger=ledger),
         "ledger": contents,

@@ -316,7 +316,9 @@ def test_where_runs_name_other_groups_a_gate_counts_those_that_a_comparison_coun
 
 def stopped(texts: list[str], tested: int, groups: bool = False) -> Run:
     run = run_of(texts, metadata=[{"group": "g"}] * len(texts) if groups else None)
-    return replace(run, drawn=Drawn("seed", {GIVEN: tested}), stop_reason="the gate is decided", ending=DECIDED)
+    return replace(
+        run, drawn=Drawn(seed="seed", tested={GIVEN: tested}), stop_reason="the gate is decided", ending=DECIDED
+    )
 
 
 def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
@@ -343,9 +345,9 @@ def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
 def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(which: str) -> None:
     run, before = run_of(["0.9", "0.8"] * 20), run_of(MIXED)
     if which == "run":
-        run = replace(run, drawn=Drawn("seed", {GIVEN: 25}))
+        run = replace(run, drawn=Drawn(seed="seed", tested={GIVEN: 25}))
     else:
-        before = replace(before, drawn=Drawn("seed", {GIVEN: 25}))
+        before = replace(before, drawn=Drawn(seed="seed", tested={GIVEN: 25}))
     order = sorted((record.sample for record in run), key=lambda sample: place_in_order("seed", sample))[:25]
     a, b = ({record.sample: record.value for record in one} for one in (before, run))
     test = MaxRegression("given", [b[x] for x in order], [a[x] for x in order], 0.3, stopped=True)
@@ -566,7 +568,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         lambda: gate(
             stopped(MIXED, 30),
             GateCriteria(max_regression={"given": 0.3}),
-            baseline=replace(stopped(MIXED, 30), drawn=Drawn("other", {GIVEN: 30})),
+            baseline=replace(stopped(MIXED, 30), drawn=Drawn(seed="other", tested={GIVEN: 30})),
         ),
         ConfigError,
         (

@@ -60,7 +60,7 @@ def test_the_best_score_is_that_of_the_scorers_scale_and_direction() -> None:
 
 def test_the_first_samples_that_miss_are_named_with_their_reasons() -> None:
     found = required(run_of(["1", "0.5", "fail", *["0"] * 8]))
-    assert found.misses[0] == Miss("s2", None, 0.5, "says 0.5")
+    assert found.misses[0] == Miss(sample="s2", trial=None, value=0.5, reason="says 0.5")
     assert (found.misses[1].sample, found.misses[1].value) == ("s3", None)
     assert "could not convert" in found.misses[1].reason
     assert [one.sample for one in found.misses] == ["s2", "s3", "s4", "s5", "s6"]
@@ -218,7 +218,7 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
 
 
 def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
-    sample, score, reason = miss_cells(Miss("q1", 2, 0.25, "\x1b[2J" + "a" * 300))
+    sample, score, reason = miss_cells(Miss(sample="q1", trial=2, value=0.25, reason="\x1b[2J" + "a" * 300))
     assert (sample, score) == ("q1 #2", "0.25")
     assert "\x1b" not in reason
     assert len(reason) < LONGEST_REASON + 10  # control characters are written out

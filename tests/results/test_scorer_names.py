@@ -81,7 +81,7 @@ def test_a_name_that_is_none_says_why(run: Run, name: str, told: str) -> None:
 
 def test_parameters_of_the_same_length_are_told_apart() -> None:
     def info(signature: str) -> ScorerInfo:
-        return ScorerInfo("f", signature, 1.0, lower_is_better=False)
+        return ScorerInfo(name="f", signature=signature, scale=1.0, lower_is_better=False)
 
     scorers = [info("f(a=1, b=2)@1"), info("f(a=2, b=1)@1")]
     assert find_scorer("f(b=2, a=1)", scorers) == scorers[0]

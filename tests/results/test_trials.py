@@ -33,7 +33,7 @@ from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from evalstone.stats.intervals import mean_interval
 from evalstone.types import Outcome, StoredTarget, note
 
-INFO = ScorerInfo("check", "check@1", 1.0, False)
+INFO = ScorerInfo(name="check", signature="check@1", scale=1.0, lower_is_better=False)
 
 
 def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, **fields: Any) -> Run:
@@ -138,7 +138,7 @@ def test_the_limits_of_trials_hold_whatever_the_missing_scores_are() -> None:
 
 
 def test_a_threshold_and_the_direction_say_what_passes() -> None:
-    graded = ScorerInfo("grade", "grade@1", 5.0, True)
+    graded = ScorerInfo(name="grade", signature="grade@1", scale=5.0, lower_is_better=True)
     run = run_of({"a": [1, 2], "b": [2.5, 4]}, info=graded)
     (half,) = run.reliability("grade")
     assert half.threshold == 2.5

@@ -93,7 +93,7 @@ def test_one_value_says_little():
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(0.4 * 0.025), pytest.approx(1 - 0.6 * 0.025))
     assert (found.mean, found.n, found.notes) == (0.4, 1, SINGLE)
-    assert mean_interval([0.4]) == Interval(0.4, None, None, 1, notes=SINGLE)
+    assert mean_interval([0.4]) == Interval(mean=0.4, low=None, high=None, n=1, notes=SINGLE)
 
 
 def test_an_interval_worked_by_hand():

@@ -114,7 +114,7 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> i
         if results[cell.name].ending.broken_off:
             say_broken_off(results[cell.name], config, cell.plan.size, saved)
             return exit_code(results[cell.name], saved=False)
-    result = Experiment(results)
+    result = Experiment(runs=results)
     view = result.view(COMMAND_LINE)
     if present(view, formats(view, config, result.to_dict(), csv=result.csv_lines)):
         _show_next(cells, results, config)

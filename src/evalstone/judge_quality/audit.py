@@ -297,7 +297,7 @@ def _noise(plain: Scores, repeated: Scores, scale: float) -> Noise | None:
         return None
     found = variance_components(both, scale=scale)
     once, twice = (found.standard_error(len(both), repeats) for repeats in (1, 2))
-    return Noise(found.shares.get("noise"), once, twice)
+    return Noise(share=found.shares.get("noise"), asked_once=once, asked_twice=twice)
 
 
 def effect(

@@ -215,7 +215,7 @@ class Case:
     question: str = ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CurvePoint:
     """Accuracy and share escalated at one threshold, both in [0, 1]."""
 
@@ -224,7 +224,7 @@ class CurvePoint:
     escalated: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CascadeFit:
     """A fitted threshold, and its accuracy and cost. All shares are in [0, 1]."""
 
@@ -320,7 +320,7 @@ def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | 
             escalates = case.confidence is None or case.confidence < threshold
             to_fallback += escalates
             correct += case.fallback if escalates else case.primary
-    return CurvePoint(0.0, correct / len(cases), to_fallback / len(cases))
+    return CurvePoint(threshold=0.0, accuracy=correct / len(cases), escalated=to_fallback / len(cases))
 
 
 def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
@@ -334,12 +334,12 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     escalated = sum(case.confidence is None for case in cases)
     gains = [(case.confidence, case.fallback - case.primary) for case in cases if case.confidence is not None]
     gains.sort(reverse=True)
-    curve = [CurvePoint(0.0, correct / count, escalated / count)]
+    curve = [CurvePoint(threshold=0.0, accuracy=correct / count, escalated=escalated / count)]
     for threshold in sorted({*(confidence for confidence, _ in gains), 1.0} - {0.0}):
         while gains and gains[-1][0] < threshold:
             correct += gains.pop()[1]
             escalated += 1
-        curve.append(CurvePoint(threshold, correct / count, escalated / count))
+        curve.append(CurvePoint(threshold=threshold, accuracy=correct / count, escalated=escalated / count))
     return tuple(curve)
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 SETTLE = timedelta(minutes=10)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WatchedMean:
     """One test of a scorer: a mean that is watched."""
 
@@ -63,7 +63,7 @@ class WatchedMean:
     """An estimate of when the mean changed."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerWatch(OfScorer):
     """One scorer's drift between a baseline and live scores."""
 
@@ -97,7 +97,7 @@ class ScorerWatch(OfScorer):
         return {**to_jsonable(self), "tests": tests}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LiveDrift(Shown):
     """Whether live scores became worse than a baseline: a sequence with one entry per scorer."""
 
@@ -245,7 +245,15 @@ def drift(
     notes = [*before.notes, *mismatches]
     if cycle is None and any(one.verdict == "drifted" for one in result):
         notes.append(note("times_taken_as_alike", "caution"))
-    return LiveDrift(before.label, name, since, alpha, cycle, tuple(notes), tuple(result))
+    return LiveDrift(
+        baseline=before.label,
+        stream=name,
+        since=since,
+        alpha=alpha,
+        cycle=cycle,
+        notes=tuple(notes),
+        scorers=tuple(result),
+    )
 
 
 def _read_baseline(
@@ -324,7 +332,14 @@ class _Watching:
                     Setting("two_sided", True),
                     ")",
                 )
-            infos.append(ScorerInfo(name, signature, scale, kind is not None and kind.lower_is_better))
+            infos.append(
+                ScorerInfo(
+                    name=name,
+                    signature=signature,
+                    scale=scale,
+                    lower_is_better=kind is not None and kind.lower_is_better,
+                )
+            )
         return infos
 
     def other_judges(self, baseline: Run, info: ScorerInfo) -> Iterator[Note]:
@@ -421,7 +436,7 @@ class _Watching:
             None if place is None else datetime.fromtimestamp(units[place].began, UTC)
             for place in (watch.alarm, watch.changed)
         )
-        return WatchedMean(of, watch, alarm, changed)
+        return WatchedMean(of=of, watch=watch, alarm=alarm, changed=changed)
 
 
 class _RunBaseline:

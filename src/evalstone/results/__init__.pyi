@@ -1,5 +1,6 @@
 # The public names of evalstone.results.
 
+from evalstone.results.agreement_slices import SliceAgreement as SliceAgreement
 from evalstone.results.audit import Apply as Apply
 from evalstone.results.audit import Audit as Audit
 from evalstone.results.audit import AuditedScorer as AuditedScorer
@@ -38,7 +39,10 @@ from evalstone.results.human_labels import RoganGladenResult as RoganGladenResul
 from evalstone.results.human_labels import corrected as corrected
 from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.human_labels import select_for_labeling as select_for_labeling
+from evalstone.results.measures import Annotators as Annotators
 from evalstone.results.measures import CalibrationMeasures as CalibrationMeasures
+from evalstone.results.measures import Probabilities as Probabilities
+from evalstone.results.measures import Verdicts as Verdicts
 from evalstone.results.measures import measure as measure
 from evalstone.results.members import CompositeVerdict as CompositeVerdict
 from evalstone.results.members import MemberAccuracy as MemberAccuracy

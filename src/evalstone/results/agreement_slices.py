@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from evalstone.stats.slices import SliceFinding
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceAgreement:
     """The judge's verdicts on a slice, at the scorer's default threshold."""
 

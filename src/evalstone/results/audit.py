@@ -115,7 +115,7 @@ class Effect:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Noise:
     """The judge's own variation, estimated by judging each sample twice."""
 

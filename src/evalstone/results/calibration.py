@@ -67,7 +67,7 @@ class LabeledScore:
         return None if 2 * sum(votes) == len(votes) else 2 * sum(votes) > len(votes)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Threshold:
     """The score from which a sample counts as yes, fitted to labels."""
 
@@ -276,7 +276,7 @@ def fit(
     threshold = None
     if (best := best_threshold(scores, truths, objective)) is not None:
         on_new = counts_on_new_cases(scores, truths, objective)
-        threshold = Threshold(best[0] * calibration.scale, objective, best[1], on_new)
+        threshold = Threshold(value=best[0] * calibration.scale, objective=objective, in_sample=best[1], on_new=on_new)
     recalibration = _recalibration(scores, truths, parts, calibrator)
     return dataclasses.replace(calibration, threshold=threshold, recalibration=recalibration)
 

@@ -49,7 +49,7 @@ LARGEST_CHANGE = "max_change"
 MARGIN = "margin"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Change:
     """A sample whose score differs between two runs."""
 
@@ -63,7 +63,7 @@ class Change:
     """The sample's ID in the other run. Only default IDs, which are hashes of the content, differ."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerComparison(OfScorer):
     """One scorer in one pair of runs, over all samples or one slice."""
 
@@ -134,7 +134,7 @@ class ScorerComparison(OfScorer):
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison(Shown):
     """Runs compared with a baseline, sample by sample."""
 
@@ -379,14 +379,14 @@ def _compare_scorer(
         unpaired = compare_unpaired(**columns, **options)
         if unpaired is not None:
             yield ScorerComparison(
-                pair.title,
-                info,
-                "A",
-                letter,
-                pair.info_b,
-                unpaired,
-                unpaired.p_value,
-                confidence,
+                title=pair.title,
+                info=info,
+                a="A",
+                b=letter,
+                info_b=pair.info_b,
+                result=unpaired,
+                adjusted_p_value=unpaired.p_value,
+                confidence=confidence,
                 without=_without(columns["ends"]),
             )
         return
@@ -395,20 +395,25 @@ def _compare_scorer(
     result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
         changes = tuple(
-            Change(name := known.samples[row], known.a[row], known.b[row], pair.pairing.in_second(name))
+            Change(
+                sample=(name := known.samples[row]),
+                a=known.a[row],
+                b=known.b[row],
+                sample_b=pair.pairing.in_second(name),
+            )
             for row in biggest_changes(known.a, known.b, MAX_CHANGES)
         )
         yield ScorerComparison(
-            pair.title,
-            info,
-            "A",
-            letter,
-            pair.info_b,
-            result,
-            result.p_value,
-            confidence,
-            pair.unpaired,
-            _without(columns["ends"]),
+            title=pair.title,
+            info=info,
+            a="A",
+            b=letter,
+            info_b=pair.info_b,
+            result=result,
+            adjusted_p_value=result.p_value,
+            confidence=confidence,
+            unpaired=pair.unpaired,
+            without=_without(columns["ends"]),
             changes=changes,
             adjusted_equivalence=None if result.equivalence is None else result.equivalence.p_value,
         )
@@ -492,7 +497,15 @@ def _corrected_difference(
     result = ppi_difference(**arguments, scale=pair.info.scale, confidence=confidence)
     if result is None:
         raise ConfigError(f"{pair.title}: no sample was scored in both runs")
-    return CorrectedDifference(pair.title, pair.info, "A", letter, result, result.p_value, confidence)
+    return CorrectedDifference(
+        title=pair.title,
+        info=pair.info,
+        a="A",
+        b=letter,
+        result=result,
+        adjusted_p_value=result.p_value,
+        confidence=confidence,
+    )
 
 
 def _adjusted(lines: Sequence[CorrectedDifference], correction: Correction) -> tuple[CorrectedDifference, ...]:

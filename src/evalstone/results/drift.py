@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evalstone.stats.drift import Drift
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerDrift(OfScorer):
     """One scorer's drift between two runs over the same samples."""
 
@@ -39,7 +39,7 @@ class ScorerDrift(OfScorer):
     """The number of samples with a score in only one of the runs; they are left out."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class DriftResult(Shown):
     """Whether a judge's scores of the same samples changed: a sequence with one entry per scorer."""
 
@@ -122,10 +122,10 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
             pairs.append(pair)
             drifts.append(result)
     scorers = (
-        ScorerDrift(pair.title, pair.info, result, pair.unpaired)
+        ScorerDrift(title=pair.title, info=pair.info, drift=result, unpaired=pair.unpaired)
         for pair, result in zip(pairs, adjust_drifts(drifts), strict=True)
     )
-    return DriftResult(before, now, tuple(scorers))
+    return DriftResult(before=before, now=now, scorers=tuple(scorers))
 
 
 def _difference(before: Run, now: Run) -> str:

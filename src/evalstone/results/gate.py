@@ -42,7 +42,7 @@ MOST_MISSES = 5
 """The number of samples that are named per unmet requirement."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Gate(Shown):
     """A run checked against criteria."""
 
@@ -199,7 +199,16 @@ def gate(
     decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
-    return Gate(run, baseline, tuple(decisions), alpha, look, now, missing, tuple(dict.fromkeys(notes)))
+    return Gate(
+        run=run,
+        baseline=baseline,
+        decisions=tuple(decisions),
+        alpha=alpha,
+        look=look,
+        look_alpha=now,
+        missing=missing,
+        notes=tuple(dict.fromkeys(notes)),
+    )
 
 
 def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
@@ -373,7 +382,7 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
                 missed += 1
                 if len(misses) < MOST_MISSES:
                     reason = run.records[entry.place].outcome.reason
-                    misses.append(Miss(entry.sample, entry.trial, entry.value, reason))
+                    misses.append(Miss(sample=entry.sample, trial=entry.trial, value=entry.value, reason=reason))
         if skipped:
             notes.append(note("undefined_left_out", "caution", name, samples=skipped))
         yield Decision(

@@ -38,7 +38,7 @@ Labels: TypeAlias = Mapping[str, float]
 """Sample id to human score in [0, scale], as `load_labels` returns them."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CorrectedSlice:
     """The mean of a slice, corrected with human labels."""
 
@@ -50,7 +50,7 @@ class CorrectedSlice:
     """The corrected mean; without an estimate if there are fewer than ten labels."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PPIResult(OfScorer):
     """A scorer's mean, corrected with human labels (prediction-powered inference), and the judge's mean."""
 
@@ -62,7 +62,7 @@ class PPIResult(OfScorer):
     """The same by slice, for the requested fields."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CorrectedDifference(OfScorer):
     """The difference of a scorer's means in two runs, corrected with human labels (prediction-powered inference)."""
 
@@ -92,7 +92,7 @@ class CorrectedDifference(OfScorer):
         return {**self.info.to_dict(), **names, **to_jsonable(self.result)}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoganGladenResult(OfScorer):
     """A pass rate, corrected for the judge's sensitivity and specificity (Rogan-Gladen), and the judge's pass rate."""
 
@@ -159,7 +159,7 @@ def corrected(
     title = run.titles[info.signature]
     notes = (note("labels_unscored", "caution", title, labels=unscored),) if unscored else ()
     slices = tuple(_corrected_slices(run, info, columns, slice_fields(slice_by), confidence))
-    return PPIResult(title, info, result, notes, slices)
+    return PPIResult(title=title, info=info, result=result, notes=notes, slices=slices)
 
 
 def _corrected_slices(
@@ -180,7 +180,7 @@ def _corrected_slices(
             }
             result = ppi_mean(**part, scale=info.scale, confidence=confidence, least=LABELS_OF_SLICE)
             if result is not None:
-                yield CorrectedSlice(field_name(field), key, result)
+                yield CorrectedSlice(field=field_name(field), key=key, result=result)
 
 
 def labeled_scores(run: Run, info: ScorerInfo, labels: Labels) -> dict[str, Any]:
@@ -311,4 +311,4 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         notes.append(note("labels_in_run", "fact", title, labels=shared))
     if scores.groups is not None:
         notes.append(note("clusters_ignored", "caution", title))
-    return RoganGladenResult(title, info, threshold, result, tuple(notes))
+    return RoganGladenResult(title=title, info=info, threshold=threshold, result=result, notes=tuple(notes))

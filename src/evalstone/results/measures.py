@@ -34,7 +34,7 @@ FOLDS = 5
 CALIBRATORS: Mapping[str, Fit] = {"platt": platt, "isotonic": isotonic}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Verdicts:
     """The judge's verdicts at a threshold, against the labels."""
 
@@ -46,7 +46,7 @@ class Verdicts:
     """Every measure of MEASURES with its interval, None if undefined. At a fitted threshold, those of new samples."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Probabilities:
     """How well calibrated scores are, read as probabilities."""
 
@@ -58,7 +58,7 @@ class Probabilities:
     """The reliability diagram."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Annotators:
     """Inter-annotator agreement."""
 
@@ -70,7 +70,7 @@ class Annotators:
     """Cohen's kappa between the judge, at the scorer's default threshold, and each annotator."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class CalibrationMeasures:
     """The judge's scores and verdicts, measured against the labels."""
 
@@ -141,7 +141,7 @@ def _no_information_rate(truths: Sequence[bool]) -> Interval | None:
 def verdicts_at(calibration: Calibration, threshold: float) -> Verdicts:
     """The judge's verdicts at a threshold that was not fitted to these labels."""
     counts = calibration.confusion(threshold)
-    return Verdicts(threshold, counts, measure_intervals(counts))
+    return Verdicts(threshold=threshold, confusion=counts, measures=measure_intervals(counts))
 
 
 def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:
@@ -155,9 +155,13 @@ def verdicts_at_fitted(calibration: Calibration) -> Verdicts | None:
     counts = calibration.confusion(threshold.value)
     in_sample = measure_intervals(counts)
     if threshold.on_new is None:
-        return Verdicts(threshold.value, counts, dict.fromkeys(in_sample))
+        return Verdicts(threshold=threshold.value, confusion=counts, measures=dict.fromkeys(in_sample))
     expected = measure_intervals(threshold.on_new)
-    return Verdicts(threshold.value, counts, {name: _union(expected[name], in_sample[name]) for name in in_sample})
+    return Verdicts(
+        threshold=threshold.value,
+        confusion=counts,
+        measures={name: _union(expected[name], in_sample[name]) for name in in_sample},
+    )
 
 
 def _union(expected: Interval | None, in_sample: Interval | None) -> Interval | None:
@@ -176,7 +180,7 @@ def _as_probabilities(probabilities: Sequence[float], truths: Sequence[bool]) ->
     brier = mean_interval(squares, low=0.0, high=1.0)
     if ece is None or brier is None:
         return None
-    return Probabilities(ece, brier, reliability(probabilities, truths))
+    return Probabilities(ece=ece, brier=brier, bins=reliability(probabilities, truths))
 
 
 def _annotators(calibration: Calibration) -> Annotators | None:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 CompositeVerdict: TypeAlias = Literal["better", "worse", "inconclusive"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MemberAccuracy:
     """A member's accuracy, and how much more accurate the composite judge is."""
 
@@ -29,7 +29,7 @@ class MemberAccuracy:
     """The composite judge's accuracy minus the member's. The intervals of all members hold together."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MemberComparison:
     """A composite judge and its members, on the labeled samples that all of them scored."""
 
@@ -116,4 +116,8 @@ def _compared(judge: str, member: Sequence[bool], composite: Sequence[bool], mem
 
     accuracy = proportion_interval(sum(member), len(member))
     pairs = compare_pairs(list(map(float, member)), list(map(float, composite)), confidence=1 - 0.05 / members)
-    return None if accuracy is None or pairs is None else MemberAccuracy(judge, accuracy, pairs.difference)
+    return (
+        None
+        if accuracy is None or pairs is None
+        else MemberAccuracy(judge=judge, accuracy=accuracy, difference=pairs.difference)
+    )

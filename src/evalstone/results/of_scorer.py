@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OfScorer:
     """A result for one scorer."""
 

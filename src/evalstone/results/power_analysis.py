@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from evalstone.stats.pilot import Pilot, SampleSizePlan
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerPower(OfScorer):
     """How many samples are needed to detect a difference in one scorer's mean."""
 
@@ -39,7 +39,7 @@ class ScorerPower(OfScorer):
     """The number of samples, with the standard deviation it is based on."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PowerAnalysis(Shown):
     """How many samples are needed to detect a difference between two runs: a sequence with one entry per scorer."""
 
@@ -129,8 +129,10 @@ def sample_size(
             raise ConfigError(invalid(Setting("difference"), f"at most {scale}", difference, f"{difference:g}"))
         plan = plan_sample_size(pilot.pilot, difference, power=power, confidence=confidence)
         if plan is not None:
-            scorers.append(ScorerPower(pilot.title, pilot.info, plan))
-    return PowerAnalysis(run, baseline, difference, power, confidence, tuple(scorers))
+            scorers.append(ScorerPower(title=pilot.title, info=pilot.info, plan=plan))
+    return PowerAnalysis(
+        run=run, baseline=baseline, difference=difference, power=power, confidence=confidence, scorers=tuple(scorers)
+    )
 
 
 @dataclass(frozen=True)
@@ -156,7 +158,7 @@ def _single_pilot(run: Run, *, varying: bool = False) -> Iterator[_ScorerPilot]:
         ends = columns["ends"] or ()
         pass_fail = {*known, *itertools.chain(*ends)} <= {0.0, info.scale}
         pilot = Pilot.of(**columns, scale=info.scale, paired=False, pass_fail=pass_fail)
-        yield _ScorerPilot(run.titles[info.signature], info, pilot, len(known) > 1)
+        yield _ScorerPilot(title=run.titles[info.signature], info=info, pilot=pilot, varies=len(known) > 1)
 
 
 def _values(run: Run, info: ScorerInfo) -> dict[str, Any]:
@@ -184,7 +186,8 @@ def _paired_pilot(a: Run, b: Run, allow_mismatch: bool) -> Iterator[_ScorerPilot
 
     for pair in pair_runs(a, b, allow_mismatch=allow_mismatch, missing="worst")[0]:
         pilot = pair.pilot(pair.info.scale)
-        yield _ScorerPilot(pair.title, pair.info, pilot, pilot is not None and pilot.deviation > 0)
+        varies = pilot is not None and pilot.deviation > 0
+        yield _ScorerPilot(title=pair.title, info=pair.info, pilot=pilot, varies=varies)
 
 
 def detectable_note(run: Run) -> str:

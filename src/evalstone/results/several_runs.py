@@ -37,7 +37,7 @@ class SavedRuns(Shown):
         return saved_runs_csv(self)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Experiment(Shown):
     """The runs of an experiment, by the names of its cells."""
 

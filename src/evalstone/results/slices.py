@@ -34,7 +34,7 @@ _WHOLE = re.compile(r"\A(-?[0-9]+)\.0\Z")
 _BOOLEANS = ("True", "TRUE", "False", "FALSE")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceMean:
     """The mean of a slice: the samples that share a value of a field."""
 
@@ -46,7 +46,7 @@ class SliceMean:
     """The mean with its confidence interval."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerSlices(OfScorer, Shown):
     """The slices of one scorer."""
 
@@ -114,10 +114,20 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
             correction="none",
         )
         means = [
-            SliceMean(field, str(part.key), part.interval) for field, of_field in parts.items() for part in of_field
+            SliceMean(field=field, key=str(part.key), interval=part.interval)
+            for field, of_field in parts.items()
+            for part in of_field
         ]
         means.sort(key=lambda part: (part.field, *slice_order(part.key)))
-        results.append(ScorerSlices(run.titles[info.signature], info, tuple(means), findings, weights is not None))
+        results.append(
+            ScorerSlices(
+                title=run.titles[info.signature],
+                info=info,
+                means=tuple(means),
+                findings=findings,
+                weighted=weights is not None,
+            )
+        )
     adjusted = iter(adjust_p_values([finding.p_value for result in results for finding in result.findings]))
     return tuple(
         replace(result, findings=tuple(replace(finding, adjusted_p=next(adjusted)) for finding in result.findings))

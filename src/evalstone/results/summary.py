@@ -38,7 +38,7 @@ TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerInfo:
     """What results need to know about a scorer."""
 
@@ -61,7 +61,13 @@ class ScorerInfo:
     @classmethod
     def of(cls, stored: StoredScorer) -> ScorerInfo:
         """The scorer of a stored run."""
-        return cls(stored.name, stored.signature, stored.scale, stored.lower_is_better, stored.case_metadata)
+        return cls(
+            name=stored.name,
+            signature=stored.signature,
+            scale=stored.scale,
+            lower_is_better=stored.lower_is_better,
+            case_metadata=stored.case_metadata,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The scorer as plain data."""
@@ -132,7 +138,7 @@ def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo],
     return dict(zip(names, values.values(), strict=True))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ScorerSummary:
     """One scorer's results over a run."""
 

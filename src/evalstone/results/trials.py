@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from evalstone.stats.variance_components import VarianceComponents
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PassK:
     """pass@k and pass^k: means over all samples.
 
@@ -41,7 +41,7 @@ class PassK:
     """pass^k: the probability that all k trials pass."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Flaky:
     """A sample that passes in some of its trials but not in all."""
 
@@ -50,7 +50,7 @@ class Flaky:
     trials: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Reliability(OfScorer):
     """How reliably the samples of a run pass, for one scorer."""
 
@@ -167,7 +167,7 @@ def _reliability(
         if counted:
             trials_of[sample] = Counts(passed, without, len(counted))
     known = {sample: (passed, n - without) for sample, (passed, without, n) in trials_of.items() if n > without}
-    flaky = [Flaky(sample, passed, n) for sample, (passed, n) in known.items() if 0 < passed < n]
+    flaky = [Flaky(sample=sample, passed=passed, trials=n) for sample, (passed, n) in known.items() if 0 < passed < n]
     flaky.sort(key=lambda sample: abs(sample.passed / sample.trials - 0.5))
     return Reliability(
         title=run.titles[info.signature],
@@ -211,7 +211,7 @@ def _passes_of(
             for share in (pass_at_k, pass_all_k)
         )
         if at_least_one is not None and all_pass is not None:
-            yield PassK(k, at_least_one, all_pass)
+            yield PassK(k=k, at_least_one=at_least_one, all=all_pass)
 
 
 def bounded_share(

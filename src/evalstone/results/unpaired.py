@@ -52,7 +52,7 @@ class UnpairedScores(OfScorer):
 def unpaired_scores(a: Run, b: Run, ours: ScorerInfo, theirs: ScorerInfo, missing: Missing) -> UnpairedScores:
     """A scorer's values in two runs. missing: which samples without a score count."""
     scores = scores_of(a, ours.signature, missing), scores_of(b, theirs.signature, missing)
-    return UnpairedScores(a.titles[ours.signature], ours, theirs, scores)
+    return UnpairedScores(title=a.titles[ours.signature], info=ours, info_b=theirs, scores=scores)
 
 
 def _units(scores: Scores) -> int:

@@ -18,7 +18,7 @@ MOST_WAITING = 1000
 """The maximum number of pending calls while the records of an interrupted run are read."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampleResult:
     """A sample with the records of all scorers."""
 

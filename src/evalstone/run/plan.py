@@ -296,4 +296,10 @@ def cases(samples: Iterable[Sample], trials: int) -> Iterator[Sample]:
 
 def scorer_info(scorer: Scorer) -> ScorerInfo:
     """The scorer's description in results."""
-    return ScorerInfo(scorer.name, scorer.signature, scorer.scale, scorer.lower_is_better, scorer.case_metadata)
+    return ScorerInfo(
+        name=scorer.name,
+        signature=scorer.signature,
+        scale=scorer.scale,
+        lower_is_better=scorer.lower_is_better,
+        case_metadata=scorer.case_metadata,
+    )

@@ -388,7 +388,7 @@ class _Runner:
         cells = range(place * scorers, (place + 1) * scorers)
         records = {self._titles[record.scorer]: record for record in map(self.records.at, cells)}
         shown = sample if self.answers is None else self.answers.samples.at(place)
-        self.notifier.add_sample(SampleResult(shown, records))
+        self.notifier.add_sample(SampleResult(sample=shown, records=records))
 
     def _cells(self) -> Iterator[Cell]:
         index = 0
@@ -591,7 +591,7 @@ class _Runner:
         for place, info in enumerate(self.scorers):
             scored = (self.records.has(sample * len(self.scorers) + place) for sample in order)
             tested[info.signature] = sum(1 for _ in itertools.takewhile(bool, scored))
-        return Drawn(self.plan.fingerprint, tested)
+        return Drawn(seed=self.plan.fingerprint, tested=tested)
 
 
 def _reason(error: Exception | asyncio.CancelledError) -> str:

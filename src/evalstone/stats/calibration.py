@@ -37,7 +37,7 @@ MOST_DRAWN = 100_000
 """The largest number of cases to draw over all resamples; large datasets get fewer resamples."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Bin:
     """The cases whose probability is in [low, high); the last bin includes its upper end."""
 
@@ -70,7 +70,11 @@ def reliability(probabilities: Sequence[float], truths: Sequence[bool], *, bins:
         n, positives = len(cases), sum(truth for _, truth in cases)
         mean = math.fsum(probability for probability, _ in cases) / n
         interval = proportion_interval(positives, n)
-        diagram.append(Bin(place / bins, (place + 1) / bins, n, mean, positives / n, interval))
+        diagram.append(
+            Bin(
+                low=place / bins, high=(place + 1) / bins, n=n, probability=mean, share=positives / n, interval=interval
+            )
+        )
     return tuple(diagram)
 
 
@@ -99,7 +103,9 @@ def expected_calibration_error(
         return None
     estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
     low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4)
-    return Interval(estimate, min(low, estimate), high, n, confidence, method="parametric bootstrap")
+    return Interval(
+        mean=estimate, low=min(low, estimate), high=high, n=n, confidence=confidence, method="parametric bootstrap"
+    )
 
 
 def _error_limits(diagram: Sequence[Bin], n: int, estimate: float, alpha: float) -> tuple[float, float]:

@@ -155,7 +155,7 @@ def _average(a: Interval | None, b: Interval | None) -> Interval | None:
     mean = (a.mean + b.mean) / 2
     down = mover(*(part.mean - part.low for part in (a, b) if part.low is not None)) / 2
     up = mover(*(part.high - part.mean for part in (a, b) if part.high is not None)) / 2
-    return Interval(mean, mean - down, mean + up, a.n + b.n, a.confidence, method=MOVER)
+    return Interval(mean=mean, low=mean - down, high=mean + up, n=a.n + b.n, confidence=a.confidence, method=MOVER)
 
 
 def _f1(share: Interval | None) -> Interval | None:
@@ -237,7 +237,7 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         shares = [twice / (2 * others) for twice, number in counts for _ in range(number)]
         lower, upper = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
         low, high = min(low, lower), max(high, upper)
-    return Interval(area, low, high, len(truths), confidence, method=f"Newcombe, {GAFFKE}")
+    return Interval(mean=area, low=low, high=high, n=len(truths), confidence=confidence, method=f"Newcombe, {GAFFKE}")
 
 
 def _variance(counts: Sequence[tuple[int, int]], n: int, others: int) -> float:

@@ -55,7 +55,7 @@ MOST_INSIGNIFICANT = 4
 (1/2)^4 > 0.05."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """Paired scores a and b of the same samples, in the unit of the scores."""
 
@@ -320,7 +320,7 @@ class _MeanDifference:
         side = 0 if self.lowest.mean > 0 or not self.missing else 1
         test = mean_test((self.lowest, self.highest)[side], share=self.partly.share)
         if self.changed is not None:
-            test = PairedTest("McNemar's test, mid-p", self.changed[side].p_value)
+            test = PairedTest(name="McNemar's test, mid-p", p_value=self.changed[side].p_value)
         if not self.missing:
             return test
         undecided = self.lowest.mean <= 0 <= self.highest.mean
@@ -330,8 +330,9 @@ class _MeanDifference:
         """The mean of the pairs at hand, with limits that hold whatever the missing differences are."""
         level = 1 - 2 * self.partly.error_rate(1 - self.confidence)
         low, high = (
-            Interval(end.mean, *end.interval(level, share=self.partly.share), len(self.ends[0]), level)
+            Interval(mean=end.mean, low=below, high=above, n=len(self.ends[0]), confidence=level)
             for end in (self.lowest, self.highest)
+            for below, above in (end.interval(level, share=self.partly.share),)
         )
         if self.changed is not None:
             low, high = (
@@ -364,7 +365,7 @@ class _MeanDifference:
             self.lowest.p_value(max(-margin, -self.reach), 1, share=EXACT),
             self.highest.p_value(min(margin, self.reach), -1, share=EXACT),
         )
-        return PairedTest("two one-sided tests of the mean difference", p)
+        return PairedTest(name="two one-sided tests of the mean difference", p_value=p)
 
 
 class _StoppedMeanDifference:
@@ -385,7 +386,7 @@ class _StoppedMeanDifference:
     @property
     def test(self) -> PairedTest:
         """The test that the mean difference is 0, whatever the missing differences are."""
-        return PairedTest(STOPPED_TEST, min(1.0, 2 * min(self._p_values)))
+        return PairedTest(name=STOPPED_TEST, p_value=min(1.0, 2 * min(self._p_values)))
 
     def interval(self, mean: float, n: int, groups: Sequence[Hashable] | None) -> Interval:
         """The mean of the pairs at hand, with the confidence sequence after the last one."""
@@ -396,12 +397,12 @@ class _StoppedMeanDifference:
         low = max(low, 0.0) if p_low <= alpha else min(low, 0.0)
         high = min(high, 0.0) if p_high <= alpha else max(high, 0.0)
         low, high = min(low, mean), max(high, mean)
-        return Interval(mean, low, high, n, self.confidence, groups=None, method=SEQUENCE)
+        return Interval(mean=mean, low=low, high=high, n=n, confidence=self.confidence, groups=None, method=SEQUENCE)
 
     def equivalence(self, margin: float) -> PairedTest:
         """Two one-sided tests."""
         p = max(self.lowest.p_value(max(-margin, -self.reach), 1), self.highest.p_value(min(margin, self.reach), -1))
-        return PairedTest(f"two one-sided tests, {STOPPED_TEST}", p)
+        return PairedTest(name=f"two one-sided tests, {STOPPED_TEST}", p_value=p)
 
 
 def possible_difference(a: float | None, b: float | None, *, scale: float, reach: float) -> Ends:

@@ -24,7 +24,7 @@ from evalstone.stats.paired_tests import PairedTest, wilcoxon
 from evalstone.stats.weighted_mean import unequal, weighted_average
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Drift:
     """The same anchors, judged before and now."""
 
@@ -101,7 +101,16 @@ def drift(
         test = wilcoxon(changes if groups is None else _cluster_changes(changes, codes(groups)))
     sizes = np.abs(changes)
     mean = weighted_average(weights, sizes.tolist())
-    result = Drift(comparison, test, 1.0, "inconclusive", tolerance, changed, mean, float(sizes.max()))
+    result = Drift(
+        comparison=comparison,
+        test=test,
+        adjusted_p_value=1.0,
+        verdict="inconclusive",
+        tolerance=tolerance,
+        changed=changed,
+        mean_change=mean,
+        largest_change=float(sizes.max()),
+    )
     return _with_verdict(result, result.p_value)
 
 

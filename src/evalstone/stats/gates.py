@@ -117,7 +117,7 @@ class MaxDifference(MaxRegression):
 Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | MaxDifference | PassRate
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Miss:
     """A sample without the best score."""
 
@@ -131,7 +131,7 @@ class Miss:
     """The reason for the score, the error, or why the judge gave no answer."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Decision:
     """The result for one criterion."""
 

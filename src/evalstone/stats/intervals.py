@@ -42,7 +42,7 @@ Ends: TypeAlias = tuple[float, float]
 """The lowest and the highest possible value of a score."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Interval:
     """A point estimate and its confidence interval, in the unit of the values."""
 
@@ -127,10 +127,22 @@ def mean_interval(
         lower, upper = evidence.interval(confidence)
         notes = single(n) if evidence.units == 1 else heavy(evidence, groups is not None)
         effective = effective_number(weights)
-        return Interval(evidence.mean, lower, upper, n, confidence, clusters, GAFFKE, notes, effective)
+        return Interval(
+            mean=evidence.mean,
+            low=lower,
+            high=upper,
+            n=n,
+            confidence=confidence,
+            groups=clusters,
+            method=GAFFKE,
+            notes=notes,
+            effective=effective,
+        )
     if largest - smallest > MAX_SPAN:
         raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
-    return _student(values, Interval(mean, None, None, n, confidence, clusters), groups)
+    return _student(
+        values, Interval(mean=mean, low=None, high=None, n=n, confidence=confidence, groups=clusters), groups
+    )
 
 
 def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hashable] | None) -> Interval:

@@ -69,7 +69,7 @@ BETS: Floats = MAX_BET * 0.5 ** np.arange(8.0)
 """As shares of the bet that could ruin the bettor. Bets within a factor of 1.4 of the best one grow nearly as fast."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MeanWatch:
     """The state of a watch for a drop of the mean, after some values."""
 

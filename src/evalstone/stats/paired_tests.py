@@ -20,7 +20,7 @@ from evalstone.stats.special import binomial_cdf
 MAX_EXACT_WILCOXON = 100
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PairedTest:
     """The result of a test of no difference."""
 
@@ -34,7 +34,7 @@ class PairedTest:
     """Whether the p-value is computed from the exact null distribution."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class McNemar:
     """The result of McNemar's test of pass/fail pairs."""
 
@@ -51,7 +51,11 @@ def mean_test(differences: BoundedMean, *, share: float = SHARE) -> PairedTest:
 
     share: That of `bounded_mean`.
     """
-    return PairedTest("test of the mean difference", differences.two_sided_p(0.0, share=share), differences.mean)
+    return PairedTest(
+        name="test of the mean difference",
+        p_value=differences.two_sided_p(0.0, share=share),
+        statistic=differences.mean,
+    )
 
 
 def wilcoxon(differences: Floats) -> PairedTest:
@@ -64,17 +68,17 @@ def wilcoxon(differences: Floats) -> PairedTest:
     """
     nonzero = differences[differences != 0]
     if not nonzero.size:
-        return PairedTest("Wilcoxon signed-rank test", 1.0, 0.0, exact=True)
+        return PairedTest(name="Wilcoxon signed-rank test", p_value=1.0, statistic=0.0, exact=True)
     sizes: Floats = np.abs(nonzero)
     ranks = mid_ranks(np.round(sizes / float(sizes.max()), 12))  # ties despite rounding error: 0.4 - 0.1 and 0.3 - 0
     positive, total = float(ranks[nonzero > 0].sum()), float(ranks.sum())
     smaller = min(positive, total - positive)
     if nonzero.size <= MAX_EXACT_WILCOXON:
         p = min(1.0, 2 * _rank_sum_cdf(np.rint(2 * ranks).astype(np.intp), round(2 * smaller)))
-        return PairedTest("Wilcoxon signed-rank test", p, smaller, exact=True)
+        return PairedTest(name="Wilcoxon signed-rank test", p_value=p, statistic=smaller, exact=True)
     z = (smaller - total / 2) / math.sqrt(float(np.sum(ranks**2)) / 4)
     p = math.erfc(-z / math.sqrt(2))
-    return PairedTest("Wilcoxon signed-rank test, normal approximation", p, smaller)
+    return PairedTest(name="Wilcoxon signed-rank test, normal approximation", p_value=p, statistic=smaller)
 
 
 def _rank_sum_cdf(doubled: Positions, limit: int) -> float:
@@ -111,4 +115,4 @@ def mcnemar(gained: int, lost: int) -> McNemar:
     if gained < 0 or lost < 0:
         raise DataError(f"counts must be 0 or more: gained {gained}, lost {lost}")
     n, k = gained + lost, min(gained, lost)
-    return McNemar(gained, lost, min(1.0, binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)))
+    return McNemar(gained=gained, lost=lost, p_value=min(1.0, binomial_cdf(k, n, 0.5) + binomial_cdf(k - 1, n, 0.5)))

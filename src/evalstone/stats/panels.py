@@ -24,7 +24,7 @@ from evalstone.stats.intervals import Interval, check_confidence
 from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PanelVotes:
     """What the votes of a panel's members are worth."""
 
@@ -80,6 +80,13 @@ def effective_votes(wrong: Sequence[Sequence[bool]], *, confidence: float = 0.95
         return (k * ratio - 1) / (k - 1)
 
     return PanelVotes(
-        Interval(votes(ratio), votes(high), votes(low), n, confidence, method=FIELLER),
-        Interval(correlation(ratio), correlation(low), correlation(high), n, confidence, method=FIELLER),
+        votes=Interval(mean=votes(ratio), low=votes(high), high=votes(low), n=n, confidence=confidence, method=FIELLER),
+        correlation=Interval(
+            mean=correlation(ratio),
+            low=correlation(low),
+            high=correlation(high),
+            n=n,
+            confidence=confidence,
+            method=FIELLER,
+        ),
     )

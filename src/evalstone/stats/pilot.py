@@ -38,7 +38,7 @@ SMALL_PILOT = 20
 RANGE = 0.8
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SampleSizePlan:
     """The sample size required to detect a difference, estimated from a pilot run of n samples."""
 

@@ -143,7 +143,7 @@ class CorrectedMean:
         return (high - low) / 2
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class PPIEstimate:
     """A mean, or a difference of means, corrected with human labels, in the unit of the scores."""
 
@@ -443,7 +443,18 @@ class _Labeled:
         )
         if not self.enough or labeled < least:
             few = note("too_few_labels", "caution", labels=labeled, least=FEW_LABELS)
-            return PPIEstimate(None, raw, None, None, bias, labeled, n, None, None, (few,))
+            return PPIEstimate(
+                estimate=None,
+                raw=raw,
+                human=None,
+                weight=None,
+                bias=bias,
+                labeled=labeled,
+                n=n,
+                p_value=None,
+                doubled=None,
+                notes=(few,),
+            )
         counts = self.shares[0][known]
         alone = _mean(
             self.labels[known], self.low, self.high, counts, self.clusters[known] if self.is_clustered else None
@@ -451,21 +462,34 @@ class _Labeled:
         corrected = self.corrected
         estimate, by_labels = (
             Interval(
-                mean.mean,
-                *mean.interval(confidence),
-                size,
-                confidence,
-                int(np.unique(clusters).size) if self.is_clustered else None,
+                mean=mean.mean,
+                low=low,
+                high=high,
+                n=size,
+                confidence=confidence,
+                groups=int(np.unique(clusters).size) if self.is_clustered else None,
                 method=method,
             )
             for mean, size, clusters, method in (
                 (corrected, n, self.clusters, "PPI++"), (alone, labeled, self.clusters[known], GAFFKE)
             )
+            for low, high in (mean.interval(confidence),)
         )  # fmt: skip
         p_value = corrected.two_sided_p(0.0) if self.low < 0 else None
         notes = (note("strata_merged", "caution", strata=self.merged),) if self.merged else ()
         doubled = corrected.half_width(confidence, times=2) if 2 * labeled <= n else None
-        return PPIEstimate(estimate, raw, by_labels, corrected.weight, bias, labeled, n, p_value, doubled, notes)
+        return PPIEstimate(
+            estimate=estimate,
+            raw=raw,
+            human=by_labels,
+            weight=corrected.weight,
+            bias=bias,
+            labeled=labeled,
+            n=n,
+            p_value=p_value,
+            doubled=doubled,
+            notes=notes,
+        )
 
 
 def _codes(strata: Sequence[Hashable] | None, n: int) -> Positions:

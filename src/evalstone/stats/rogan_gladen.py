@@ -31,7 +31,7 @@ FEW_LABELS = 20
 CLOSE = 1e-10
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class RoganGladenEstimate:
     """A corrected pass rate, and the judge's."""
 
@@ -73,11 +73,13 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     tpr = proportion_interval(labels.tp, labels.positives, confidence)
     tnr = proportion_interval(labels.tn, labels.negatives, confidence)
     if tpr is None or tnr is None:
-        return RoganGladenEstimate(None, raw, tpr, tnr, (note("one_sided_labels", "caution"),))
+        return RoganGladenEstimate(
+            rate=None, raw=raw, sensitivity=tpr, specificity=tnr, notes=(note("one_sided_labels", "caution"),)
+        )
     youden = _youden(tpr, tnr)
     if youden.low is None or youden.low <= 0:
         by_chance = note("judge_by_chance", "caution", sum=_limits_of(youden, 1), confidence=confidence)
-        return RoganGladenEstimate(None, raw, tpr, tnr, (by_chance,))
+        return RoganGladenEstimate(rate=None, raw=raw, sensitivity=tpr, specificity=tnr, notes=(by_chance,))
     estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden.mean))
     limits = _limits(raw, tpr, tnr)
     if limits is None:
@@ -89,11 +91,12 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
             specificity=_limits_of(tnr),
             confidence=confidence,
         )
-        return RoganGladenEstimate(None, raw, tpr, tnr, (unlike,))
+        return RoganGladenEstimate(rate=None, raw=raw, sensitivity=tpr, specificity=tnr, notes=(unlike,))
     fewest = min(tpr.n, tnr.n)
     notes = (note("few_class_labels", "caution", labels=fewest),) if fewest < FEW_LABELS else ()
-    rate = Interval(estimate, *limits, n, confidence, method=MOVER, notes=notes)
-    return RoganGladenEstimate(rate, raw, tpr, tnr, notes)
+    low, high = limits
+    rate = Interval(mean=estimate, low=low, high=high, n=n, confidence=confidence, method=MOVER, notes=notes)
+    return RoganGladenEstimate(rate=rate, raw=raw, sensitivity=tpr, specificity=tnr, notes=notes)
 
 
 def _youden(tpr: Interval, tnr: Interval) -> Interval:
@@ -101,7 +104,7 @@ def _youden(tpr: Interval, tnr: Interval) -> Interval:
     mean = tpr.mean + tnr.mean - 1
     (tpr_below, tpr_above), (tnr_below, tnr_above) = _reaches(tpr), _reaches(tnr)
     low, high = mean - mover(tpr_below, tnr_below), mean + mover(tpr_above, tnr_above)
-    return Interval(mean, low, high, tpr.n + tnr.n, tpr.confidence, method=MOVER)
+    return Interval(mean=mean, low=low, high=high, n=tpr.n + tnr.n, confidence=tpr.confidence, method=MOVER)
 
 
 def _reaches(interval: Interval) -> tuple[float, float]:

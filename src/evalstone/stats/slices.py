@@ -50,7 +50,7 @@ class Slice:
     together."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class SliceFinding:
     """A slice compared with all other samples, in the unit of the scores."""
 
@@ -176,7 +176,19 @@ def worst_slices(
             others = population.others(places, replace(own, confidence=part.level))
             p = population.p_value(places, 1 if lower_is_better else -1)
             difference = _difference(own, others)
-            of_field.append(SliceFinding(field, part.key, own.n, own, others.mean, difference, own.mean, p, p))
+            of_field.append(
+                SliceFinding(
+                    field=field,
+                    key=part.key,
+                    n=own.n,
+                    interval=own,
+                    rest=others.mean,
+                    difference=difference,
+                    shrunken=own.mean,
+                    p_value=p,
+                    adjusted_p=p,
+                )
+            )
             variances.append(population.mean_variance(places))
         findings.extend(_shrunken(of_field, variances, population.grand))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
@@ -250,19 +262,21 @@ class _Unweighted:
         n, confidence = self.x.size - places.size, own.confidence
         mean = min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
         if own.low is None:
-            return Interval(mean, None, None, n, confidence)
+            return Interval(mean=mean, low=None, high=None, n=n, confidence=confidence)
         inside, outside = self.units(places)
         if outside < FEW * inside:
             left: Mask = np.ones(self.x.size, dtype=np.bool_)
             left[places] = False
             groups = np.unique(self.groups[left], return_inverse=True)[1] if self.clustered else None
             low, high = _evidence(self.x[left], self.scale, groups).interval(confidence)
-            return Interval(mean, min(low, mean), max(high, mean), n, confidence)
+            return Interval(mean=mean, low=min(low, mean), high=max(high, mean), n=n, confidence=confidence)
         if confidence not in self.known:
             low, high = _evidence(self.x, self.scale, self.groups if self.clustered else None).interval(confidence)
             self.known[confidence] = self.grand - low, high - self.grand
         below, above = (self.x.size / n * reach for reach in self.known[confidence])
-        return Interval(mean, max(0.0, mean - below), min(self.scale, mean + above), n, confidence)
+        return Interval(
+            mean=mean, low=max(0.0, mean - below), high=min(self.scale, mean + above), n=n, confidence=confidence
+        )
 
     def p_value(self, places: Positions, side: int) -> float:
         """The one-sided p-value of "the slice is exchangeable with the others". side: 1 if high scores are worse."""
@@ -312,7 +326,7 @@ class _Weighted(_Unweighted):
     def others(self, places: Positions, own: Interval) -> Interval:
         rest = self.both(places)[1]
         low, high = rest.interval(own.confidence)
-        return Interval(rest.mean, low, high, self.x.size - places.size, own.confidence)
+        return Interval(mean=rest.mean, low=low, high=high, n=self.x.size - places.size, confidence=own.confidence)
 
     def p_value(self, places: Positions, side: int) -> float:
         """The one-sided error rate at which 0 is a limit of the difference; 1 if the slice's mean isn't worse."""
@@ -363,7 +377,9 @@ def _coarse(x: Floats, scale: float) -> list[float]:
 
 def _difference(own: Interval, rest: Interval) -> Interval:
     """The difference of two independent means, with limits recovered from theirs (MOVER)."""
-    difference = Interval(own.mean - rest.mean, None, None, own.n, own.confidence, own.groups)
+    difference = Interval(
+        mean=own.mean - rest.mean, low=None, high=None, n=own.n, confidence=own.confidence, groups=own.groups
+    )
     if own.low is None or own.high is None or rest.low is None or rest.high is None:
         return difference
     low = difference.mean - mover(own.mean - own.low, rest.high - rest.mean)

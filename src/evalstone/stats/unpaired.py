@@ -36,7 +36,7 @@ LARGEST_DEVIATE = 8.0
 """As normal quantiles, the range in which p-values are computed: smaller p-values are reported as about 1e-15."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class UnpairedComparison:
     """Scores a and b of different samples, in the unit of the scores."""
 
@@ -121,14 +121,16 @@ def compare_unpaired(
     known = (first.effective, second.effective)
     effective = None if known == (None, None) else (known[0] or first.n) + (known[1] or second.n)
     n = first.n + second.n
-    interval = Interval(d, low, high, n, confidence, clusters, MOVER, effective=effective)
+    interval = Interval(
+        mean=d, low=low, high=high, n=n, confidence=confidence, groups=clusters, method=MOVER, effective=effective
+    )
     return UnpairedComparison(
         n=first.n,
         n_b=second.n,
         mean_a=first.known.mean,
         mean_b=second.known.mean,
         difference=interval,
-        test=PairedTest("test of the difference of means", p_value, d),
+        test=PairedTest(name="test of the difference of means", p_value=p_value, statistic=d),
         lower_is_better=lower_is_better,
         groups=clusters,
         notes=(note("single_unit_run", "caution"),) if min(first.units, second.units) == 1 else (),

@@ -34,7 +34,7 @@ from evalstone.types import Note, note
 Component: TypeAlias = Literal["samples", "judges", "samples by judges", "trials", "noise"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class VarianceComponents:
     """The variance components of scores, in the squared unit of the scores."""
 
@@ -68,8 +68,14 @@ class VarianceComponents:
             share, low, high = variance.mean / total, 0.0, 1.0
             if math.fsum(whole) > 0:
                 low, high = ratio_limits(units, possible, low=0.0, high=1.0, confidence=self._confidence)
-            limits = min(low, share), max(high, share)
-            shares[name] = Interval(share, *limits, variance.n, self._confidence, None, FIELLER)
+            shares[name] = Interval(
+                mean=share,
+                low=min(low, share),
+                high=max(high, share),
+                n=variance.n,
+                confidence=self._confidence,
+                method=FIELLER,
+            )
         return shares
 
     def standard_error(self, samples: int, repeats: int = 1, judges: int = 1, trials: int = 1) -> Interval:
@@ -271,7 +277,13 @@ def _limits(estimate: float, pseudo: Sequence[float], most: float, confidence: f
         lower = interval.low if interval.low is not None else lower
         upper, method = interval.high if interval.high is not None else upper, interval.method
     return Interval(
-        estimate, max(0.0, min(lower, estimate)), max(upper, estimate), len(pseudo), confidence, None, method
+        mean=estimate,
+        low=max(0.0, min(lower, estimate)),
+        high=max(upper, estimate),
+        n=len(pseudo),
+        confidence=confidence,
+        groups=None,
+        method=method,
     )
 
 
@@ -279,7 +291,9 @@ def _root_of(variance: Interval, n: int) -> Interval:
     """√(variance / n), with its limits."""
     low, high = (math.sqrt((limit or 0.0) / n) for limit in (variance.low, variance.high))
     mean = math.sqrt(variance.mean / n)
-    return Interval(mean, low, high, variance.n, variance.confidence, None, variance.method)
+    return Interval(
+        mean=mean, low=low, high=high, n=variance.n, confidence=variance.confidence, groups=None, method=variance.method
+    )
 
 
 @dataclass(frozen=True)

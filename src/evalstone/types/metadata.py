@@ -17,7 +17,7 @@ RunKind: TypeAlias = Literal["evaluation", "calibration", "audit"]
 """The purpose of a run. Calibrations and audits also store runs in the ledger, which don't evaluate outputs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredDataset:
     """A dataset in `summary.json`."""
 
@@ -26,7 +26,7 @@ class StoredDataset:
     samples: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredJudge:
     """A judge in `summary.json`."""
 
@@ -34,7 +34,7 @@ class StoredJudge:
     note: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class StoredScorer:
     """A scorer in `summary.json`, with the mean of its scores."""
 
@@ -93,7 +93,7 @@ class _Statistics:
 _STATISTICS: Mapping[str, type[Any]] = {"cascade": StoredCascade, "panel": StoredVote, "self_consistency": StoredVote}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Drawn:
     """The random order in which samples were drawn, in a run stopped by its gate."""
 

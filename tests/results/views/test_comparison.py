@@ -172,7 +172,7 @@ def test_every_verdict_of_a_drift_has_its_words() -> None:
     for verdict, shown in (("drifted", "drifted"), ("stable", "stable"), ("inconclusive", "inconclusive")):
         assert verdict in get_args(get_type_hints(Drift)["verdict"])
         drift = replace(one.drift, verdict=cast("Any", verdict))
-        result = DriftResult(run, run, (replace(one, drift=drift),))
+        result = DriftResult(before=run, now=run, scorers=(replace(one, drift=drift),))
         assert drift_view(result).sections[0].tables[0].rows[0][-1].text == shown
 
 

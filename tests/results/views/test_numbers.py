@@ -77,14 +77,14 @@ def test_a_calibration_says_what_is_missing_and_why_it_is_not_used() -> None:
 
 def effect(name: str, scorer: str, direction: int = 0, **more: Any) -> Effect:
     counts = {"n": 10, "lost": 0, "raised": 2, "lowered": 1, "changed": 3, **more}
-    flips, shift = Interval(0.3, 0.067, 0.652, 10), Interval(0.125, -0.05, 0.3, 10)
+    flips, shift = Interval(mean=0.3, low=0.067, high=0.652, n=10), Interval(mean=0.125, low=-0.05, high=0.3, n=10)
     values: dict[str, Any] = {"flips": flips, "shift": shift, **counts}
     perturbation = Perturbation(name, "length", "", lambda sample: sample, direction)
     return Effect(perturbation=perturbation, scorer=scorer, **values)
 
 
 def audited(*effects: Effect, **more: Any) -> Audit:
-    mean = Interval(0.5, 0.4, 0.6, 10)
+    mean = Interval(mean=0.5, low=0.4, high=0.6, n=10)
     scorers = tuple(
         AuditedScorer(
             name=name,
@@ -120,7 +120,7 @@ def test_an_audit_has_a_table_for_each_scorer() -> None:
         effect("longer", "faithfulness@1", shift_p=0.04, flips_p=0.5),
         effect("praise", "faithfulness@1", 1, shift_p=0.5, flips_p=0.0001),
         effect("order", "toxicity@1", shift_p=0.2, flips_p=0.3),
-        effect("injection", "toxicity@1", 1, shift_p=0.01, shift=Interval(-2.5, -3.0, -2.0, 10)),
+        effect("injection", "toxicity@1", 1, shift_p=0.01, shift=Interval(mean=-2.5, low=-3.0, high=-2.0, n=10)),
     )
     view = tables.view()
     assert view.lead.startswith("10 of 40 samples · ")
