@@ -76,9 +76,9 @@ ROW_FORMATS = (SAMPLE_FORMAT, LABEL_FORMAT)
 
 
 def own_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A row of data without the format that evalstone has written into it. Raises DataError for a newer format."""
+    """A row of data that has a format, without it if evalstone has written it. Raises DataError for a newer format."""
     for known in ROW_FORMATS:
-        if known.is_of(row):
+        if row["format"] == known or known.is_of(row):
             known.check(row)
             return {name: value for name, value in row.items() if name != "format"}
     return row

@@ -333,7 +333,7 @@ Out: TypeAlias = Annotated[
     ),
 ]
 Junit: TypeAlias = Annotated[Value, option("--junit FILE", "Output", "Write JUnit XML; - for stdout.", complete=FILE)]
-Json: TypeAlias = Annotated[bool, option("--json", "Output", "Print JSON on one line.", in_file=False)]
+Json: TypeAlias = Annotated[bool, option("--json", "Output", "Print JSON, each object on one line.", in_file=False)]
 Quiet: TypeAlias = Annotated[bool, option("--quiet -q", "Output", "Hide progress.", in_file=False)]
 
 

@@ -5,10 +5,10 @@ Each field is stored under its own name, so the file reads back as the same samp
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from evalstone._core.file_format import SAMPLE_FORMAT
 from evalstone._core.files import file_values
@@ -18,14 +18,21 @@ from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import plain_line, write_text
 from evalstone.errors import ConfigError, DataError, invalid
-from evalstone.types import LISTS, SAMPLE_FIELDS, Record, Sample
+from evalstone.types import (
+    LISTS,
+    SAMPLE_FIELDS,
+    Message,
+    Record,
+    Sample,
+    ToolCall,
+    Trajectory,
+    TrajectoryExpectation,
+    Usage,
+)
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
-_PLAIN = frozenset(
-    ("format", "id", "input", "output", "context", "reference", "instructions", "metadata", "state", "trial")
-)
-_LISTS = (list, type(None))
+_SAMPLE = str(SAMPLE_FORMAT)  # an exact text is written faster
 
 
 def sample_row(sample: Sample) -> dict[str, Any]:
@@ -46,7 +53,7 @@ def sample_line(sample: Sample) -> str:
     Raises:
         ConfigError: A number is NaN or infinite.
     """
-    return plain_line({"format": SAMPLE_FORMAT, **sample_row(sample)})
+    return plain_line({"format": _SAMPLE, **sample_row(sample)})
 
 
 def record_line(record: Record) -> str:
@@ -67,11 +74,46 @@ def sample_of(row: object) -> Sample:
         raise DataError(invalid("a sample", "an object", row, type(row).__name__))
     if "format" in row:
         SAMPLE_FORMAT.check(row)
-    if row.keys() <= _PLAIN and type(row.get("context")) in _LISTS:  # in half the time
-        fields = dict(row)
-        fields.pop("format", None)
-        return Sample(**fields)
-    return read_data(Sample, row)
+    entries = {name: value for name, value in row.items() if name in _FIELDS}
+    try:
+        for name, read in NESTED.items():
+            if name in entries:
+                entries[name] = read(entries[name])
+        return Sample(**entries)
+    except TypeError as error:
+        raise DataError("not a sample (", error, ")") from None
+
+
+def message_of(row: object) -> Message:
+    """A message from its fields, without those that it doesn't know."""
+    if is_object(row):
+        entries = dict(row)
+        try:
+            if calls := entries.get("tool_calls"):
+                entries["tool_calls"] = [*map(_call_of, calls)]
+            if entries.get("usage") is not None:
+                entries["usage"] = read_data(Usage, entries["usage"])
+            return Message(**entries)
+        except (TypeError, ConfigError):  # a newer version wrote it, or it is none
+            pass
+    return read_data(Message, row)
+
+
+def _call_of(row: object) -> ToolCall:
+    try:
+        return ToolCall(**cast("dict[str, Any]", row))
+    except TypeError:  # as above
+        return read_data(ToolCall, row)
+
+
+NESTED: Mapping[str, Callable[[Any], Any]] = {
+    "messages": lambda messages: tuple(map(message_of, messages)),
+    "turns": lambda turns: tuple(map(sample_of, turns)),
+    "trajectory": lambda steps: None if steps is None else read_data(Trajectory, steps),
+    "expected_trajectory": lambda steps: None if steps is None else read_data(TrajectoryExpectation, steps),
+}
+"""How fields of samples and answers that aren't plain data are read."""
+_FIELDS = frozenset(each.name for each in fields(Sample))
 
 
 @runtime_checkable

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -18,7 +18,7 @@ from evalstone.agents.from_traces import extract_trajectory_from_trace, spans_in
 from evalstone.agents.messages import answer_text, answer_usage, system_prompt, usage_of
 from evalstone.agents.transcripts import Transcript, read_transcript
 from evalstone.datasets.columns import field_of
-from evalstone.datasets.stored import sample_of, sample_row
+from evalstone.datasets.stored import NESTED, sample_row
 from evalstone.errors import ConfigError, DataError, TargetError, invalid, unknown
 from evalstone.targets.base import conversation
 from evalstone.types import NO_USAGE, Message, Sample, Trajectory, Usage, passages
@@ -174,9 +174,11 @@ class Answer:
     def from_dict(cls, data: Mapping[str, Any]) -> Answer:
         """An answer from `to_dict`. Fields that it doesn't know are ignored."""
         fields = {name: value for name, value in data.items() if name in _FIELDS}
-        for name, read in _READ.items():
+        for name, read in NESTED.items():
             if name in fields:
                 fields[name] = read(fields[name])
+        if "usage" in fields:
+            fields["usage"] = read_data(Usage, fields["usage"])
         return cls(**fields)
 
     def fill(self, sample: Sample, *, seconds: float) -> Sample:
@@ -229,13 +231,6 @@ def _json(name: str, value: Any) -> Any:
 
 
 _EMPTY = Answer()
-_READ: Mapping[str, Callable[[Any], Any]] = {
-    "messages": lambda messages: tuple(read_data(Message, message) for message in messages),
-    "turns": lambda turns: tuple(map(sample_of, turns)),
-    "trajectory": lambda steps: read_data(Trajectory, steps),
-    "usage": lambda usage: read_data(Usage, usage),
-}
-"""How the fields of a stored answer that aren't plain data are read."""
 
 
 class NoAnswer(DataError):

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
-from evalstone._core.validation import is_kind
+from evalstone._core.validation import UnknownKind, is_kind
 from evalstone.errors import ConfigError, invalid
 
 Role: TypeAlias = Literal["system", "user", "assistant", "tool"]
@@ -81,7 +81,7 @@ class Message:
     begins with its reason, up to the first colon."""
 
     def __post_init__(self) -> None:
-        if not is_kind(self.role, ROLES):
+        if self.role not in ROLES and not isinstance(self.role, UnknownKind):
             raise ConfigError(invalid("message role", f"one of {', '.join(ROLES)}", self.role))
         if self.origin is not None and not is_kind(self.origin, ORIGINS):
             raise ConfigError(invalid("message origin", f"one of {', '.join(ORIGINS)}", self.origin))
