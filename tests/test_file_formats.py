@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from evalstone import (
+    ConfigError,
     DataError,
     LexicalJudge,
     LoggingJudge,
@@ -35,13 +36,15 @@ from evalstone.datasets.labels import LabelFile
 from evalstone.datasets.stored import sample_line
 from evalstone.ledger.copy import export_rows, import_rows
 from evalstone.ledger.store import Ledger
+from evalstone.results.calibration import Calibration
+from evalstone.results.endings import ending_named
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.looks import _looks as looks_in  # pyright: ignore[reportPrivateUsage]
 from evalstone.results.looks import remember
 from evalstone.results.saved_calibrations import list_calibrations
 from evalstone.targets import Answer, Tools
 from evalstone.targets.tool_recording import _lines as recorded_lines  # pyright: ignore[reportPrivateUsage]
-from evalstone.types import Trajectory
+from evalstone.types import Trajectory, TrajectoryStep
 
 NEW = "brand_new"
 STEPS = [
@@ -199,6 +202,61 @@ def test_a_new_field_at_any_level_changes_nothing_that_is_read(folder: Path, nam
             assert again == before or NEW in repr(again), place  # data of the user's own is kept
     finally:
         put(path, lines)
+
+
+def texts_of(value: object, key: str) -> Iterator[dict[str, Any]]:
+    """The objects in a value that have a text under this key."""
+    for place in objects_in(value):
+        target: Any = value
+        for step in place:
+            target = target[step]
+        if isinstance(target.get(key), str):
+            yield target
+
+
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [
+        *[("run/summary.json", key) for key in ("kind", "ending")],
+        *[("run/records.jsonl", key) for key in ("outcome", "source", "question")],
+        *[("turns/samples.jsonl", key) for key in ("role", "origin", "state")],
+        *[("with_target/samples.jsonl", key) for key in ("role", "state", "step_type")],
+    ],
+)
+def test_a_new_kind_is_kept_as_its_text(folder: Path, name: str, key: str) -> None:
+    path = folder / name
+    lines = [line for _, line in file_values(path)]
+    changed = copy.deepcopy(lines)
+    named = [*texts_of(changed, key)]
+    assert named
+    for each in named:
+        each[key] = NEW
+    try:
+        put(path, changed)
+        assert NEW in repr(read(path))
+        assert str(read_run(path.parent))
+    finally:
+        put(path, lines)
+
+
+def test_a_calibration_of_a_new_kind_has_no_probabilities(folder: Path) -> None:
+    (stored,) = list_calibrations(folder / "calibrations")
+    data = stored.to_dict()
+    assert data["recalibration"]["kind"] == "platt"
+    assert Calibration.from_dict(data | {"recalibration": {"kind": NEW, "knots": [1]}}).recalibration is None
+
+
+def test_an_unknown_ending_decides_no_threshold() -> None:
+    ending = ending_named(NEW)
+    assert (ending.name, ending.broken_off) == (NEW, True)
+
+
+def test_what_people_write_is_still_refused_with_the_right_name() -> None:
+    with pytest.raises(ConfigError, match="assistant"):
+        Message(role="asistant")  # type: ignore[arg-type]
+    with pytest.raises(ConfigError) as raised:
+        TrajectoryStep(step_type="tool_cal", name="x")  # type: ignore[arg-type]
+    assert "tool_call" in raised.value.near
 
 
 @pytest.mark.parametrize("name", NAMES)

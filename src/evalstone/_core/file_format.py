@@ -12,7 +12,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping
 from evalstone.errors import DataError, invalid
 
@@ -34,7 +33,7 @@ class FileFormat(str):
             return
         writer = data.get("evalstone")
         by = f", written by evalstone {writer:.40}" if isinstance(writer, str) else ""
-        shown = "no format" if stored is None else f"the format {excerpt(stored)}"
+        shown = "no format" if stored is None else f"the format {stored!s:.40}"
         text = f"{source} has {shown}{by}; evalstone {installed_version()} reads {self}"
         error = DataError(invalid("format", self, stored).worded(text))
         (name, _, number), named = self.partition("/"), _NAMED.fullmatch(str(stored))

@@ -82,12 +82,12 @@ def _instance(kind: type[T], data: object) -> T:
     if not is_mapping(data):
         raise _Unexpected.of(data, "an object")
     values: dict[str, Any] = {}
-    if (adapted := getattr(kind, _STORED_FORM, None)) is not None:
-        data = cast("Mapping[str, Any]", adapted(data))
+    adapt = getattr(kind, _STORED_FORM, None)
+    stored: Mapping[Any, Any] = data if adapt is None else adapt(data)
     for name, read, required in _readers(kind):
-        if name in data:
+        if name in stored:
             try:
-                values[name] = read(data[name])
+                values[name] = read(stored[name])
             except _Unexpected as error:
                 error.path.append(name)
                 raise

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from evalstone._core.file_format import SAMPLE_FORMAT
 from evalstone._core.files import file_values
@@ -99,9 +99,9 @@ def message_of(row: object) -> Message:
     return read_data(Message, row)
 
 
-def _call_of(row: object) -> ToolCall:
+def _call_of(row: Any) -> ToolCall:
     try:
-        return ToolCall(**cast("dict[str, Any]", row))
+        return ToolCall(**row)
     except TypeError:  # as above
         return read_data(ToolCall, row)
 

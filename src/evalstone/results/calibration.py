@@ -228,7 +228,7 @@ class Calibration(Shown):
         """
         CALIBRATION_FORMAT.check(data)
         if (stored := data.get("recalibration")) is not None:
-            kind = _RECALIBRATIONS.get(stored.get("kind", "platt")) if is_object(stored) else Platt
+            kind = _RECALIBRATIONS.get(str(stored.get("kind", "platt"))) if is_object(stored) else Platt
             data = {**data, "recalibration": None if kind is None else read_data(kind, stored)}
         return read_data(cls, data)
 

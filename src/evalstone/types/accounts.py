@@ -38,6 +38,11 @@ _FAILURE = re.compile(r"error|exception|fail|denied|not approved", re.IGNORECASE
 _PROGRESS = {"partial": 0, "call": 1, "result": 2, "error": 2}
 
 
+def _progress(call: ToolCall) -> int:
+    """How far a call got; to its end if its state is of a newer version."""
+    return _PROGRESS.get(call.state, 2)
+
+
 def is_hidden(value: Any) -> bool:
     """Whether a value says nothing: it is absent, empty or redacted, or has only such entries. 0 and false say
     something."""
@@ -113,8 +118,8 @@ def merged_call(one: ToolCall, other: ToolCall, *, ran: bool = False) -> tuple[T
             notes.append(_note(one, "arguments", arguments, other.arguments))
     else:  # those of a partial call are incomplete
         arguments = other.arguments if one.state == "partial" else one.arguments
-    if _PROGRESS[one.state] != _PROGRESS[other.state]:
-        further = one if _PROGRESS[one.state] > _PROGRESS[other.state] else other
+    if _progress(one) != _progress(other):
+        further = one if _progress(one) > _progress(other) else other
         state, error = further.state, further.error
         result = further.result if further.result is not None else first_shown(one.result, other.result)
     elif one.state == other.state:

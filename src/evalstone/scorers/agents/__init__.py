@@ -119,7 +119,7 @@ def conversation_of(
     for index, message in enumerate(messages):
         content = ""
         if message.role != "system" and not is_blank(message.content):
-            content = f"{_HEADINGS[message.role]}\n{message.content}"
+            content = f"{_HEADINGS.get(message.role, message.role)}\n{message.content}"
         reasoning = f"{THINKING}\n{message.reasoning}" if thinking and not is_blank(message.reasoning or "") else ""
         tool_calls = [_call_text(call) for call in message.tool_calls if calls and call.state != "partial"]
         is_last = index + 1 == len(messages) or messages[index + 1].role == "user"
