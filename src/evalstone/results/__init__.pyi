@@ -26,7 +26,6 @@ from evalstone.results.drift import ScorerDrift as ScorerDrift
 from evalstone.results.drift import judge_drift as judge_drift
 from evalstone.results.endings import Ending as Ending
 from evalstone.results.endings import ExitCode as ExitCode
-from evalstone.results.endings import exit_code as exit_code
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
 from evalstone.results.gate import gate as gate

@@ -39,8 +39,8 @@ _PROGRESS = {"partial": 0, "call": 1, "result": 2, "error": 2}
 
 
 def _progress(call: ToolCall) -> int:
-    """How far a call got; to its end if its state is of a newer version."""
-    return _PROGRESS.get(call.state, 2)
+    """How far a call got. A state of a newer version says more than the known ones."""
+    return _PROGRESS.get(call.state, 3)
 
 
 def is_hidden(value: Any) -> bool:
