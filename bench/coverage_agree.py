@@ -19,7 +19,7 @@ from evalstone.stats.agreement import cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import expected_calibration_error
 from evalstone.stats.classification import Confusion, auroc, measure_intervals
 from evalstone.stats.intervals import Interval
-from evalstone.stats.variance_components import variance_components
+from evalstone.stats.variances import variance_components
 
 NORMAL = NormalDist()
 

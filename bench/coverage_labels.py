@@ -13,10 +13,10 @@ from populations import Floats, clustered, judged_passes, labeled_runs
 from tables import Table, holds, width
 
 from evalstone.stats.classification import Confusion
+from evalstone.stats.corrected_rate import rogan_gladen
 from evalstone.stats.intervals import Interval
 from evalstone.stats.labeling import score_strata, select_for_labeling
 from evalstone.stats.ppi import CorrectedMean, PPIEstimate, corrected_mean, ppi_difference, ppi_mean
-from evalstone.stats.rogan_gladen import rogan_gladen
 
 Drawn = tuple[Floats, Floats]
 """Human scores, and a judge's."""

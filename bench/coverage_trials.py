@@ -11,7 +11,7 @@ from tables import Table, holds, percent, width
 
 from evalstone.results.trials import pass_all_k, pass_at_k, sizes
 from evalstone.stats.intervals import Interval, mean_interval
-from evalstone.stats.variance_components import trial_components
+from evalstone.stats.variances import trial_components
 
 RATES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     "all samples pass 9 in 10": lambda source, n: np.full(n, 0.9),

@@ -23,6 +23,12 @@ def test_every_public_name_is_there() -> None:
     assert all(value is not None for value in public_names().values())
 
 
+def test_no_public_name_is_that_of_a_module_beside_it() -> None:
+    """Importing the module would replace the name in the package."""
+    folders = {name: ROOT.joinpath("src", *name.rpartition(".")[0].split(".")) for name in public_names()}
+    assert [name for name, at in folders.items() if (at / f"{name.rpartition('.')[2]}.py").exists()] == []
+
+
 def test_the_types_in_public_signatures_are_public() -> None:
     assert without_a_home() == {}
 

@@ -288,7 +288,7 @@ def _audited(
 
 def _noise(plain: Scores, repeated: Scores, scale: float) -> Noise | None:
     """How much the judge varies on its own; None if fewer than three samples have two scores."""
-    from evalstone.stats.variance_components import variance_components  # noqa: PLC0415 - numpy
+    from evalstone.stats.variances import variance_components  # noqa: PLC0415 - numpy
 
     both = [
         (was, again) for sample, was in plain.items() if was is not None and (again := repeated.get(sample)) is not None

@@ -20,7 +20,6 @@ from evalstone.results.compare import Change as Change
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import ComparisonVerdict as ComparisonVerdict
 from evalstone.results.compare import ScorerComparison as ScorerComparison
-from evalstone.results.compare import compare as compare
 from evalstone.results.drift import DriftResult as DriftResult
 from evalstone.results.drift import ScorerDrift as ScorerDrift
 from evalstone.results.drift import judge_drift as judge_drift
@@ -28,7 +27,6 @@ from evalstone.results.endings import Ending as Ending
 from evalstone.results.endings import ExitCode as ExitCode
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
-from evalstone.results.gate import gate as gate
 from evalstone.results.gate_criteria import GateCriteria as GateCriteria
 from evalstone.results.human_labels import CorrectedDifference as CorrectedDifference
 from evalstone.results.human_labels import CorrectedSlice as CorrectedSlice

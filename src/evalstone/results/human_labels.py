@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from evalstone.results.paired_scores import KnownPairs
     from evalstone.results.pairing import Pairing
     from evalstone.results.run import Run
+    from evalstone.stats.corrected_rate import RoganGladenEstimate
     from evalstone.stats.ppi import PPIEstimate
-    from evalstone.stats.rogan_gladen import RoganGladenEstimate
 
 LABELS_OF_SLICE = 10
 """The minimum number of labels for a slice's corrected mean."""
@@ -285,7 +285,7 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         ConfigError: the calibration is of another judge or scorer, or is unusable; no sample has a score; or samples
             have unequal weights.
     """
-    from evalstone.stats.rogan_gladen import rogan_gladen  # noqa: PLC0415 - numpy
+    from evalstone.stats.corrected_rate import rogan_gladen  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
     judge = run.judge_of(info.signature)

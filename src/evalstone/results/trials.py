@@ -22,7 +22,7 @@ from evalstone.types import Failed, Outcome, Record, Score, reaches
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
-    from evalstone.stats.variance_components import VarianceComponents
+    from evalstone.stats.variances import VarianceComponents
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -266,7 +266,7 @@ def _answer(record: Record) -> Hashable:
 
 
 def _variance(rows: Iterable[list[Record]], info: ScorerInfo, confidence: float) -> VarianceComponents | None:
-    from evalstone.stats.variance_components import trial_components, variance_components  # noqa: PLC0415 - numpy
+    from evalstone.stats.variances import trial_components, variance_components  # noqa: PLC0415 - numpy
 
     rows = list(rows)
     table = [[record.value for record in row] for row in rows]

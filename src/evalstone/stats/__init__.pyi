@@ -19,6 +19,8 @@ from evalstone.stats.classification import auroc as auroc
 from evalstone.stats.classification import measure_intervals as measure_intervals
 from evalstone.stats.comparison import Comparison as Comparison
 from evalstone.stats.comparison import compare_pairs as compare_pairs
+from evalstone.stats.corrected_rate import RoganGladenEstimate as RoganGladenEstimate
+from evalstone.stats.corrected_rate import rogan_gladen as rogan_gladen
 from evalstone.stats.drift import Drift as Drift
 from evalstone.stats.gates import AtLeast as AtLeast
 from evalstone.stats.gates import Criterion as Criterion
@@ -45,15 +47,13 @@ from evalstone.stats.panels import PanelVotes as PanelVotes
 from evalstone.stats.power import SampleSizePlan as SampleSizePlan
 from evalstone.stats.ppi import PPIEstimate as PPIEstimate
 from evalstone.stats.ppi import ppi_mean as ppi_mean
-from evalstone.stats.rogan_gladen import RoganGladenEstimate as RoganGladenEstimate
-from evalstone.stats.rogan_gladen import rogan_gladen as rogan_gladen
 from evalstone.stats.sequential import ComparisonVerdict as ComparisonVerdict
 from evalstone.stats.sequential import SequentialComparison as SequentialComparison
 from evalstone.stats.slices import SliceFinding as SliceFinding
 from evalstone.stats.unpaired import UnpairedComparison as UnpairedComparison
-from evalstone.stats.variance_components import Component as Component
-from evalstone.stats.variance_components import VarianceComponents as VarianceComponents
-from evalstone.stats.variance_components import trial_components as trial_components
-from evalstone.stats.variance_components import variance_components as variance_components
+from evalstone.stats.variances import Component as Component
+from evalstone.stats.variances import VarianceComponents as VarianceComponents
+from evalstone.stats.variances import trial_components as trial_components
+from evalstone.stats.variances import variance_components as variance_components
 
 __all__: list[str]

@@ -9,7 +9,7 @@ import pytest
 from evalstone.errors import DataError, EvalstoneError
 from evalstone.stats import proportion_interval
 from evalstone.stats.classification import Confusion
-from evalstone.stats.rogan_gladen import rogan_gladen
+from evalstone.stats.corrected_rate import rogan_gladen
 from evalstone.types import note
 
 

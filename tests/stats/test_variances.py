@@ -7,7 +7,7 @@ import pytest
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.intervals import mean_interval
-from evalstone.stats.variance_components import VarianceComponents, trial_components, variance_components
+from evalstone.stats.variances import VarianceComponents, trial_components, variance_components
 from evalstone.types import note
 
 # Two judges score four samples twice: columns are judge A, A, B, B.
