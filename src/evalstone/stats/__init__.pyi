@@ -44,7 +44,7 @@ from evalstone.stats.multiple_testing import holm as holm
 from evalstone.stats.paired_tests import McNemar as McNemar
 from evalstone.stats.paired_tests import PairedTest as PairedTest
 from evalstone.stats.panels import PanelVotes as PanelVotes
-from evalstone.stats.power import SampleSizePlan as SampleSizePlan
+from evalstone.stats.pilot import SampleSizePlan as SampleSizePlan
 from evalstone.stats.ppi import PPIEstimate as PPIEstimate
 from evalstone.stats.ppi import ppi_mean as ppi_mean
 from evalstone.stats.sequential import ComparisonVerdict as ComparisonVerdict
