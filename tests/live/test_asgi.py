@@ -194,7 +194,9 @@ def test_an_error_in_read_is_a_failed_score_that_names_read(start: Start, caplog
         assert asked(live.asgi(app, read_wrongly), "Where?")[0][0]["status"] == 200
     rows = found(live)
     assert {row.state for row in rows} == {"failed"}
-    errors = {row.record.outcome.error for row in rows if row.record and isinstance(row.record.outcome, Failed)}
+    errors = {
+        row.record.outcome.error for row in rows if row.record is not None and isinstance(row.record.outcome, Failed)
+    }
     (unknown_field,) = [error for error in errors if error.startswith(INVALID)]
     assert "answer" in unknown_field
     reasons = ("KeyError: 'answer'", "SystemExit: bye", f"{WRONG}, not list", f"{WRONG}, not str")

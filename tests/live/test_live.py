@@ -203,7 +203,7 @@ def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> 
     live.submit(output=object(), metadata={"when": object()})
     live.submit({"output": "x", "reference": Path("x")})
     assert numbers(live).failed == 2
-    outcomes = [each.record.outcome for each in found(live) if each.record]
+    outcomes = [each.record.outcome for each in found(live) if each.record is not None]
     errors = sorted(outcome.error for outcome in outcomes if isinstance(outcome, Failed))
     for error, field, kind in zip(errors, ("output", "reference"), (object(), Path("x")), strict=True):
         assert error.startswith(f"{scoring.INVALID}{field} must be")
@@ -250,7 +250,7 @@ def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
     assert one.seen == one.scored + one.skipped + one.failed == len(given) + 8
     assert {row.trace for row in found(live)} == {None, "x" * 200, "\\ud83d"}
     assert one.failed >= 12
-    outcomes = [each.record.outcome for each in found(live) if each.record]
+    outcomes = [each.record.outcome for each in found(live) if each.record is not None]
     reasons = [outcome.error for outcome in outcomes if isinstance(outcome, Failed)]
     assert all(reason.startswith(scoring.INVALID) for reason in reasons)
     assert any("outptu" in reason and "output" in reason for reason in reasons)
@@ -360,7 +360,7 @@ def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
         sum("did not answer" in record.getMessage() or "failed on" in record.getMessage() for record in caplog.records)
         == 1
     )
-    outcomes = [each.record.outcome for each in found(live) if each.record]
+    outcomes = [each.record.outcome for each in found(live) if each.record is not None]
     assert all(isinstance(outcome, Failed) for outcome in outcomes[:30])
 
 

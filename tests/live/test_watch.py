@@ -170,7 +170,11 @@ def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_s
         answer(input)
     one = numbers(live)
     assert (one.seen, one.failed, one.skipped) == (3, 2, 1)  # a blank answer is for the scorers to judge
-    errors = [row.record.outcome.error for row in found(live) if row.record and isinstance(row.record.outcome, Failed)]
+    errors = [
+        row.record.outcome.error
+        for row in found(live)
+        if row.record is not None and isinstance(row.record.outcome, Failed)
+    ]
     assert len(errors) == 2
     assert all(error.startswith(f"{INVALID}the function returned") for error in errors)
 

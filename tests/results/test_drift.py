@@ -123,5 +123,5 @@ def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
     drift = found["given"].drift
     assert drift.p_value <= 0.05
     assert drift.adjusted_p_value == 4 * drift.p_value
-    assert (drift.verdict, found.drifted) == ("inconclusive", False)
+    assert (drift.verdict, found.passed) == ("inconclusive", None)
     assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == drift.adjusted_p_value

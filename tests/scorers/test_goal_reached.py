@@ -212,4 +212,4 @@ def test_calls_that_were_never_made_and_blank_messages_are_left_out():
 
 def test_with_a_goal_the_assistant_s_messages_are_enough():
     answers = [Message(role="assistant", content="a")] * 3
-    assert score_of(GoalReached(), Sample(messages=answers, metadata={"goal": "g"}), [reply("reached")])
+    assert score_of(GoalReached(), Sample(messages=answers, metadata={"goal": "g"}), [reply("reached")]).value == 1

@@ -99,7 +99,7 @@ def drift(
                 f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
                 "again, use a fixed time."
             )
-    return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
+    return ExitCode.FAILED_THRESHOLD if result.passed is False else ExitCode.OK
 
 
 def coverage(

@@ -175,6 +175,7 @@ def _corrected_rates(run: evalstone.Run, ledger: str) -> list[RoganGladenResult]
         info.signature: calibration
         for info in run.scorers
         if (calibration := calibration_for(run.judge_of(info.signature), info.signature, ledger, run.keeps_reasoning))
+        is not None
     }
     if not calibrations:
         raise ConfigError(f"no scorer of this run is calibrated (judge {run.judge}); see evalstone calibrate")
@@ -295,7 +296,7 @@ def drift(
         result = evalstone.judge_drift(*compared, confidence=confidence)
         view = drift_view(result, COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
-    return ExitCode.FAILED_THRESHOLD if result.drifted else ExitCode.OK
+    return ExitCode.FAILED_THRESHOLD if result.passed is False else ExitCode.OK
 
 
 def gate(

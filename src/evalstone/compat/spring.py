@@ -20,6 +20,7 @@ from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError, invalid
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
@@ -131,7 +132,7 @@ def _document_text(item: Any, number: int) -> str | None:
 
 
 @dataclass(frozen=True)
-class EvaluationResponse:
+class EvaluationResponse(NoTruthValue):
     """The outcome of one evaluation.
 
     Attributes:

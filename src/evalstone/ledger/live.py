@@ -109,8 +109,8 @@ class LiveScore:
         return dataclasses.replace(
             self,
             state=STATES[type(outcome)],
-            value=score and score.value,
-            scale=score and score.scale,
+            value=None if score is None else score.value,
+            scale=None if score is None else score.scale,
             finished=now,
             cost=record.cost if known_cost else None,
             body=redacted(json.dumps(record.to_dict())),
@@ -348,7 +348,7 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
         record = Record.from_dict(json.loads(values["body"]))
     outcome = row.ended(record)
     if state != outcome.state and (record is not None or state != "pending"):
-        raise DataError(f"state is {state}, but the record is {outcome.state if record else 'missing'}")
+        raise DataError(f"state is {state}, but the record is {'missing' if record is None else outcome.state}")
     return {"hour": int(row.submitted // HOUR), "value": outcome.value, "scale": outcome.scale}
 
 

@@ -78,6 +78,9 @@ class ScoreList(list[ListedScore], Shown):
         super().__init__(scores)
         self.following = following
 
+    def __bool__(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride] - it is a list
+        return len(self) > 0
+
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that `evalstone ledger scores` shows."""
         from evalstone.ledger.views import scores_view  # noqa: PLC0415 - only showing it needs it
@@ -340,8 +343,8 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
         **vars(of),
         sample=record.key,
         state=live.STATES[type(outcome)],
-        value=score and score.value,
-        scale=score and score.scale,
+        value=None if score is None else score.value,
+        scale=None if score is None else score.scale,
         reason=outcome.reason,
         cursor=str(cursor),
     )

@@ -19,6 +19,7 @@ from evalstone._core.declarations import Range, check_argument
 from evalstone._core.display import joined, safe, sentence
 from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.redaction import masked
+from evalstone._core.truth import NoTruthValue
 from evalstone.agents.reasoning import has_reasoning
 from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
 from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
@@ -55,7 +56,7 @@ UNSUPPORTED = ("not_mentioned", "contradicted")
 
 
 @dataclass(frozen=True, kw_only=True)
-class GuardVerdict:
+class GuardVerdict(NoTruthValue):
     """The decision of a guard about one answer."""
 
     passed: bool
@@ -83,9 +84,11 @@ class GuardVerdict:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Guard:
+class Guard(NoTruthValue):
     """Checks answers; `guard` makes one. Call it, or await `acheck`, with a sample's fields, or `protect` a function.
     It stores nothing and writes to no ledger."""
+
+    _tested_by = "what it returns when it is called: guard(…)(output=…).passed"
 
     thresholds: tuple[tuple[Scorer, float], ...]
     judge: Judge
@@ -274,7 +277,10 @@ class Guard:
         if work.future.done() and not work.future.cancelled() and (error := work.future.exception()) is not None:
             late = described(error)
         done = dict(work.records)  # a copy: a late score must not change the verdict
-        records = [done.get(scorer.signature) or _failed(scorer, work.sample, late) for scorer, _ in self.thresholds]
+        records = [
+            done[scorer.signature] if scorer.signature in done else _failed(scorer, work.sample, late)
+            for scorer, _ in self.thresholds
+        ]
         return self._decision(records, work.started)
 
     def _decision(self, records: Sequence[Record], started: float) -> GuardVerdict:

@@ -28,6 +28,7 @@ from evalstone._core.display import count, excerpt, joined
 from evalstone._core.file_format import LIVE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import PASSED, all_passed
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError, NotComparable, invalid
 from evalstone.ledger.base import existing
@@ -88,6 +89,11 @@ class ScorerWatch(OfScorer):
     alarm_by_unfinished: bool
     """Whether the share of samples with a score raised an alarm only because of these."""
 
+    @property
+    def passed(self) -> bool | None:
+        """False if it drifted, True if it hasn't so far; None if there is too little data."""
+        return PASSED[self.verdict]
+
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data."""
         tests = [
@@ -116,9 +122,9 @@ class LiveDrift(Shown):
     scorers: tuple[ScorerWatch, ...]
 
     @property
-    def drifted(self) -> bool:
-        """Whether any scorer drifted."""
-        return any(scorer.verdict == "drifted" for scorer in self.scorers)
+    def passed(self) -> bool | None:
+        """True if no scorer drifted so far, False if any did; None if neither can be said."""
+        return all_passed(one.passed for one in self.scorers)
 
     def __getitem__(self, scorer: str) -> ScorerWatch:
         """A scorer's drift, by title, signature or name. Raises ConfigError for an unknown or ambiguous one."""

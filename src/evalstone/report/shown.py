@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.truth import NoTruthValue
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
 
 
-class Shown:
+class Shown(NoTruthValue):
     """A result with a view, which `print`, notebooks, HTML, Markdown and CSV lay out."""
 
     @abstractmethod

@@ -11,6 +11,7 @@ from evalstone._core.display import count
 from evalstone._core.file_format import AUDIT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError
 from evalstone.report.shown import Shown
 from evalstone.results.run_notes import reasoning_note
@@ -51,11 +52,13 @@ class Perturbation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Effect:
+class Effect(NoTruthValue):
     """The effect of one perturbation on one scorer's scores.
 
     p-values are corrected over the whole audit (Holm). They are None for `repeat`, the control.
     """
+
+    _tested_by = ".affected"
 
     perturbation: Perturbation
     """The perturbation."""
@@ -183,6 +186,17 @@ class Audit(Shown):
         """What the effects on each scorer amount to, and what is missing. Findings have the scorer's title."""
         titles = scorer_titles(self.scorers)
         return (*_audit_notes(self), *(each for one in self.scorers for each in _findings(self, one, titles)))
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the judge ignores what it should: False if any perturbation has a significant effect; None if the
+        audit is incomplete, nothing was tested, or there are too few samples to find an effect."""
+        if any(effect.affected for effect in self.effects):
+            return False
+        titles = scorer_titles(self.scorers)
+        found = [{each.kind for each in _findings(self, one, titles)} for one in self.scorers]
+        told = [kinds == {"unaffected"} for kinds in found]
+        return True if told and all(told) and not self.stop_reason and not self.failed else None
 
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.

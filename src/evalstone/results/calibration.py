@@ -188,6 +188,15 @@ class Calibration(Shown):
         labeled samples have no score. None if it has no flaw."""
         return flaw_of(self)
 
+    @property
+    def passed(self) -> bool | None:
+        """Whether the judge agrees with people well enough to be used: True without a `flaw`; False if all its verdicts
+        are the same, or the 95% interval of the AUROC is below 0.5; None if the labels don't tell."""
+        if self.flaw is None:
+            return True
+        below = self.auroc is not None and self.auroc.high is not None and self.auroc.high < 0.5
+        return False if below or self.only_verdict else None
+
     @functools.cached_property
     def notes(self) -> tuple[Note, ...]:
         """What to know before relying on it."""

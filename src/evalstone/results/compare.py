@@ -16,6 +16,7 @@ from evalstone._core.display import count
 from evalstone._core.file_format import COMPARISON_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import PASSED, all_passed
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
@@ -115,6 +116,11 @@ class ScorerComparison(OfScorer):
             return "inconclusive"
         return "better" if self.improvement > 0 else "worse"
 
+    @property
+    def passed(self) -> bool | None:
+        """True if b is better or equivalent, False if it is worse; None if that is inconclusive."""
+        return PASSED[self.verdict]
+
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data."""
         return {
@@ -166,6 +172,11 @@ class Comparison(Shown):
             ConfigError: the scorer is unknown, ambiguous, or was not compared.
         """
         return result_for(self.scorers, self.runs["A"], scorer)
+
+    @property
+    def passed(self) -> bool | None:
+        """True if every scorer is better or equivalent, False if any is worse; None if neither can be said."""
+        return all_passed(one.passed for one in self.scorers)
 
     @property
     def correction_text(self) -> str:

@@ -14,6 +14,7 @@ from evalstone._core.display import count
 from evalstone._core.file_format import JUDGE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import all_passed
 from evalstone.errors import ConfigError
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs
@@ -38,6 +39,11 @@ class ScorerDrift(OfScorer):
     unpaired: int
     """The number of samples with a score in only one of the runs; they are left out."""
 
+    @property
+    def passed(self) -> bool | None:
+        """True if the scores are stable, False if they drifted; None if that is inconclusive."""
+        return self.drift.passed
+
 
 @dataclass(frozen=True, kw_only=True)
 class DriftResult(Shown):
@@ -51,9 +57,9 @@ class DriftResult(Shown):
     """One entry per scorer."""
 
     @property
-    def drifted(self) -> bool:
-        """Whether any scorer drifted."""
-        return any(scorer.drift.verdict == "drifted" for scorer in self.scorers)
+    def passed(self) -> bool | None:
+        """True if every scorer is stable, False if any drifted; None if neither can be said."""
+        return all_passed(one.passed for one in self.scorers)
 
     def __getitem__(self, scorer: str) -> ScorerDrift:
         """A scorer's drift, by title, signature or name.

@@ -17,6 +17,7 @@ from evalstone._core.display import count
 from evalstone._core.file_format import GATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import PASSED
 from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Entry
@@ -72,11 +73,16 @@ class Gate(Shown):
         return overall(self.decisions)
 
     @property
+    def passed(self) -> bool | None:
+        """Whether every criterion passes; None if the gate is inconclusive."""
+        return PASSED[self.verdict]
+
+    @property
     def next_look(self) -> int | None:
         """The number of the next look, after adding samples. None if it is unknown how many are needed, because the run
         or its baseline was stopped by its own gate."""
-        runs = (self.run, *filter(None, (self.baseline,)))
-        return None if any(run.drawn is not None for run in runs) else self.look + 1
+        drawn = self.run.drawn is not None or (self.baseline is not None and self.baseline.drawn is not None)
+        return None if drawn else self.look + 1
 
     def __repr__(self) -> str:
         return f"<Gate of {self.run.id}: {self.verdict}, {count(len(self.decisions), 'check')}>"
@@ -155,8 +161,8 @@ def gate(
         raise ConfigError(invalid(Setting("look"), f"a whole number from 1 to {MOST_LOOKS}", look, f"{look!r}"))
     check_missing(missing)
 
-    for gated in filter(None, (run, baseline)):
-        if gated.kind != "evaluation":
+    for gated in (run, baseline):
+        if gated is not None and gated.kind != "evaluation":
             raise ConfigError(f"run {gated.id} is part of a judge's {gated.kind}; a gate takes evaluations of outputs")
     if not isinstance(cast(object, criteria), GateCriteria):
         raise ConfigError(
@@ -182,7 +188,7 @@ def gate(
     if criteria.of_baseline and baseline is not None and baseline.ending.broken_off:
         notes.append(note("baseline_broken_off", "warning", reason=baseline.stop_reason))
     ours = _by_signature(run, labels)
-    theirs = _by_signature(baseline or run, baseline_labels)
+    theirs = _by_signature(run if baseline is None else baseline, baseline_labels)
     notes += _uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)
     tested = {run[name].info.signature for name in criteria.tested}
     if unused := [run.titles[signature] for signature in ours if signature not in tested]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import PASSED
 from evalstone.errors import ConfigError
 from evalstone.report.notes import clause_of
 from evalstone.results.calibration import Calibration
@@ -85,6 +86,11 @@ class CorrectedDifference(OfScorer):
         if estimate is None or p_value is None or p_value > 1 - self.confidence or estimate.mean == 0:
             return "inconclusive"
         return "better" if (estimate.mean > 0) != self.info.lower_is_better else "worse"
+
+    @property
+    def passed(self) -> bool | None:
+        """True if b is better, False if it is worse; None if that is inconclusive."""
+        return PASSED[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
         """The difference as plain data."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError
 from evalstone.results.calibration import Calibration
 from evalstone.stats.intervals import Interval, proportion_interval
@@ -30,7 +31,7 @@ class MemberAccuracy:
 
 
 @dataclass(frozen=True, kw_only=True)
-class MemberComparison:
+class MemberComparison(NoTruthValue):
     """A composite judge and its members, on the labeled samples that all of them scored."""
 
     judge: str
@@ -53,6 +54,12 @@ class MemberComparison:
         if min(low for low, _ in limits) > 0:
             return "better"
         return "worse" if min(high for _, high in limits) < 0 else "inconclusive"
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the composite judge is better than every member, False if it is worse than one; None if neither can
+        be said."""
+        return PASSED[self.verdict]
 
     def to_dict(self) -> dict[str, Any]:
         """The comparison as plain data."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError
 from evalstone.results.summary import ScorerInfo
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OfScorer:
+class OfScorer(NoTruthValue):
     """A result for one scorer."""
 
     title: str

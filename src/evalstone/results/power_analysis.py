@@ -62,7 +62,7 @@ class PowerAnalysis(Shown):
         Raises:
             ConfigError: the scorer is unknown, ambiguous, or has fewer than two scores.
         """
-        return result_for(self.scorers, self.baseline or self.run, scorer)
+        return result_for(self.scorers, self.run if self.baseline is None else self.baseline, scorer)
 
     def __iter__(self) -> Iterator[ScorerPower]:
         return iter(self.scorers)

@@ -58,6 +58,8 @@ class Run(Shown):
     `run["faithfulness"].mean` is a scorer's mean, and `run[0]` is the first record.
     """
 
+    _tested_by = "gate(run, …).passed, or len(run)"
+
     id: str
     """The run's identifier."""
     dataset_name: str

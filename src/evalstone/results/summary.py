@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Message
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
 from evalstone.types import (
@@ -139,8 +140,10 @@ def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo],
 
 
 @dataclass(frozen=True, kw_only=True)
-class ScorerSummary:
+class ScorerSummary(NoTruthValue):
     """One scorer's results over a run."""
+
+    _tested_by = ".mean, against a threshold; it is None without a score"
 
     info: ScorerInfo
     """The scorer."""

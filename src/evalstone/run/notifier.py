@@ -11,6 +11,7 @@ from operator import itemgetter
 from typing import Any, TypeAlias
 
 from evalstone._core import sync
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, invalid
 from evalstone.types import Record, Sample
 
@@ -19,8 +20,10 @@ MOST_WAITING = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleResult:
+class SampleResult(NoTruthValue):
     """A sample with the records of all scorers."""
+
+    _tested_by = ".records[scorer].value, against a threshold"
 
     sample: Sample
     """The sample, with the target's answer and the number of the trial, if any."""

@@ -15,6 +15,7 @@ from typing import Literal
 
 import numpy as np
 
+from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
 from evalstone.stats.comparison import Comparison, compare_pairs, differences
@@ -25,7 +26,7 @@ from evalstone.stats.weighted_mean import unequal, weighted_average
 
 
 @dataclass(frozen=True, kw_only=True)
-class Drift:
+class Drift(NoTruthValue):
     """The same anchors, judged before and now."""
 
     comparison: Comparison
@@ -51,6 +52,11 @@ class Drift:
     def p_value(self) -> float:
         """The p-value of `test`."""
         return self.test.p_value
+
+    @property
+    def passed(self) -> bool | None:
+        """True if the scores are stable, False if they drifted; None if that is inconclusive."""
+        return PASSED[self.verdict]
 
 
 def drift(

@@ -21,6 +21,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from evalstone._core.front_ends import Message
+from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
@@ -132,7 +133,7 @@ class Miss:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class Decision(NoTruthValue):
     """The result for one criterion."""
 
     name: str
@@ -185,6 +186,11 @@ class Decision:
     broken_off: Literal["run", "baseline"] | None = None
     """Which run was broken off, so that the values can't decide the criterion, whatever they are: the verdict is
     inconclusive, and limits and p-values say nothing. None if they can."""
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether the criterion passes; None if that is inconclusive."""
+        return PASSED[self.verdict]
 
 
 def decide(

@@ -55,6 +55,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, Positions, column, same_length
 from evalstone.stats.bounded_mean import BoundedMean
@@ -70,7 +71,7 @@ BETS: Floats = MAX_BET * 0.5 ** np.arange(8.0)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MeanWatch:
+class MeanWatch(NoTruthValue):
     """The state of a watch for a drop of the mean, after some values."""
 
     verdict: WatchVerdict
@@ -94,6 +95,11 @@ class MeanWatch:
     """The mean from `changed` to the last value; None without an alarm."""
     evidence: float
     """The largest total capital so far; 1 / (alpha · (1 - BASELINE_SHARE)) raises the alarm."""
+
+    @property
+    def passed(self) -> bool | None:
+        """False after an alarm, True without one so far; None if there are too few values for an alarm."""
+        return PASSED[self.verdict]
 
 
 def watch_mean(

@@ -14,6 +14,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
 from evalstone.stats.comparison import possible_difference
@@ -165,7 +166,7 @@ def known_value(value: Value) -> float | None:
     return value
 
 
-class SequentialComparison:
+class SequentialComparison(NoTruthValue):
     """Compares two systems while their scores of the same samples arrive, until it is clear which one is better.
 
     A confidence sequence for the mean of b - a contains the true mean difference at all sample sizes at once, with a
@@ -246,6 +247,11 @@ class SequentialComparison:
         if low >= 0 or high <= 0:
             return "better" if (low >= 0) != self._lower_is_better else "worse"
         return "inconclusive"
+
+    @property
+    def passed(self) -> bool | None:
+        """True if b is better or equivalent, False if it is worse; None while that is undecided."""
+        return PASSED[self.verdict]
 
     @property
     def no_worse(self) -> bool:

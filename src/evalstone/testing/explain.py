@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from evalstone._core.display import count, safe
+from evalstone._core.truth import NoTruthValue
 from evalstone.report.view import Block
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.results.views.samples import sample_view, score_text
@@ -19,7 +20,7 @@ MOST_FINDINGS = 8
 
 
 @dataclass(frozen=True)
-class Check:
+class Check(NoTruthValue):
     """A score, and what it must reach."""
 
     info: ScorerInfo

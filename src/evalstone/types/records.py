@@ -12,6 +12,7 @@ from evalstone._core.display import excerpt
 from evalstone._core.file_format import RECORD_FORMAT
 from evalstone._core.json import to_jsonable
 from evalstone._core.sizes import MOST_SCALE
+from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import read_data
 from evalstone.errors import DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
@@ -19,12 +20,14 @@ from evalstone.types.samples import case_key, check_weight
 
 
 @dataclass(frozen=True)
-class Score:
+class Score(NoTruthValue):
     """A score. Whether higher or lower is better depends on the scorer.
 
     Raises:
         OutcomeError: The value is NaN, infinite or outside [0, scale], or the reason is not text.
     """
+
+    _tested_by = ".value, against a threshold"
 
     value: float
     """Between 0 and `scale`."""
@@ -56,12 +59,14 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class Skipped(NoTruthValue):
     """The score is undefined for this sample. The sample isn't part of the mean.
 
     Raises:
         OutcomeError: The reason is not text.
     """
+
+    _tested_by = "isinstance(outcome, Score)"
 
     reason: str
     """The reason, without a period at the end, because reports put words before it."""
@@ -75,8 +80,10 @@ TARGET_FAILED = "the target failed: "
 
 
 @dataclass(frozen=True)
-class Failed:
+class Failed(NoTruthValue):
     """An error. The sample isn't part of the mean."""
+
+    _tested_by = Skipped._tested_by
 
     error: str
     reply: str | None = None
@@ -183,8 +190,10 @@ def reaches(value: float, threshold: float, scale: float = 1.0, *, lower_is_bett
 
 
 @dataclass(frozen=True, kw_only=True)
-class Record:
+class Record(NoTruthValue):
     """The outcome of one scorer on one sample, with the judge calls behind it."""
+
+    _tested_by = ".value, against a threshold; it is None without a score"
 
     sample: str
     """The sample's id."""
