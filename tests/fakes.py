@@ -173,3 +173,18 @@ def awaited(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., Non
         asyncio.run(test(**fixtures))
 
     return run
+
+
+class Load:
+    """How many calls are in flight, how many there were at most, and how many in all."""
+
+    def __init__(self) -> None:
+        self.now = self.most = self.count = 0
+
+    def __enter__(self) -> None:
+        self.count += 1
+        self.now += 1
+        self.most = max(self.most, self.now)
+
+    def __exit__(self, *_: object) -> None:
+        self.now -= 1

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evalstone import Run, Sample, Score, Scorer, Skipped, evaluate
 from evalstone.questions.claims import ClaimVerdict
 
 
-@dataclass(frozen=True, kw_only=True)
 class Given(Scorer):
     """The number that stands in the answer; "skip" is skipped and "fail" fails."""
 
@@ -22,7 +20,6 @@ class Given(Scorer):
         return Score(float(output) * self.scale, self.scale, reason=f"says {output}")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Harm(Given):
     """The same, where lower is better."""
 
@@ -30,7 +27,6 @@ class Harm(Given):
     lower_is_better = True
 
 
-@dataclass(frozen=True, kw_only=True)
 class Claimed(Scorer):
     """One claim, the whole answer, that the first passage contradicts."""
 

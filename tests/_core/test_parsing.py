@@ -419,7 +419,7 @@ def test_a_verdict_that_is_not_one_is_refused_and_named(reply: Any, told: str):
 
 @pytest.mark.parametrize("level", ["very high", "high, low", "hi", "", '""', ".", None, 1])
 def test_a_level_that_is_none_is_refused(level: Any):
-    question = RatePassages("q", "a", ("p",))
+    question = RatePassages(question="q", answer="a", context=("p",))
     with pytest.raises(ReplyError, match=r"(rating 1|passages\.1)\.level"):
         question.parse(json.dumps(ratings((level, True))))
 

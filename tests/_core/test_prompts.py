@@ -372,8 +372,12 @@ def test_an_optional_input_that_is_empty_leaves_no_trace(nothing: Any):
 
 
 def test_a_question_leaves_out_what_is_optional_and_empty():
-    assert ListClaims("Ada.").render()[1].startswith(f"{fence('text', 'Ada.')}\n\nList ")
-    assert ListClaims("Ada.", "Who?").render()[1].startswith(f"{fence('question', 'Who?')}\n\n{fence('text', 'Ada.')}")
+    assert ListClaims(text="Ada.").render()[1].startswith(f"{fence('text', 'Ada.')}\n\nList ")
+    assert (
+        ListClaims(text="Ada.", question="Who?")
+        .render()[1]
+        .startswith(f"{fence('question', 'Who?')}\n\n{fence('text', 'Ada.')}")
+    )
 
 
 def test_instructions_form_example_and_rule_come_in_this_order():
@@ -483,7 +487,9 @@ def test_a_question_with_a_prompt_that_does_not_fit_is_refused_when_it_is_made()
     with pytest.raises(PromptError, match="lacks"):
         ListClaims(text="a", prompt=Prompt("", "nothing"))
     with pytest.raises(PromptError, match="nothing fills"):
-        RatePassages("q", "a", ("c",), Prompt("", "{{question}}{{answer}}{{context}}{{mood}}"))
+        RatePassages(
+            question="q", answer="a", context=("c",), prompt=Prompt("", "{{question}}{{answer}}{{context}}{{mood}}")
+        )
 
 
 @given(st.text(alphabet='{}\\ab \n"1:/', max_size=40), st.sampled_from(["auto", "single", "double"]))

@@ -91,11 +91,9 @@ TESTED_ELSEWHERE = {BATCH, STORAGE, STOPPED, KILLED, NOT_STARTED}
 
 AGENT = "def fails(*, input):\n    raise RuntimeError('no database')\n"
 SCORER = """
-from dataclasses import dataclass
 from evalstone import Judge, Score, scorer
 from evalstone.questions import ListClaims
 
-@dataclass(frozen=True)
 class Wrong(Judge):
     identity = "wrong"
 

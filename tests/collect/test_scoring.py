@@ -387,7 +387,7 @@ async def test_spans_that_come_late_have_their_trace_scored_again_if_they_change
 async def test_a_sample_that_late_spans_change_is_scored_again_and_only_new_questions_are_paid(
     tmp_path: Path, answer: str, paid: int
 ) -> None:
-    live = Live("bias", PaidJudge(tmp_path / "calls"), sampling=1.0, process=False, ledger=tmp_path / "l.db")
+    live = Live("bias", PaidJudge(path=tmp_path / "calls"), sampling=1.0, process=False, ledger=tmp_path / "l.db")
     late = {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "clerk"}
     if answer != "a":
         late |= chat([message("user", "q")], answer)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, TypeVar
 
 import pytest
@@ -26,6 +26,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.scorers import SCORERS
 from evalstone.types import Usage
+from tests.fakes import Load
 
 A = TypeVar("A")
 
@@ -303,12 +304,13 @@ def test_relevancy_is_graded_against_the_ground_truth_when_there_is_one() -> Non
     assert evaluator.evaluate(replace(REQUEST, reference=" ", data_list=[" "])).score == 0.25
 
 
-class Slow(Judge):
+class Slow(Judge, eq=False):
     """Answers yes after a moment, and counts how many questions wait for it."""
 
-    def __init__(self, failing: str = "") -> None:
-        self.failing = failing
-        self.waiting = self.most = self.opened_times = self.finished = 0
+    failing: str = ""
+    load: Load = field(default_factory=Load)
+    contexts: Load = field(default_factory=Load)
+    finished: list[str] = field(default_factory=list[str])
 
     @property
     def identity(self) -> str:
@@ -317,20 +319,18 @@ class Slow(Judge):
     def opened(self) -> AbstractAsyncContextManager[object]:
         @contextlib.asynccontextmanager
         async def entered() -> AsyncGenerator[None]:
-            self.opened_times += 1
-            yield
+            with self.contexts:
+                yield
 
         return entered()
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-        self.waiting += 1
-        self.most = max(self.most, self.waiting)
         text = str(question.inputs()["answer"])
-        await asyncio.sleep(0 if text == self.failing else 0.02 / (1 + len(text)))
-        self.waiting -= 1
+        with self.load:
+            await asyncio.sleep(0 if text == self.failing else 0.02 / (1 + len(text)))
         if text == self.failing:
             raise JudgeError("out of reach")
-        self.finished += 1
+        self.finished.append(text)
         reply = f'{{"reason": "{text}", "verdict": "yes"}}'
         return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply)
 
@@ -342,15 +342,15 @@ def test_many_requests_are_judged_at_once_and_come_back_in_order() -> None:
     judge = Slow()
     responses = RelevancyEvaluator(judge).evaluate_all(MANY, concurrency=3)
     assert [len(response.feedback) for response in responses] == list(range(1, 21))
-    assert judge.most == 3
-    assert judge.opened_times == 1
+    assert judge.load.most == 3
+    assert judge.contexts.count == 1
 
 
 def test_an_error_in_one_of_many_ends_the_others() -> None:
     judge = Slow(failing="x")
     with pytest.raises(JudgeError, match="out of reach"):
         RelevancyEvaluator(judge).evaluate_all(MANY, concurrency=2)
-    assert judge.finished < len(MANY) - 1
+    assert len(judge.finished) < len(MANY) - 1
 
 
 def test_a_kept_error_in_one_of_many_leaves_the_others() -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,6 @@ def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_sco
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
 
 
-@dataclass(frozen=True)
 class Reduced(Judge):
     """The lexical judge, behind an endpoint that refuses the temperature."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,11 +25,11 @@ from evalstone.questions import ClaimSupported, ClaimVerdict, GradeGrounding, Ve
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.custom import Choose
-from tests.fakes import verdicts
+from tests.fakes import Load, verdicts
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
 VERIFY = VerifyClaims(claims=("x", "y", "z"), context=("p",))
-CHOOSE = Choose((("text", "x"),), Prompt("", "{{text}}"), ("good", "bad"))
+CHOOSE = Choose(values=(("text", "x"),), prompt=Prompt("", "{{text}}"), choices=("good", "bad"))
 
 
 def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
@@ -42,11 +42,10 @@ def asked(judge: Judge, question: Question[Any] = YES_NO) -> JudgeAnswer[Any]:
     return asyncio.run(judge.answer(question))
 
 
-class Raising(Judge):
+class Raising(Judge, kw_only=False):
     """Raises an error for every question."""
 
-    def __init__(self, error: Exception) -> None:
-        self.error = error
+    error: Exception
 
     @property
     def identity(self) -> str:
@@ -280,20 +279,18 @@ def test_what_a_fit_says(more: dict[str, Any], shown: str) -> None:
 
 def test_as_many_labelled_questions_are_asked_at_once_as_the_caller_allows() -> None:
     class Counting(Raising):
-        now = most = 0
+        load: Load = field(default_factory=Load)
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            await asyncio.sleep(0.01)
-            self.now -= 1
+            with self.load:
+                await asyncio.sleep(0.01)
             return JudgeAnswer(value=question.parse("yes"), judge="raising", reply="yes")
 
     labels = [LabeledQuestion(ClaimSupported(claim=str(n), context=("p",)), True) for n in range(60)]
     for concurrency in (3, 40):
         counting = Counting(JudgeError("never"))
         fit_cascade(Cascade(counting, sure("yes", 1.0, "dear")), labels, ledger=None, concurrency=concurrency)
-        assert concurrency - 2 <= counting.most <= concurrency
+        assert concurrency - 2 <= counting.load.most <= concurrency
 
 
 def test_labels_of_several_items_are_one_case_each() -> None:

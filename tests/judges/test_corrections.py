@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -277,7 +277,6 @@ def test_prose_of_a_script_with_nothing_more_to_say_is_undecided() -> None:
 # What a run says of it
 
 
-@dataclass(frozen=True, kw_only=True)
 class MakesClaims(Scorer):
     """Whether the text makes a claim."""
 

@@ -27,7 +27,7 @@ class Own:
 
 
 def form(kind: Any) -> AnswerAs:
-    return AnswerAs(GIVEN, PROMPT, AnswerForm(kind))
+    return AnswerAs(values=GIVEN, prompt=PROMPT, answer=AnswerForm(kind))
 
 
 def settled_form(kind: Any, *values: Any, vote: Vote = "majority") -> Any:

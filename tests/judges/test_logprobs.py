@@ -69,7 +69,7 @@ def test_the_tokens_of_the_reasoning_are_no_part_of_the_answer(draft: tuple[str,
     yes, labels = token("Yes", 0.8, {"No": 0.1}), LabelProbabilities("verdict", ("yes", "no"))
     tokens = readable_tokens(spelt(*(token(text, 0.1) for text in draft), "\n\n", yes, "."))
     assert alternatives_of(tokens, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(MiniCheck("d", "c"), tokens) == pytest.approx(0.8)
+    assert confidence_of(MiniCheck(document="d", claim="c"), tokens) == pytest.approx(0.8)
 
 
 def test_a_number_of_two_digits_in_one_token_is_one_number() -> None:
@@ -95,12 +95,12 @@ def test_a_reply_in_the_quotes_of_python_has_probabilities_too() -> None:
     labels = LabelProbabilities("verdict", ("yes", "no"))
     reply = spelt("{'reason': 'So.', 'verdict': '", token("yes", 0.8, {"no": 0.1}), "'}")
     assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
+    assert confidence_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("word", ["QUOTE", "100%s", "50 %"])
 def test_a_choice_may_be_any_word(word: str) -> None:
-    question = Choose((("output", "So."),), Prompt("Which?", "{{output}}"), (word, "other"))
+    question = Choose(values=(("output", "So."),), prompt=Prompt("Which?", "{{output}}"), choices=(word, "other"))
     assert confidence_of(question, spelt('{"verdict": "', token(word, 0.8), '"}')) == pytest.approx(0.8)
 
 
@@ -109,7 +109,7 @@ def test_a_text_that_quotes_a_member_in_single_quotes_is_no_member() -> None:
     quoted = ('", "reason": "it says \'verdict\': \'', token("no", 0.3), "'\"}")
     reply = spelt('{"verdict": "', token("yes", 0.8, {"no": 0.1}), *quoted)
     assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(ClaimSupported("It is so.", ("So.",)), reply) == pytest.approx(0.8)
+    assert confidence_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
 
 
 def test_no_tokens_no_probabilities_and_no_mean() -> None:
@@ -128,8 +128,10 @@ def test_letters_of_several_bytes_split_over_tokens_do_not_move_the_place() -> N
     )
 
 
-QUESTION = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True)
-PLAIN = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5)
+QUESTION = RateByCriterion(
+    values=(("output", "x"),), prompt=Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True
+)
+PLAIN = RateByCriterion(values=(("output", "x"),), prompt=Prompt("Rating it.", "{{output}}"), levels=5)
 TOKENS = spelt('{"reason": "r", "score": ', token("4", 0.6, {"5": 0.3}), "}")
 REPLY = completion(json.dumps({"reason": "r", "score": 4}), logprobs={"content": TOKENS})
 
@@ -245,7 +247,7 @@ def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes
 
 
 def test_a_verdict_in_another_spelling_has_its_confidence() -> None:
-    question = ClaimSupported("c", ("p",))
+    question = ClaimSupported(claim="c", context=("p",))
     tokens = spelt(token('{"reason": "", "verdict": "', 0.2), token("Yes", 0.7), token('."}', 0.3))
     assert confidence_of(question, tokens) == pytest.approx(0.7)
 
@@ -379,5 +381,5 @@ def test_tokens_are_read_only_if_all_of_them_have_a_probability(logprob: Any) ->
 
 
 def test_a_probability_just_above_1_is_rounded() -> None:
-    assert confidence_of(MiniCheck("d", "c"), [{"token": "yes", "logprob": 1e-4}]) == 1.0
+    assert confidence_of(MiniCheck(document="d", claim="c"), [{"token": "yes", "logprob": 1e-4}]) == 1.0
     assert geometric_mean([{"token": "yes", "logprob": 1e-4}]) == 1.0

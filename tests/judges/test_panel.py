@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+from dataclasses import field
 from typing import Any
 
 import pytest
@@ -33,12 +34,11 @@ def yes(name: str, word: str) -> ScriptedJudge:
     return ScriptedJudge(lambda _: {"reason": name, "verdict": word}, name=name)
 
 
-class Broken(Judge):
+class Broken(Judge, kw_only=False):
     """Raises an error for every question."""
 
-    def __init__(self, error: Exception, name: str = "broken") -> None:
-        self.error = error
-        self.name = name
+    error: Exception
+    name: str = "broken"
 
     @property
     def identity(self) -> str:
@@ -142,13 +142,13 @@ def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent()
 
 def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
     class Slow(Broken):
-        ended = False
+        ended: asyncio.Event = field(default_factory=asyncio.Event)
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             try:
                 await asyncio.sleep(60)
             finally:
-                self.ended = True
+                self.ended.set()
             raise self.error
 
     async def ended() -> bool:
@@ -156,7 +156,7 @@ def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
         with pytest.raises(ConfigError, match="no key"):
             await Panel(slow, Broken(ConfigError("no key"))).answer(YES_NO)
         await asyncio.sleep(0)
-        return slow.ended
+        return slow.ended.is_set()
 
     assert asyncio.run(ended())
 

@@ -164,7 +164,7 @@ def test_what_was_asked_in_vain_is_not_replayed(tmp_path: Path):
 def test_an_empty_answer_is_an_answer_and_is_replayed(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, [claims()])
     replay = ReplayJudge.from_records(written(tmp_path, record))
-    assert asked(replay, ListClaims("a and b", "q")).value == ()
+    assert asked(replay, ListClaims(text="a and b", question="q")).value == ()
 
 
 def test_a_recording_says_where_it_comes_from(tmp_path: Path):
@@ -220,7 +220,7 @@ def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path)
     steps = tuple(dataclasses.replace(step, reply=None, confidence=0.75) for step in record.steps)
     replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
     assert [call["reply"] for call in replay.calls.values()] == [None, None]
-    answer = asked(replay, ListClaims("a and b", "q"))
+    answer = asked(replay, ListClaims(text="a and b", question="q"))
     assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
 
 

@@ -37,11 +37,11 @@ PROMPT = Prompt("", "{{text}}")
 VOTES: tuple[Vote, ...] = get_args(Vote)
 GIVEN = (("text", "x"),)
 OWN = (
-    Choose(GIVEN, PROMPT, ("good", "bad")),
-    GiveNumber(GIVEN, PROMPT, 10.0),
-    RateByCriterion(GIVEN, PROMPT, 5),
-    AnswerAs(GIVEN, PROMPT, AnswerForm(bool)),
-    AnswerAs(GIVEN, PROMPT, AnswerForm(list[str])),
+    Choose(values=GIVEN, prompt=PROMPT, choices=("good", "bad")),
+    GiveNumber(values=GIVEN, prompt=PROMPT, high=10.0),
+    RateByCriterion(values=GIVEN, prompt=PROMPT, levels=5),
+    AnswerAs(values=GIVEN, prompt=PROMPT, answer=AnswerForm(bool)),
+    AnswerAs(values=GIVEN, prompt=PROMPT, answer=AnswerForm(list[str])),
 )
 
 

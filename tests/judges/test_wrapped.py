@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,18 @@ from evalstone.judges.base import Judge
 from evalstone.questions import ListClaims
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
-from tests.fakes import claims
+from tests.fakes import Load, claims
 from tests.serving import Response, completion, serving
 
 ONE, TWO = ListClaims(text="one"), ListClaims(text="two")
 KEY = 'sk-"secret"-\\key'
 
 
-class Slow(Judge):
+class Slow(Judge, eq=False):
     """Answers after a while, and notes how many questions were under way at once."""
 
-    def __init__(self, **limits: Any) -> None:
-        self.limits = Limits(**limits)
-        self.now = self.most = self.count = 0
+    limits: Limits = Limits()
+    load: Load = field(default_factory=Load)
 
     @property
     def identity(self) -> str:
@@ -37,11 +37,8 @@ class Slow(Judge):
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         async with self.limits.admitted(self.identity):
-            self.count += 1
-            self.now += 1
-            self.most = max(self.most, self.now)
-            await asyncio.sleep(0.01)
-            self.now -= 1
+            with self.load:
+                await asyncio.sleep(0.01)
             return JudgeAnswer(value=("a",), judge="slow", reply='{"claims": ["a"]}')
 
 
@@ -113,17 +110,17 @@ def test_a_log_that_cannot_be_written_is_told_before_anything_is_asked(tmp_path:
 
 
 def test_no_more_questions_are_in_flight_than_allowed() -> None:
-    slow = Slow(max_concurrency=2)
+    slow = Slow(limits=Limits(max_concurrency=2))
     asked(slow, *(ListClaims(text=str(number)) for number in range(9)))
-    assert (slow.most, slow.count) == (2, 9)
+    assert (slow.load.most, slow.load.count) == (2, 9)
 
 
 def test_a_composite_has_limits_of_its_own_beside_its_members() -> None:
-    one, two = Slow(max_concurrency=3), ScriptedJudge(lambda _: claims("b"))
+    one, two = Slow(limits=Limits(max_concurrency=3)), ScriptedJudge(lambda _: claims("b"))
     panel = Panel(one, two, limits=Limits(max_concurrency=2))
     answers = asked(panel, *(ListClaims(text=str(number)) for number in range(9)))
     assert [answer.value for answer in answers] == [("a",)] * 9
-    assert one.most == 2
+    assert one.load.most == 2
 
 
 def test_a_model_has_no_more_requests_in_flight_than_allowed() -> None:
@@ -136,15 +133,15 @@ def test_a_model_has_no_more_requests_in_flight_than_allowed() -> None:
 def test_no_more_questions_begin_in_a_minute_than_allowed() -> None:
     started = time.monotonic()
     # 1200 a minute are 20 a second, and a second's worth may be saved up.
-    asked(Slow(requests_per_minute=1200), *(ListClaims(text=str(number)) for number in range(26)))
+    asked(Slow(limits=Limits(requests_per_minute=1200)), *(ListClaims(text=str(number)) for number in range(26)))
     assert 0.2 < time.monotonic() - started < 2
 
 
 def test_max_requests_ends_a_run_and_the_next_run_has_its_own() -> None:
-    slow = Slow(max_requests=3)
+    slow = Slow(limits=Limits(max_requests=3))
     answers = asked(slow, *(ListClaims(text=str(number)) for number in range(5)))
     assert [type(answer) for answer in answers] == [JudgeAnswer] * 3 + [RequestLimitReached] * 2
-    assert slow.count == 3
+    assert slow.load.count == 3
     samples = [{"id": str(number), "output": str(number), "context": ["p"]} for number in range(6)]
     members = (ScriptedJudge(lambda _: claims(), name="a"), ScriptedJudge(lambda _: claims(), name="b"))
     panel = Panel(*members, limits=Limits(max_requests=2))

@@ -52,7 +52,6 @@ class Keep:
             file.write(f"{record.scorer} {sample.output} {record.value} {scorer.version}\n")
 
 
-@dataclass(frozen=True)
 class BrokenJudge(Judge):
     """Can't be reached while there is no such file."""
 
@@ -72,7 +71,6 @@ class BrokenJudge(Judge):
         return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply, cost=None)
 
 
-@dataclass(frozen=True)
 class RefusingJudge(Judge):
     """Refuses the key while there is no such file, and says each refusal in another one."""
 
@@ -94,7 +92,6 @@ class RefusingJudge(Judge):
         return JudgeAnswer(value=question.parse(reply), judge=self.identity, reply=reply, cost=None)
 
 
-@dataclass(frozen=True)
 class PaidJudge(Judge):
     """Says yes to everything for a dollar, and notes each call in a file."""
 

@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any, Literal
 
 import pytest
@@ -31,7 +30,6 @@ GOOD, BAD_CLAIM = CONTEXT[0], "It has 90 million inhabitants."
 BAD = f"{GOOD} {BAD_CLAIM}"
 
 
-@dataclass(frozen=True)
 class Sleeps(Scorer):
     """Takes its time."""
 
@@ -43,7 +41,6 @@ class Sleeps(Scorer):
         return Score(1.0)
 
 
-@dataclass(frozen=True)
 class Breaks(Scorer):
     """Has an error."""
 

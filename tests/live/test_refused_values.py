@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -48,7 +47,6 @@ def wordy(output: str) -> Score:
     return Score(1.0, evidence="x" * (2 * LONG if "long" in output else 1))
 
 
-@dataclass(frozen=True)
 class OddJudge(Judge):
     """Says yes to everything, with these numbers; what is asked about "long" it answers at length."""
 
@@ -95,7 +93,7 @@ def test_names_that_are_too_long_for_an_index_are_cut(start: Start, url: str) ->
     ],
 )
 def test_numbers_of_a_judge_that_can_not_be_stored_are_a_failed_score(start: Start, url: str, numbers: Any) -> None:
-    live = start("faithfulness", OddJudge(numbers), ledger=url)
+    live = start("faithfulness", OddJudge(numbers=numbers), ledger=url)
     live.submit(**answered(1))
     (row,) = found(live)
     assert (row.state, row.takeovers) == ("failed", 0)
@@ -129,7 +127,7 @@ def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
 
 def test_the_cost_of_an_outcome_that_is_refused_counts(start: Start, url: str) -> None:
     limit(url, "live_scores", "body")
-    live = start("faithfulness", OddJudge((("cost", 0.5), ("detail", {"said": "x" * 2 * LONG}))), ledger=url)
+    live = start("faithfulness", OddJudge(numbers=(("cost", 0.5), ("detail", {"said": "x" * 2 * LONG}))), ledger=url)
     live.submit(**answered(1))
     (row,) = found(live)
     assert row.state == "failed"

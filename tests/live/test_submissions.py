@@ -423,7 +423,7 @@ class LateJudge(own.PaidJudge):
 
 
 def test_a_late_refusal_says_nothing_of_the_session_that_has_begun_meanwhile(tmp_path: Path) -> None:
-    judge = LateJudge(tmp_path / "asked")
+    judge = LateJudge(path=tmp_path / "asked")
     scorers = parse_scorers("factual_correctness")
     settings = Settings(stream="live", owner="1-a", scorers=scorers, judge=judge, ledger=str(tmp_path / "l.db"))
     at = time.time()

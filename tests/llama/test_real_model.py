@@ -109,7 +109,6 @@ MARKS = ("1", "2", "3", "4", "5")
 PICK_MARK = Prompt("Give the text a mark from 1 to 5.", "{{text}}")
 
 
-@dataclass(frozen=True)
 class PickMark(Question[str]):
     """A mark from 1 to 5, and how probable each of them was."""
 
@@ -130,7 +129,7 @@ class PickMark(Question[str]):
 
 
 def test_the_probabilities_of_real_tokens_are_those_of_the_words_to_choose_from(server: str) -> None:
-    answer = asyncio.run(judge(server, logprobs=True).answer(PickMark("Ships are large boats.")))
+    answer = asyncio.run(judge(server, logprobs=True).answer(PickMark(text="Ships are large boats.")))
     assert answer.value in MARKS
     assert answer.confidence is not None
     assert 0 < answer.confidence <= 1
@@ -146,7 +145,6 @@ def post(url: str, data: Any) -> Any:
         return json.load(response)
 
 
-@dataclass(frozen=True)
 class Sized(ModelJudge):
     """Has the server count the tokens of each question, and answers in its place."""
 
@@ -168,7 +166,7 @@ SIZES: list[tuple[str, int]] = []
 @pytest.mark.parametrize("scorer", [*SCORERS, "bias", "context_usage", "context_statement_relevancy", "summarization"])
 def test_a_long_sample_is_asked_about_in_parts_that_the_window_holds(server: str, scorer: str) -> None:
     SIZES.clear()
-    asked = Sized(MODEL, base_url=server, max_tokens=REPLY, context_window=WINDOW)
+    asked = Sized(temperature=MODEL, base_url=server, max_tokens=REPLY, context_window=WINDOW)
     (record,) = evaluate([LONG], scorer, judge=asked, ledger=None, progress=False).records
     assert [(kind, tokens) for kind, tokens in SIZES if tokens + REPLY > WINDOW] == []
     if isinstance(record.outcome, Failed):

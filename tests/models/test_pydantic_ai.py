@@ -44,7 +44,9 @@ from evalstone.questions.rating import RateByCriterion
 from tests.hostile_serving import Reply, chunked, http, serving_hostile
 
 QUESTION = ListClaims(text="Ada was born in 1815.")
-WEIGHED = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True)
+WEIGHED = RateByCriterion(
+    values=(("output", "x"),), prompt=Prompt("Rating it.", "{{output}}"), levels=5, by_probability=True
+)
 MESSAGES = [
     ChatMessage("system", "rules"),
     ChatMessage("user", "ask"),
@@ -234,7 +236,7 @@ def test_a_prompt_beyond_the_window_is_told_with_the_setting(body: str, window: 
 def test_a_schema_that_the_provider_refuses_is_left_out_from_then_on() -> None:
     seen: list[Any] = []
     refused = ModelHTTPError(400, "gemini", {"error": {"message": "the response schema is not supported"}})
-    question = RateByCriterion((("output", "x"),), Prompt("Rating it.", "{{output}}"), levels=5)
+    question = RateByCriterion(values=(("output", "x"),), prompt=Prompt("Rating it.", "{{output}}"), levels=5)
 
     async def work() -> Any:
         rating = ModelResponse(parts=[TextPart('{"reason": "r", "score": 4}')], finish_reason="stop")
@@ -437,7 +439,7 @@ def test_probabilities_that_a_question_wants_and_the_library_cannot_give_are_nam
 
     completion = asyncio.run(work())
     assert completion.refused_settings == ("logprobs",)
-    judge, others = ModelJudge("google/gemini-2.5-pro"), ClaimSupported("c", ("p",))
+    judge, others = ModelJudge("google/gemini-2.5-pro"), ClaimSupported(claim="c", context=("p",))
     assert judge.reported(WEIGHED, completion.refused_settings) == ("logprobs",)
     assert judge.reported(others, completion.refused_settings) == ()
 

@@ -209,7 +209,7 @@ def test_a_refused_format_is_replaced_by_words_in_the_prompt(message: str, statu
 def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_none() -> None:
     with_bounds, capabilities = GradeGrounding(answer="a", context=("b",)), ModelCapabilities()
     assert has_bounds(with_bounds.json_schema)
-    plain = MiniCheck("a", "b")
+    plain = MiniCheck(document="a", claim="b")
     assert plain.json_schema is None
     assert capabilities.response_format(plain.reply_form) is None
     capabilities.accept(plain.reply_form, SCHEMA)
@@ -221,7 +221,9 @@ def test_a_question_without_a_schema_asks_for_no_format_and_its_answer_proves_no
 
 
 def test_an_answer_without_bounds_does_not_prove_that_they_are_accepted() -> None:
-    question: Question[Any] = AnswerAs((("text", "a"),), Prompt("", "{{text}}"), AnswerForm(list[bool]))
+    question: Question[Any] = AnswerAs(
+        values=(("text", "a"),), prompt=Prompt("", "{{text}}"), answer=AnswerForm(list[bool])
+    )
     capabilities = ModelCapabilities()
     assert not has_bounds(question.json_schema)
     capabilities.accept(question.reply_form, SCHEMA)

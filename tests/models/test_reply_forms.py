@@ -6,7 +6,6 @@ import asyncio
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -27,7 +26,6 @@ PROMPT = Prompt("List the parts.", "{{text}}")
 SCHEMAS, BARE, BESIDE, JSON_MODE, WORDS = "schema", "schema without bounds", "JSON and schema", "JSON", None
 
 
-@dataclass(frozen=True)
 class Bounded(Question[tuple[str, ...]]):
     """Which parts does a text have?"""
 
@@ -47,14 +45,12 @@ class Bounded(Question[tuple[str, ...]]):
         return '{"parts": [<text>]}'
 
 
-@dataclass(frozen=True)
 class Other(Bounded):
     """Another kind of question with the same reply."""
 
     kind = "other"
 
 
-@dataclass(frozen=True)
 class Unbounded(Bounded):
     """A question whose schema has no bounds."""
 
@@ -108,7 +104,7 @@ def test_the_bounds_go_first_then_the_schema_and_then_json_mode() -> None:
 )
 def test_an_endpoint_that_refuses_bounds_loses_the_bounds_alone(message: str) -> None:
     with serving(accepting(BARE, message=message)) as server:
-        assert asked(server, Bounded(), Bounded("b"), Other(), Unbounded()) == [SCHEMAS, BARE, BARE, BARE, BARE]
+        assert asked(server, Bounded(), Bounded(text="b"), Other(), Unbounded()) == [SCHEMAS, BARE, BARE, BARE, BARE]
     sent = server.requests[1]["response_format"]["json_schema"]["schema"]
     assert sent == Unbounded().json_schema
 
@@ -116,11 +112,11 @@ def test_an_endpoint_that_refuses_bounds_loses_the_bounds_alone(message: str) ->
 @pytest.mark.parametrize("status", [400, 422, 500])
 def test_a_form_is_refused_once_for_all_kinds_of_questions_and_judges_of_a_model(status: int) -> None:
     with serving(accepting(BESIDE, status=status)) as server:
-        forms = asked(server, Bounded(), Other(), Unbounded(), Bounded("b"))
+        forms = asked(server, Bounded(), Other(), Unbounded(), Bounded(text="b"))
         assert forms == [SCHEMAS, BARE, BESIDE, BESIDE, BESIDE, BESIDE]
 
         async def another(model: str) -> None:
-            await ModelJudge(model, base_url=server.url).answer(Other("c"))
+            await ModelJudge(model, base_url=server.url).answer(Other(text="c"))
 
         asyncio.run(another("vllm/n"))  # another loop and model begin anew
         assert [form_of(request) for request in server.requests[6:]] == [SCHEMAS, BARE, BESIDE]
@@ -132,7 +128,7 @@ def test_a_schema_that_is_refused_where_others_are_accepted_is_given_up_for_its_
         return Response(400, {"error": {"message": "bad response_format"}}) if named == "other" else GOOD
 
     with serving(behave) as server:
-        forms = asked(server, Bounded(), Other(), Bounded("b"), Other("b"))
+        forms = asked(server, Bounded(), Other(), Bounded(text="b"), Other(text="b"))
     assert forms == [SCHEMAS, SCHEMAS, BARE, BESIDE, SCHEMAS, BESIDE]
 
 
@@ -218,7 +214,7 @@ def test_probabilities_that_only_a_question_asks_for_are_refused_before_anything
 
         async def work() -> list[Any]:
             judge = ModelJudge("vllm/m", base_url=server.url)
-            questions = [ClaimSupported(claim, ("p",)) for claim in "ab"]
+            questions = [ClaimSupported(claim=claim, context=("p",)) for claim in "ab"]
             return [await judge.answer(question) for question in questions]
 
         answers = asyncio.run(work())

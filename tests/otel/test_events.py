@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -25,7 +25,6 @@ TRACE, SPAN = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 SOURCE = {"trace_id": TRACE, "span_id": SPAN, "response_id": "chatcmpl-1", "entity": "my_agent", "service": "shop"}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Share(Scorer):
     """half_score of it."""
 
@@ -40,7 +39,6 @@ class Share(Scorer):
         return Score(2.0, 4.0, "half of it")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Broken(Scorer):
     """Raises."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,6 @@ from tests.otel.emitted import Emitted, attributes
 SAID = "the server said api_key=hunter2-abc \x1b[2J" + "\u202ex" * 5000
 
 
-@dataclass(frozen=True, kw_only=True)
 class Leaks(Scorer):
     """Raises what has a secret in it."""
 
@@ -32,7 +30,6 @@ class Leaks(Scorer):
         raise ValueError(SAID)
 
 
-@dataclass(frozen=True)
 class Refuses(Judge):
     """Raises what has a secret in it."""
 
@@ -100,7 +97,6 @@ def test_the_path_of_a_target_s_file_is_exported_nowhere(emitted: Emitted, tmp_p
     assert not [text for text in said if str(tmp_path) in text]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Weighed(Scorer):
     """Has a number."""
 

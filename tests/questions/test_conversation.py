@@ -48,11 +48,11 @@ def goal_verdict(criterion: str, conversation: tuple[str, ...]) -> GoalVerdict:
 
 def test_the_last_part_that_decides_a_criterion_counts_and_is_cited_as_in_the_whole() -> None:
     talk = (FILLER, f"a: done. b: done. {FILLER}", FILLER, f"b: undone. {FILLER}", FILLER)
-    question = CheckGoal(("a", "b", "c"), talk, "It is done.")
+    question = CheckGoal(criteria=("a", "b", "c"), conversation=talk, expected_outcome="It is done.")
     answer, parts = read(
         question,
         lambda part: tuple(goal_verdict(criterion, part.conversation) for criterion in part.criteria),
-        CheckGoal(("a", "b", "c"), (talk[1],), "It is done."),
+        CheckGoal(criteria=("a", "b", "c"), conversation=(talk[1],), expected_outcome="It is done."),
     )
     assert [(v.criterion, v.verdict, v.passages) for v in answer] == [
         ("a", "reached", (2,)),
@@ -68,11 +68,11 @@ def test_the_last_part_that_decides_a_criterion_counts_and_is_cited_as_in_the_wh
 def test_a_request_is_answered_where_any_part_answers_it() -> None:
     talk = (f"a? {FILLER}", f"b? {FILLER}", f"a! {FILLER}")
     answer, parts = read(
-        JudgeRequests(("a", "b"), ("t",), talk),
+        JudgeRequests(requests=("a", "b"), topics=("t",), conversation=talk),
         lambda part: tuple(
             RequestVerdict(request, request == "a", f"{request}!" in part.conversation[0]) for request in part.requests
         ),
-        JudgeRequests(("a", "b"), ("t",), (talk[0],)),
+        JudgeRequests(requests=("a", "b"), topics=("t",), conversation=(talk[0],)),
     )
     assert [(v.request, v.on_topic, v.answered) for v in answer] == [("a", True, True), ("b", False, False)]
     assert len(parts) == 3
@@ -82,10 +82,10 @@ def test_every_piece_of_a_long_message_says_whose_it_is() -> None:
     talk = ("user:\nGo on.", f"tool call: read\narguments: {{}}\nresult: {FILLER * 6}")
     short = (talk[0], FILLER)
     for question, shorter in (
-        (ListRequests(talk), ListRequests(short)),
-        (ListPlan(talk), ListPlan(short)),
-        (CheckGoal(("a",), talk), CheckGoal(("a",), short)),
-        (JudgeExecution(("a",), talk), JudgeExecution(("a",), short)),
+        (ListRequests(conversation=talk), ListRequests(conversation=short)),
+        (ListPlan(conversation=talk), ListPlan(conversation=short)),
+        (CheckGoal(criteria=("a",), conversation=talk), CheckGoal(criteria=("a",), conversation=short)),
+        (JudgeExecution(plan=("a",), conversation=talk), JudgeExecution(plan=("a",), conversation=short)),
     ):
         seen: list[str] = []
 
@@ -118,7 +118,11 @@ def test_a_heading_that_would_take_the_room_is_not_repeated(text: str, pieces: l
 
 def test_the_steps_of_a_plan_from_all_parts_are_listed_once() -> None:
     talk = (f"a b {FILLER}", f"b c {FILLER}")
-    answer, _ = read(ListPlan(talk), lambda part: tuple(part.conversation[0][:3].split()), ListPlan((talk[0],)))
+    answer, _ = read(
+        ListPlan(conversation=talk),
+        lambda part: tuple(part.conversation[0][:3].split()),
+        ListPlan(conversation=(talk[0],)),
+    )
     assert answer == ("a", "b", "c")
 
 
@@ -139,7 +143,9 @@ def test_a_step_is_done_in_any_part_and_a_call_is_unplanned_in_its_first_piece()
         unplanned = tuple(n for n, name in enumerate(names, start=1) if name not in (*part.plan, ":"))
         return PlanExecution(tuple(verdicts), unplanned)
 
-    found, parts = read(JudgeExecution(plan, talk), answer, JudgeExecution(plan, (talk[0],)))
+    found, parts = read(
+        JudgeExecution(plan=plan, conversation=talk), answer, JudgeExecution(plan=plan, conversation=(talk[0],))
+    )
     assert [(v.step, v.verdict, v.passages) for v in found.plan] == [
         ("a", "done", (1, 5)),
         ("b", "done", (3,)),
@@ -155,11 +161,11 @@ MESSAGES = ("user:\nb", "assistant:\nc")
 @pytest.mark.parametrize(
     "question",
     [
-        CheckGoal(("a",), MESSAGES),
-        ListRequests(MESSAGES),
-        JudgeRequests(("a",), ("t",), MESSAGES),
-        ListPlan(MESSAGES),
-        JudgeExecution(("a",), MESSAGES),
+        CheckGoal(criteria=("a",), conversation=MESSAGES),
+        ListRequests(conversation=MESSAGES),
+        JudgeRequests(requests=("a",), topics=("t",), conversation=MESSAGES),
+        ListPlan(conversation=MESSAGES),
+        JudgeExecution(plan=("a",), conversation=MESSAGES),
     ],
     ids=lambda question: question.kind,
 )
@@ -170,16 +176,16 @@ def test_messages_are_fenced_one_by_one(question: Question[Any]) -> None:
 
 def test_a_plan_is_reviewed_as_a_whole() -> None:
     with pytest.raises(QuestionTooLong, match=r"judge_plan: .* task$"):
-        read(JudgePlan(FILLER * 3, ("a",)), lambda part: None, JudgePlan(FILLER, ("a",)))
+        read(JudgePlan(task=FILLER * 3, plan=("a",)), lambda part: None, JudgePlan(task=FILLER, plan=("a",)))
 
 
 def test_criteria_that_leave_no_room_for_the_conversation_are_refused() -> None:
-    question = CheckGoal((FILLER * 9,), (FILLER,))
+    question = CheckGoal(criteria=(FILLER * 9,), conversation=(FILLER,))
     with pytest.raises(QuestionTooLong, match="without its conversation"):
-        read(question, lambda part: (), CheckGoal((FILLER,), (FILLER,)))
+        read(question, lambda part: (), CheckGoal(criteria=(FILLER,), conversation=(FILLER,)))
 
 
 def test_an_example_cites_a_passage_with_words() -> None:
     for conversation, passages, verdict in (((" ", "user:\nb"), [2], "reached"), ((" ", "\n"), [], "not_shown")):
-        example = CheckGoal(("a",), conversation).example()["verdicts"]["1"]
+        example = CheckGoal(criteria=("a",), conversation=conversation).example()["verdicts"]["1"]
         assert (example["passages"], example["verdict"]) == (passages, verdict)

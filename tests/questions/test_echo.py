@@ -22,11 +22,11 @@ from tests.fakes import QUESTION_KINDS, question_of
 
 SHOWN = Prompt("", "{{output}}\n\nWhat about it?")
 OWN: tuple[Question[Any], ...] = (
-    Choose((("output", "Ada lived."),), SHOWN, ("right", "wrong")),
-    GiveNumber((("output", "Ada lived."),), SHOWN, 10),
-    RateByCriterion((("output", "Ada lived."),), SHOWN, 5),
-    AnswerAs((("output", "Ada lived."),), SHOWN, AnswerForm(int)),
-    AnswerAs((("output", "Ada lived."),), SHOWN, AnswerForm(list[str])),
+    Choose(values=(("output", "Ada lived."),), prompt=SHOWN, choices=("right", "wrong")),
+    GiveNumber(values=(("output", "Ada lived."),), prompt=SHOWN, high=10),
+    RateByCriterion(values=(("output", "Ada lived."),), prompt=SHOWN, levels=5),
+    AnswerAs(values=(("output", "Ada lived."),), prompt=SHOWN, answer=AnswerForm(int)),
+    AnswerAs(values=(("output", "Ada lived."),), prompt=SHOWN, answer=AnswerForm(list[str])),
 )
 QUESTIONS = tuple(question_of(kind, "Ada lived in London.") for kind in QUESTION_KINDS) + OWN
 every = pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.kind)
@@ -99,7 +99,7 @@ def test_an_echo_is_no_answer(question: Question[Any]) -> None:
 
 
 def test_a_form_of_ones_own_takes_the_names_of_fields_for_words() -> None:
-    question = AnswerAs((("output", "Ada lived."),), SHOWN, AnswerForm(list[str]))
+    question = AnswerAs(values=(("output", "Ada lived."),), prompt=SHOWN, answer=AnswerForm(list[str]))
     assert question.parse('{"answer": ["reason", "text", "-"]}') == ["reason", "text", "-"]
     with pytest.raises(ReplyError, match="is a placeholder"):
         question.parse('{"answer": ["<text>"]}')

@@ -13,7 +13,9 @@ from evalstone.questions.rating import RateByCriterion
 from evalstone.questions.verdict import AgreesWithContext
 
 TEXT = "The museum opened in 1921. It is free on Sundays. 1. FC Cologne plays next door."
-ASKED = VerifyClaims(("It opened in 1921.", "It has a café."), ("It opened in 1921.", "Free on Sundays."))
+ASKED = VerifyClaims(
+    claims=("It opened in 1921.", "It has a café."), context=("It opened in 1921.", "Free on Sundays.")
+)
 FIRST: dict[str, Any] = {"reason": "Passage 1 says so.", "passages": [1], "verdict": "supported"}
 SECOND: dict[str, Any] = {"reason": "No café is named.", "passages": [], "verdict": "not_mentioned"}
 
@@ -136,7 +138,7 @@ def test_a_grade_may_be_written_as_text() -> None:
 
 
 def test_a_fraction_of_the_highest_number_is_that_number() -> None:
-    rating = RateByCriterion((("output", "So."),), PROMPT, levels=5)
+    rating = RateByCriterion(values=(("output", "So."),), prompt=PROMPT, levels=5)
     for text in ("4/5", "4 / 5", "4 out of 5", "4.0/5"):
         assert rating.parse(json.dumps({"reason": "Nearly.", "score": text})).score == 4
     for text in ("4/10", "40/50", "4-5", "3.5/5", "6/5", "4 of 5", "1/4/5", "-4/5"):
@@ -145,12 +147,12 @@ def test_a_fraction_of_the_highest_number_is_that_number() -> None:
 
 
 PROMPT = Prompt("Which?", "{{output}}")
-CHOOSE = Choose((("output", "Money back!"),), PROMPT, ("refund", "shipping", "not relevant"))
-RATE = RateByCriterion((("output", "So."),), PROMPT, levels=5)
-COMPARE = ComparePair("Where?", "Here.", "There.", "")
-GRADE = GradeGrounding("In France.", ("Paris is in France.",))
-YES_OR_NO = AgreesWithContext("Where?", "Yes.", ("Here.",))
-CHOOSE_YES = Choose((("output", "So."),), PROMPT, ("yes", "no"))
+CHOOSE = Choose(values=(("output", "Money back!"),), prompt=PROMPT, choices=("refund", "shipping", "not relevant"))
+RATE = RateByCriterion(values=(("output", "So."),), prompt=PROMPT, levels=5)
+COMPARE = ComparePair(question="Where?", first_answer="Here.", second_answer="There.", criterion="")
+GRADE = GradeGrounding(answer="In France.", context=("Paris is in France.",))
+YES_OR_NO = AgreesWithContext(question="Where?", answer="Yes.", context=("Here.",))
+CHOOSE_YES = Choose(values=(("output", "So."),), prompt=PROMPT, choices=("yes", "no"))
 
 
 @pytest.mark.parametrize(
@@ -243,7 +245,7 @@ def test_the_reason_beside_a_number_is_kept(reply: str, reason: str) -> None:
         (GRADE, "75%"),
         (GRADE, "0,75"),
         (ASKED, "supported"),
-        (ListClaims(TEXT), "The museum opened in 1921."),
+        (ListClaims(text=TEXT), "The museum opened in 1921."),
     ],
 )
 def test_any_other_reply_without_json_is_refused(question: Any, reply: str) -> None:
@@ -252,7 +254,7 @@ def test_any_other_reply_without_json_is_refused(question: Any, reply: str) -> N
 
 
 def test_a_choice_is_read_in_any_case() -> None:
-    choice = AgreesWithContext("q", "a", ("c",)).parse('{"Reason": "so", "Verdict": "YES"}')
+    choice = AgreesWithContext(question="q", answer="a", context=("c",)).parse('{"Reason": "so", "Verdict": "YES"}')
     assert (choice.verdict, choice.reason) == ("yes", "so")
 
 
@@ -279,27 +281,27 @@ CLAIMS = ("The museum opened in 1921.", "The museum is free on Sundays.")
 )
 @pytest.mark.parametrize("bare", [False, True])
 def test_the_items_of_a_list_are_read_without_their_markers(claims: list[Any], bare: bool) -> None:
-    assert ListClaims(TEXT).parse(json.dumps(claims if bare else {"claims": claims})) == CLAIMS
+    assert ListClaims(text=TEXT).parse(json.dumps(claims if bare else {"claims": claims})) == CLAIMS
 
 
 @pytest.mark.parametrize("reply", ["I can't; the text only has {}.", "Step 1: {} and {}"])
 def test_a_list_in_a_sentence_is_no_reply(reply: str) -> None:
     with pytest.raises(ReplyError, match="no complete JSON"):
-        ListClaims(TEXT).parse(reply.format(*(json.dumps([claim]) for claim in CLAIMS)))
-    assert ListClaims(TEXT).parse(f"Claims: {json.dumps(CLAIMS)} That's all.") == CLAIMS
+        ListClaims(text=TEXT).parse(reply.format(*(json.dumps([claim]) for claim in CLAIMS)))
+    assert ListClaims(text=TEXT).parse(f"Claims: {json.dumps(CLAIMS)} That's all.") == CLAIMS
 
 
 def test_a_numbered_object_is_a_list_if_it_counts_up() -> None:
     for keys in ("12", ("claim 1", "claim 2"), ("1.", "2.")):
         reply = json.dumps({"claims": dict(zip(keys, CLAIMS, strict=True))})
-        assert ListClaims(TEXT).parse(reply) == CLAIMS
+        assert ListClaims(text=TEXT).parse(reply) == CLAIMS
     for keys in ("21", "13", ("a", "b")):
         with pytest.raises(ReplyError):
-            ListClaims(TEXT).parse(json.dumps({"claims": dict(zip(keys, CLAIMS, strict=True))}))
+            ListClaims(text=TEXT).parse(json.dumps({"claims": dict(zip(keys, CLAIMS, strict=True))}))
 
 
 def test_a_number_that_is_a_part_of_the_text_stays() -> None:
-    asked = ListClaims(TEXT)
+    asked = ListClaims(text=TEXT)
     for claim in ("1. FC Cologne plays next door.", "7. The museum opened in 1921."):
         assert asked.parse(json.dumps({"claims": [claim]})) == (claim.removeprefix("7. "),)
     with pytest.raises(ReplyError, match="doesn't have: 1922"):
@@ -310,10 +312,10 @@ def test_a_number_that_is_a_part_of_the_text_stays() -> None:
 
 def test_a_list_may_be_under_another_name_of_what_it_lists() -> None:
     for name in ("facts", "Statements"):
-        assert ListClaims(TEXT).parse(json.dumps({name: CLAIMS})) == CLAIMS
+        assert ListClaims(text=TEXT).parse(json.dumps({name: CLAIMS})) == CLAIMS
     for reply in ({"opinions": CLAIMS}, {"facts": CLAIMS, "statements": CLAIMS}, {"claims": None, "facts": CLAIMS}):
         with pytest.raises(ReplyError):
-            ListClaims(TEXT).parse(json.dumps(reply))
+            ListClaims(text=TEXT).parse(json.dumps(reply))
 
 
 @pytest.mark.parametrize("reply", ["!yes", "Verdict: !yes", "¬yes", "❌ yes", "Answer: ✗ Yes"])

@@ -35,10 +35,10 @@ def read(question: Question[Any], reply: Any) -> Any:
 @pytest.mark.parametrize(
     ("question", "key"),
     [
-        (ListClaims(HARBOR), "claims"),
-        (ListOpinions(HARBOR), "opinions"),
-        (ListQuestions(HARBOR, "5"), "questions"),
-        (ListStatements(HARBOR), "statements"),
+        (ListClaims(text=HARBOR), "claims"),
+        (ListOpinions(text=HARBOR), "opinions"),
+        (ListQuestions(text=HARBOR, limit="5"), "questions"),
+        (ListStatements(answer=HARBOR), "statements"),
     ],
 )
 def test_a_listed_text_from_elsewhere_is_refused_with_its_place(question: Question[Any], key: str) -> None:
@@ -51,24 +51,24 @@ def test_a_listed_text_from_elsewhere_is_refused_with_its_place(question: Questi
 
 def test_the_words_in_which_an_opinion_is_reported_need_not_be_in_the_text() -> None:
     opinions = ["The author thinks and insists that only fools pay.", "The author expressed the view that it is small."]
-    assert read(ListOpinions(f"{HARBOR} It is small."), {"opinions": opinions}) == tuple(opinions)
+    assert read(ListOpinions(text=f"{HARBOR} It is small."), {"opinions": opinions}) == tuple(opinions)
     with pytest.raises(ReplyError, match="doesn't have: broccoli"):
-        read(ListOpinions(HARBOR), {"opinions": ["The author believes that broccoli is good."]})
+        read(ListOpinions(text=HARBOR), {"opinions": ["The author believes that broccoli is good."]})
     with pytest.raises(ReplyError, match=r": thinks, insists;"):
-        read(ListClaims(HARBOR), {"claims": ["He thinks, insists."]})
+        read(ListClaims(text=HARBOR), {"claims": ["He thinks, insists."]})
 
 
 def test_a_claim_may_say_that_the_text_has_something() -> None:
     text = "Fix your roof, lift it up, and sing of home."
     claims = ["The candidate answer describes how to lift it up.", "The document mentions home."]
-    assert read(ListClaims(text), {"claims": claims}) == tuple(claims)
+    assert read(ListClaims(text=text), {"claims": claims}) == tuple(claims)
     with pytest.raises(ReplyError, match="doesn't have: Bern"):
-        read(ListClaims(text), {"claims": ["The list includes Bern."]})
+        read(ListClaims(text=text), {"claims": ["The list includes Bern."]})
 
 
 def test_the_items_of_a_list_can_be_claims_without_their_question() -> None:
     claims = [f"{item} is an ingredient for sauces." for item in ("Salt", "Lime juice", "Basil")]
-    question = ListClaims("Salt, lime juice, basil")
+    question = ListClaims(text="Salt, lime juice, basil")
     assert read(question, {"claims": claims}) == tuple(claims)
     with pytest.raises(ReplyError, match=rf"claims.1: '{claims[0]}'"):
         read(question, {"claims": claims[:1]})
@@ -77,23 +77,23 @@ def test_the_items_of_a_list_can_be_claims_without_their_question() -> None:
 def test_words_of_the_question_complete_a_short_answer_and_do_not_stand_for_an_empty_one() -> None:
     asked = "What is the capital of France?"
     claim = "The capital of France is Paris."
-    assert read(ListClaims("Paris", asked), {"claims": [claim]}) == (claim,)
+    assert read(ListClaims(text="Paris", question=asked), {"claims": [claim]}) == (claim,)
     for text in ("", " ", "…"):
-        assert read(ListClaims(text, asked), {"claims": []}) == ()
+        assert read(ListClaims(text=text, question=asked), {"claims": []}) == ()
         with pytest.raises(ReplyError):
-            read(ListClaims(text, asked), {"claims": [claim]})
+            read(ListClaims(text=text, question=asked), {"claims": [claim]})
 
 
 def test_numbers_in_the_middle_of_a_quotation_are_no_numbering() -> None:
     text = "See passage 9. Museums are shut, and only a fool would go."
     for part in (text, f"2. {text}"):
-        found = read(FindToxicity(text), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
+        found = read(FindToxicity(text=text), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
         assert found[0].part == part
 
 
 def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() -> None:
     def found(part: str) -> Any:
-        return read(FindToxicity(HARBOR), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
+        return read(FindToxicity(text=HARBOR), {"verdicts": [{"reason": "It is.", "part": part, "verdict": "yes"}]})
 
     for part in ("only a fool would pay 8 euros", '"Only a fool\nwould pay 8 euros!"', "only a fool … to see it"):
         assert found(part)[0].toxic
@@ -111,14 +111,16 @@ def test_a_quoted_part_stands_in_the_text_whatever_its_case_and_punctuation() ->
 
 
 def test_an_emoji_is_a_part_of_a_text_and_no_placeholder() -> None:
-    found = read(FindToxicity("Great! 🎉"), {"verdicts": [{"reason": "It is kind.", "part": "🎉", "verdict": "no"}]})
+    found = read(
+        FindToxicity(text="Great! 🎉"), {"verdicts": [{"reason": "It is kind.", "part": "🎉", "verdict": "no"}]}
+    )
     assert found[0].part == "🎉"
     with pytest.raises(ReplyError, match=r"claims\.1"):
-        read(ListClaims("Great! 🎉"), {"claims": ["🎉"]})
+        read(ListClaims(text="Great! 🎉"), {"claims": ["🎉"]})
 
 
 def test_statements_of_passages_stand_in_a_passage() -> None:
-    question = JudgePassageStatements("When?", (HARBOR, "Ships come at noon."))
+    question = JudgePassageStatements(question="When?", context=(HARBOR, "Ships come at noon."))
     verdict = {"reason": "It helps.", "statement": "Ships come at noon", "verdict": "yes"}
     assert read(question, {"verdicts": [verdict]})[0].relevant
     with pytest.raises(ReplyError, match="passages"):
@@ -127,7 +129,7 @@ def test_statements_of_passages_stand_in_a_passage() -> None:
 
 @pytest.mark.parametrize("verdict", ["supported", "contradicted"])
 def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
-    question = VerifyClaims(("It was built in 1902.",), (HARBOR,))
+    question = VerifyClaims(claims=("It was built in 1902.",), context=(HARBOR,))
 
     def decided(word: str, *passages: int) -> Any:
         return read(
@@ -144,7 +146,7 @@ def test_a_verdict_by_a_passage_cites_one_that_exists(verdict: str) -> None:
 
 
 def test_a_cited_passage_has_something_to_say() -> None:
-    question = VerifyClaims(("It was built in 1902.",), (HARBOR, " \u200b"))
+    question = VerifyClaims(claims=("It was built in 1902.",), context=(HARBOR, " \u200b"))
     for cited in ([2], [2, 2]):
         with pytest.raises(ReplyError, match="cites 2, and nothing"):
             read(question, {"verdicts": {"1": {"reason": "It is.", "passages": cited, "verdict": "supported"}}})
@@ -156,20 +158,20 @@ def test_a_claim_of_the_worked_example_is_copied_whatever_the_language_of_the_te
     copied, said = "The museum has no café.", "The animal is on the sofa."
     for text in ("Der Hund schläft auf dem Sofa und ist müde.", "猫在沙发上睡觉。"):
         with pytest.raises(ReplyError, match=r"^claims\.1: .* copied"):
-            read(ListClaims(text), {"claims": [copied]})
-        assert read(ListClaims(text), {"claims": [said]})
+            read(ListClaims(text=text), {"claims": [copied]})
+        assert read(ListClaims(text=text), {"claims": [said]})
     for text in (copied, "Museum: no café, may reopen in May"):
-        assert read(ListClaims(text), {"claims": [copied]}) == (copied,)
+        assert read(ListClaims(text=text), {"claims": [copied]}) == (copied,)
 
 
 @pytest.mark.parametrize("unit", ["good ", "The passage says so. ", "很好", "!"])
 def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
-    question = ClaimSupported("It has two docks.", (HARBOR,))
+    question = ClaimSupported(claim="It has two docks.", context=(HARBOR,))
     looping = f"It is so. {unit * 200}"[:500]
     with pytest.raises(ReplyError, match=r"^reason: it repeats"):
         read(question, {"reason": looping, "verdict": "yes"})
     assert read(question, {"reason": f"It is {unit * 5}", "verdict": "yes"})
-    shouted = FindToxicity(looping)
+    shouted = FindToxicity(text=looping)
     verdict = {"reason": "It repeats a word.", "part": looping, "verdict": "no"}
     assert read(shouted, {"verdicts": [verdict]})[0].part == looping
 
@@ -177,13 +179,13 @@ def test_a_reason_that_went_on_until_it_was_cut_off_is_none(unit: str) -> None:
 @pytest.mark.parametrize(("text", "part"), [("...", "..."), (" …\n", "…"), ("Sentence.", "Sentence")])
 def test_a_text_that_looks_like_a_placeholder_can_be_quoted(text: str, part: str) -> None:
     verdicts = {"verdicts": [{"reason": "It says nothing.", "part": part, "verdict": "no"}]}
-    assert read(FindToxicity(text), verdicts)[0].part == part
+    assert read(FindToxicity(text=text), verdicts)[0].part == part
     with pytest.raises(ReplyError, match="is a placeholder"):
-        read(FindToxicity(HARBOR), verdicts)
+        read(FindToxicity(text=HARBOR), verdicts)
 
 
 def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:
-    question = CompareStatements(("It was built in 1902.",), ("It has two docks.", "It is from 1902."))
+    question = CompareStatements(reference=("It was built in 1902.",), answer=("It has two docks.", "It is from 1902."))
 
     def compared(match: str, answer: str) -> Any:
         matches = {"1": {"reason": "The year.", "answer": answer, "match": match}}
@@ -199,12 +201,12 @@ def test_a_match_names_the_words_of_the_answer_and_a_missing_one_none() -> None:
 
 def test_a_list_that_does_not_end_is_refused() -> None:
     with pytest.raises(ReplyError, match="a list ends before 100"):
-        read(ListClaims(HARBOR), {"claims": ["It has two docks."] * 100})
+        read(ListClaims(text=HARBOR), {"claims": ["It has two docks."] * 100})
     with pytest.raises(ReplyError, match="repeats itself"):
-        read(ListClaims(HARBOR), {"claims": ["It has two docks.", "Ida Holm built it."] * 5})
+        read(ListClaims(text=HARBOR), {"claims": ["It has two docks.", "Ida Holm built it."] * 5})
     part = {"reason": "Harmless.", "part": "It has two docks", "verdict": "no"}
     with pytest.raises(ReplyError, match="repeats itself"):
-        read(FindToxicity(HARBOR), {"verdicts": [{**part, "reason": f"Harmless, {n}."} for n in range(10)]})
+        read(FindToxicity(text=HARBOR), {"verdicts": [{**part, "reason": f"Harmless, {n}."} for n in range(10)]})
     compared: dict[str, Any] = {
         "matches": {"1": {"reason": "No.", "answer": "", "match": "missing"}},
         "extra": [],
@@ -213,9 +215,9 @@ def test_a_list_that_does_not_end_is_refused() -> None:
     conflict = {"reason": "The year.", "answer": "It is old.", "reference": "It is new."}
     for more in ({"extra": ["It is old."] * 10}, {"contradictions": [conflict] * 10}):
         with pytest.raises(ReplyError, match="repeats itself"):
-            read(CompareStatements(("It is new.",), ("It is old.",)), {**compared, **more})
+            read(CompareStatements(reference=("It is new.",), answer=("It is old.",)), {**compared, **more})
     shouted = "Buy now! " * 10
-    assert len(read(ListStatements(shouted), {"statements": ["Buy now!"] * 10})) == 10
+    assert len(read(ListStatements(answer=shouted), {"statements": ["Buy now!"] * 10})) == 10
 
 
 def test_a_list_repeats_itself_from_eight_items_on_when_half_of_them_are_repetitions() -> None:
@@ -236,14 +238,14 @@ def test_a_list_repeats_itself_from_eight_items_on_when_half_of_them_are_repetit
     ("passages", "largest", "most"), [(0, 1, 0), (1, 1, 1), (9, 9, 9), (10, 10, 10), (11, 20, 20), (51, 100, 20)]
 )
 def test_a_schema_bounds_citations_by_a_round_number_of_passages(passages: int, largest: int, most: int) -> None:
-    schema: Any = VerifyClaims(("It is.",), ("p",) * passages).json_schema
+    schema: Any = VerifyClaims(claims=("It is.",), context=("p",) * passages).json_schema
     cited = schema["$defs"]["verdict"]["properties"]["passages"]
     assert (cited["items"]["maximum"], cited["maxItems"]) == (largest, most)
 
 
 def test_a_list_without_steps_is_no_answer() -> None:
     with pytest.raises(ReplyError, match="steps: at least"):
-        read(WriteSteps("Is it kind?", ("output",)), {"steps": [" "]})
+        read(WriteSteps(criterion="Is it kind?", parts=("output",)), {"steps": [" "]})
 
 
 def test_an_invented_claim_costs_its_own_sample_and_the_model_is_shown_why() -> None:

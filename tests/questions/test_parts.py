@@ -157,7 +157,7 @@ def test_a_form_that_is_longer_than_the_window_does_not_fit() -> None:
     assert not question.fits(ContextLimits.of_window(8192))
 
 
-WHOLE = AgreesWithContext("q", "a", ("".join(SENTENCES) * 9,))
+WHOLE = AgreesWithContext(question="q", answer="a", context=("".join(SENTENCES) * 9,))
 
 
 def test_a_whole_answer_fits_where_the_window_is_not_known() -> None:
@@ -181,7 +181,7 @@ def test_a_whole_answer_fits_where_the_window_is_not_known() -> None:
             "item 2 of its criteria alone has about",
         ),
         (
-            CompareStatements(("".join(SENTENCES),), ("a",)),
+            CompareStatements(reference=("".join(SENTENCES),), answer=("a",)),
             4096,
             "item 1 of its reference alone has about",
         ),
@@ -215,35 +215,35 @@ def asked_with_any_answer(question: Any, limits: ContextLimits) -> list[Any]:
 
 
 def test_more_passages_than_a_reply_has_room_for_are_rated_in_parts() -> None:
-    assert RatePassages("q", "a", ("x",) * SMALL.items).fits(SMALL)
-    assert not RatePassages("q", "a", ("x",) * (SMALL.items + 1)).fits(SMALL)
+    assert RatePassages(question="q", answer="a", context=("x",) * SMALL.items).fits(SMALL)
+    assert not RatePassages(question="q", answer="a", context=("x",) * (SMALL.items + 1)).fits(SMALL)
 
 
 def test_a_list_is_drawn_from_the_pieces_of_a_text() -> None:
-    found, parts = asked(ListClaims("".join(SENTENCES)), lambda part: (part.text[:9].strip(), "x"))
+    found, parts = asked(ListClaims(text="".join(SENTENCES)), lambda part: (part.text[:9].strip(), "x"))
     assert "".join(part.text for part in parts) == "".join(SENTENCES)
     assert found[::2] == tuple(part.text[:9].strip() for part in parts)
     assert all(part.text.count(".") <= SMALL.items * 8 // 5 for part in parts)
 
 
 def test_a_list_that_would_have_too_many_items_is_drawn_in_parts_however_large_the_window() -> None:
-    assert ListClaims("Yes. " * 40).fits(DEFAULT_LIMITS)
-    found, parts = asked(ListClaims("Yes. " * 41), lambda part: (part.text,), DEFAULT_LIMITS)
+    assert ListClaims(text="Yes. " * 40).fits(DEFAULT_LIMITS)
+    found, parts = asked(ListClaims(text="Yes. " * 41), lambda part: (part.text,), DEFAULT_LIMITS)
     assert len(parts) == len(found) == 2
 
 
 def test_the_limit_of_questions_is_spread_over_the_pieces() -> None:
     text = "".join(SENTENCES)
-    found, parts = asked(ListQuestions(text, "10"), lambda part: ("q?",) * int(part.limit))
+    found, parts = asked(ListQuestions(text=text, limit="10"), lambda part: ("q?",) * int(part.limit))
     assert len(found) == 10
     assert sum(int(part.limit) for part in parts) == 10
-    few, parts = asked(ListQuestions(text, "2"), lambda part: ("q?",) * int(part.limit))
+    few, parts = asked(ListQuestions(text=text, limit="2"), lambda part: ("q?",) * int(part.limit))
     assert (len(few), len(parts)) == (2, 2)
     assert text.index(parts[0].text) < len(text) / 2 < text.index(parts[1].text) + len(parts[1].text)
-    assert len(asked(ListQuestions(text, "10.0"), lambda part: ("q?",) * int(part.limit))[0]) == 10
+    assert len(asked(ListQuestions(text=text, limit="10.0"), lambda part: ("q?",) * int(part.limit))[0]) == 10
     for limit in ("ten", "0", "inf"):
         with pytest.raises(QuestionTooLong):
-            asked(ListQuestions(text, limit), _unasked)
+            asked(ListQuestions(text=text, limit=limit), _unasked)
 
 
 def test_useful_passages_are_numbered_through_and_one_in_pieces_is_useful_when_a_piece_is() -> None:
@@ -253,7 +253,7 @@ def test_useful_passages_are_numbered_through_and_one_in_pieces_is_useful_when_a
         useful = ["Museum 149 " in text or "use, too" in text for text in part.context]
         return tuple(PassageVerdict(n, each) for n, each in enumerate(useful, start=1))
 
-    found, parts = asked(FindUsefulPassages("q", "a", context), answer)
+    found, parts = asked(FindUsefulPassages(question="q", answer="a", context=context), answer)
     assert len(parts) > 2
     assert [(verdict.passage, verdict.useful) for verdict in found] == [(1, False), (2, True), (3, True)]
 
@@ -266,7 +266,7 @@ def test_rated_passages_in_pieces_have_the_best_level_and_the_least_is_missing()
         ratings = [PassageRating(n, "high" if one else "low", used=not one) for n, one in enumerate(best, start=1)]
         return PassageRatings(tuple(ratings), ("a",) if any(best) else ("a", "b"))
 
-    found, _ = asked(RatePassages("q", "a", context), answer)
+    found, _ = asked(RatePassages(question="q", answer="a", context=context), answer)
     assert [(one.passage, one.level, one.used) for one in found.passages] == [
         (1, "low", True),
         (2, "high", True),
@@ -281,12 +281,12 @@ def test_a_long_blank_passage_keeps_its_place() -> None:
     def answer(part: FindUsefulPassages) -> Any:
         return tuple(PassageVerdict(n, text == "Useful.") for n, text in enumerate(part.context, start=1))
 
-    found, _ = asked(FindUsefulPassages("q", "a", context), answer)
+    found, _ = asked(FindUsefulPassages(question="q", answer="a", context=context), answer)
     assert [(verdict.passage, verdict.useful) for verdict in found] == [(1, False), (2, False), (3, True)]
 
 
 def test_statements_of_passages_are_listed_one_group_after_the_other() -> None:
-    found, parts = asked(JudgePassageStatements("q", tuple(SENTENCES)), lambda part: part.context)
+    found, parts = asked(JudgePassageStatements(question="q", context=tuple(SENTENCES)), lambda part: part.context)
     assert found == tuple(SENTENCES)
     assert all(len(part.context) <= SMALL.items for part in parts)
 
@@ -299,10 +299,11 @@ def test_a_claim_is_supported_by_the_chunk_that_supports_it_most() -> None:
             return Choice("yes", probability=0.6)
         return Choice("undecided" if context[0] in part.context else "no")
 
-    assert asked(ClaimSupported("c", context), answer)[0] == Choice("yes", probability=0.6)
-    assert asked(ClaimSupported("c", context[:60]), answer)[0] == Choice("undecided")
+    assert asked(ClaimSupported(claim="c", context=context), answer)[0] == Choice("yes", probability=0.6)
+    assert asked(ClaimSupported(claim="c", context=context[:60]), answer)[0] == Choice("undecided")
     bare, parts = asked(
-        MiniCheck("".join(SENTENCES), "c"), lambda part: Choice("yes" if "Museum 399 " in part.document else "no")
+        MiniCheck(document="".join(SENTENCES), claim="c"),
+        lambda part: Choice("yes" if "Museum 399 " in part.document else "no"),
     )
     assert bare.verdict == "yes"
     assert "".join(part.document for part in parts) == "".join(SENTENCES)
@@ -316,7 +317,7 @@ def test_extra_is_what_is_extra_beside_every_part_of_the_reference() -> None:
         first = reference[0] in part.reference
         return Comparison(matches, ("Both.", "Here.") if first else ("both. ",), (Contradiction(str(first), "a", "r"),))
 
-    found, parts = asked(CompareStatements(reference, ("a",)), answer, DEFAULT_LIMITS)
+    found, parts = asked(CompareStatements(reference=reference, answer=("a",)), answer, DEFAULT_LIMITS)
     assert [len(part.reference) for part in parts] == [25, 5]
     assert tuple(match.statement for match in found.matches) == reference
     assert found.extra == ("Both.",)
@@ -349,7 +350,7 @@ def test_several_judges_take_what_each_of_them_takes() -> None:
 
 
 def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
-    question = ClaimSupported("c", ("x",))
+    question = ClaimSupported(claim="c", context=("x",))
     fixed, extra = overhead(question, "context")
     least = fixed + extra + FEWEST_TOKENS
     assert space_for(question, "context", ContextLimits(least, longest=least)).longest == FEWEST_TOKENS + extra
@@ -358,7 +359,7 @@ def test_next_to_no_room_for_what_is_divided_is_refused() -> None:
 
 
 def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
-    most = RatePassages("q", "a", ("x",) * MOST_PARTS)
+    most = RatePassages(question="q", answer="a", context=("x",) * MOST_PARTS)
     assert len(chunks_of(most, "context", Space(math.inf, texts=1), DEFAULT_LIMITS)) == MOST_PARTS
     for space in (Space(math.inf, texts=1), Space(1, measure=len)):
         with pytest.raises(QuestionTooLong, match=f"needs {MOST_PARTS + 1} parts"):
@@ -366,7 +367,7 @@ def test_as_many_parts_as_are_allowed_are_asked_and_no_more() -> None:
 
 
 def test_fifty_thousand_passages_are_refused_at_once() -> None:
-    question = RatePassages("q", "a", ("".join(SENTENCES[:4]),) * 50_000)
+    question = RatePassages(question="q", answer="a", context=("".join(SENTENCES[:4]),) * 50_000)
     started = time.process_time()
     with pytest.raises(QuestionTooLong, match=rf"2,000 parts, .* {MOST_PARTS} "):
         asked(question, _unasked, DEFAULT_LIMITS)

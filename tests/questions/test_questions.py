@@ -130,7 +130,7 @@ def test_no_two_kinds_share_a_fingerprint():
 @given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
 @settings(max_examples=50)
 def test_texts_cannot_move_from_one_field_to_another_unseen(one: list[str], other: list[str]):
-    a, b = VerifyClaims(tuple(one), tuple(other)), VerifyClaims(tuple(other), tuple(one))
+    a, b = VerifyClaims(claims=tuple(one), context=tuple(other)), VerifyClaims(claims=tuple(other), context=tuple(one))
     assert (a.fingerprint == b.fingerprint) == (one == other)
 
 
@@ -139,7 +139,7 @@ def test_two_prompts_whose_short_fingerprints_are_equal_make_two_questions():
     assert one.fingerprint == other.fingerprint  # 32 bits: a pair is found in a second
     assert len(one.digest) == 32
     assert one.digest != other.digest
-    assert ListClaims("x", prompt=one).fingerprint != ListClaims("x", prompt=other).fingerprint
+    assert ListClaims(text="x", prompt=one).fingerprint != ListClaims(text="x", prompt=other).fingerprint
 
 
 @dataclass(frozen=True)
@@ -155,14 +155,12 @@ class FinerTone:
 TONE = Prompt("", "{{text}}")
 
 
-@dataclass(frozen=True)
 class AskTone(Question[Tone]):
     kind = "tone"
     text: str
     prompt: Prompt = TONE
 
 
-@dataclass(frozen=True)
 class AskFinerTone(Question[FinerTone]):
     kind = "tone"
     text: str
@@ -170,17 +168,26 @@ class AskFinerTone(Question[FinerTone]):
 
 
 def test_the_form_of_the_reply_is_in_the_fingerprint():
-    assert AskTone("x").fingerprint != AskFinerTone("x").fingerprint
+    assert AskTone(text="x").fingerprint != AskFinerTone(text="x").fingerprint
     prompt, values = Prompt("", "{{output}}"), (("output", "x"),)
-    forms = [AnswerAs(values, prompt, AnswerForm(kind)) for kind in (Tone, FinerTone, Literal["a", "b"], list[str])]
+    forms = [
+        AnswerAs(values=values, prompt=prompt, answer=AnswerForm(kind))
+        for kind in (Tone, FinerTone, Literal["a", "b"], list[str])
+    ]
     assert len({question.fingerprint for question in forms}) == 4
 
 
 def test_equal_numbers_make_one_question():
     prompt, values = Prompt("", "{{output}}"), (("output", "x"),)
-    assert GiveNumber(values, prompt, 1) == GiveNumber(values, prompt, 1.0)
-    assert GiveNumber(values, prompt, 1).fingerprint == GiveNumber(values, prompt, 1.0).fingerprint
-    assert GiveNumber(values, prompt, 1).fingerprint != GiveNumber(values, prompt, 1.5).fingerprint
+    assert GiveNumber(values=values, prompt=prompt, high=1) == GiveNumber(values=values, prompt=prompt, high=1.0)
+    assert (
+        GiveNumber(values=values, prompt=prompt, high=1).fingerprint
+        == GiveNumber(values=values, prompt=prompt, high=1.0).fingerprint
+    )
+    assert (
+        GiveNumber(values=values, prompt=prompt, high=1).fingerprint
+        != GiveNumber(values=values, prompt=prompt, high=1.5).fingerprint
+    )
 
 
 def respelled(data: Any, node: Mapping[str, Any], spell: Callable[[str], str], defined: Mapping[str, Any]) -> Any:
@@ -202,9 +209,9 @@ WORDED = [
     question
     for question in (
         *(question_of(kind, "Ada.") for kind in QUESTION_KINDS if kind is not MiniCheck),
-        Choose(OWN[1], OWN[0], ("Not a match", "match")),
-        AnswerAs(OWN[1], OWN[0], AnswerForm(Literal["warm", "cold"])),
-        AnswerAs(OWN[1], OWN[0], AnswerForm(list[FinerTone])),
+        Choose(values=OWN[1], prompt=OWN[0], choices=("Not a match", "match")),
+        AnswerAs(values=OWN[1], prompt=OWN[0], answer=AnswerForm(Literal["warm", "cold"])),
+        AnswerAs(values=OWN[1], prompt=OWN[0], answer=AnswerForm(list[FinerTone])),
     )
     if words_of(question.json_schema or {})
 ]
@@ -235,13 +242,13 @@ class Weather(enum.Enum):
 
 @pytest.mark.parametrize("kind", [Literal["warm", "cold"] | None, Weather, Weather | None, Weather | Literal["mild"]])
 def test_a_word_of_one_of_several_types_is_read_in_any_spelling(kind: Any):
-    question = AnswerAs(OWN[1], OWN[0], AnswerForm(kind))
+    question = AnswerAs(values=OWN[1], prompt=OWN[0], answer=AnswerForm(kind))
     reply = json.dumps({"reason": "", "answer": "Warm."})
     assert question.parse(reply) == question.parse(reply.replace("Warm.", "warm"))
 
 
 def test_a_word_that_could_be_two_is_not_guessed():
-    question = AnswerAs(OWN[1], OWN[0], AnswerForm(Literal["US", "us", "other"]))
+    question = AnswerAs(values=OWN[1], prompt=OWN[0], answer=AnswerForm(Literal["US", "us", "other"]))
     assert question.parse('{"reason": "", "answer": "us"}') == "us"
     with pytest.raises(ReplyError):
         question.parse('{"reason": "", "answer": "Us"}')
@@ -357,15 +364,15 @@ def test_any_reply_gives_an_answer_or_an_error_of_the_judge(kind: Kind, data: An
 
 
 def test_listed_claims_and_statements_come_in_order_without_blank_ones():
-    assert ListClaims("a b").parse(json.dumps(claims("b", " ", "a "))) == ("b", "a")
-    assert ListStatements("a b").parse(json.dumps(statements("b", "", "a"))) == ("b", "a")
-    assert ListClaims("t").parse('{"claims": []}') == ()
+    assert ListClaims(text="a b").parse(json.dumps(claims("b", " ", "a "))) == ("b", "a")
+    assert ListStatements(answer="a b").parse(json.dumps(statements("b", "", "a"))) == ("b", "a")
+    assert ListClaims(text="t").parse('{"claims": []}') == ()
 
 
 def test_each_claim_gets_its_own_verdict_whatever_the_order_of_the_reply():
     reply = verdicts(("supported", [1]), ("contradicted", [2]), "not_mentioned")["verdicts"]
     turned = {"verdicts": dict(reversed(reply.items()))}
-    found = VerifyClaims(("a", "b", "c"), ("p", "q")).parse(json.dumps(turned))
+    found = VerifyClaims(claims=("a", "b", "c"), context=("p", "q")).parse(json.dumps(turned))
     assert [(v.claim, v.verdict, v.passages, v.reason) for v in found] == [
         ("a", "supported", (1,), "because 1"),
         ("b", "contradicted", (2,), "because 2"),
@@ -374,7 +381,7 @@ def test_each_claim_gets_its_own_verdict_whatever_the_order_of_the_reply():
 
 
 def test_each_passage_gets_its_own_rating_and_what_is_missing_is_listed():
-    question = RatePassages("q", "a", ("p", "q"))
+    question = RatePassages(question="q", answer="a", context=("p", "q"))
     found = question.parse(json.dumps(ratings(("low", False), ("high", True), missing=["the year", " "])))
     assert [(r.passage, r.level, r.used) for r in found.passages] == [(1, "low", False), (2, "high", True)]
     assert found.missing == ("the year",)
@@ -382,38 +389,41 @@ def test_each_passage_gets_its_own_rating_and_what_is_missing_is_listed():
 
 def test_a_reply_that_does_not_speak_of_missing_information_misses_none():
     assert (
-        RatePassages("q", "a", ("p",)).parse(json.dumps({"passages": ratings(("low", True))["passages"]})).missing == ()
+        RatePassages(question="q", answer="a", context=("p",))
+        .parse(json.dumps({"passages": ratings(("low", True))["passages"]}))
+        .missing
+        == ()
     )
 
 
 def test_a_passage_is_useful_exactly_for_a_yes():
-    found = FindUsefulPassages("q", "a", ("p", "q")).parse(json.dumps(verdicts("yes", "no")))
+    found = FindUsefulPassages(question="q", answer="a", context=("p", "q")).parse(json.dumps(verdicts("yes", "no")))
     assert [(v.passage, v.useful) for v in found] == [(1, True), (2, False)]
     with pytest.raises(ReplyError, match=r"verdict 1\.verdict"):
-        FindUsefulPassages("q", "a", ("p",)).parse(json.dumps(verdicts("partly")))
+        FindUsefulPassages(question="q", answer="a", context=("p",)).parse(json.dumps(verdicts("partly")))
 
 
 def test_a_statement_can_address_the_question_partly():
-    found = JudgeStatements("q", ("s", "t")).parse(json.dumps(verdicts("partly", "no")))
+    found = JudgeStatements(question="q", statements=("s", "t")).parse(json.dumps(verdicts("partly", "no")))
     assert [(v.statement, v.addresses) for v in found] == [("s", "partly"), ("t", "no")]
 
 
 @pytest.mark.parametrize("text", ["", " \n"])
 def test_an_empty_explanation_is_none(text: str):
     with pytest.raises(ReplyError, match="empty"):
-        Explain("m", "e").parse(json.dumps({"explanation": text}))
+        Explain(measure="m", evidence="e").parse(json.dumps({"explanation": text}))
 
 
 def test_a_users_own_prompt_changes_the_fingerprint_and_not_the_reading():
-    mine = ListClaims("t", prompt=Prompt.parse("Claims of {text}?", placeholders=["text"]))
-    assert mine.fingerprint != ListClaims("t").fingerprint
+    mine = ListClaims(text="t", prompt=Prompt.parse("Claims of {text}?", placeholders=["text"]))
+    assert mine.fingerprint != ListClaims(text="t").fingerprint
     assert mine.parse('{"claims": ["a"]}') == ("a",)
 
 
 def test_lists_of_what_an_agent_left_out_or_did_too_much_may_be_left_out():
-    calls = JudgeToolCalls("request", "answer", ("search()",), ("search",))
+    calls = JudgeToolCalls(request="request", answer="answer", calls=("search()",), tools=("search",))
     assert calls.from_json({"calls": {"1": {"reason": "r", "appropriate": True}}}).missing == ()
-    steps = JudgeSteps("task", ("search",), ())
+    steps = JudgeSteps(task="task", steps=("search",), expected=())
     found = steps.from_json({"steps": {"1": {"reason": "r", "necessary": True, "in_order": True}}})
     assert (found.missing, found.extra) == ((), ())
     with pytest.raises(ReplyError, match="extra"):

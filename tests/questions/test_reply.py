@@ -44,7 +44,6 @@ Reply with a JSON object that has one member for each promise, under its number:
 )
 
 
-@dataclass(frozen=True)
 class CheckPromises(VerdictPerItem[PromiseVerdict]):
     """For each promise, in order: does the policy allow it?"""
 
@@ -55,7 +54,6 @@ class CheckPromises(VerdictPerItem[PromiseVerdict]):
     prompt: Prompt = CHECK_PROMISES
 
 
-@dataclass(frozen=True)
 class AllowedPromises(Scorer):
     """The share of the answer's lines that the policy allows."""
 
@@ -64,12 +62,12 @@ class AllowedPromises(Scorer):
     asks = (CheckPromises,)
 
     async def score(self, ask: Ask, *, output: str, context: tuple[str, ...]) -> Score:
-        verdicts = await ask(CheckPromises(tuple(output.splitlines()), tuple(context)))
+        verdicts = await ask(CheckPromises(promises=tuple(output.splitlines()), policy=tuple(context)))
         return Score(sum(one.verdict == "allowed" for one in verdicts) / len(verdicts), evidence=verdicts)
 
 
 VAGUE = Prompt("", "{{text}}")
-QUESTION = CheckPromises(("refund in 30 days", "free shipping"), ("rule one", "rule two"))
+QUESTION = CheckPromises(promises=("refund in 30 days", "free shipping"), policy=("rule one", "rule two"))
 SAMPLE = Sample(output="refund in 30 days\nfree shipping", context=["rule one", "rule two"])
 
 
@@ -96,13 +94,13 @@ def test_the_schema_has_the_reason_first_and_the_label_last_and_leaves_out_what_
         "additionalProperties": False,
     }
     assert list(item["properties"]) == ["reason", "rules", "verdict"]
-    without_rules: Any = CheckPromises(("a",), ()).json_schema
+    without_rules: Any = CheckPromises(promises=("a",), policy=()).json_schema
     assert without_rules["$defs"]["verdict"]["properties"]["rules"]["maxItems"] == 0
 
 
 def test_the_example_is_a_reply_and_differs_from_question_to_question():
     assert len(QUESTION.parse(json.dumps(QUESTION.example()))) == 2
-    assert QUESTION.example() != CheckPromises(("other", "promises"), ()).example()
+    assert QUESTION.example() != CheckPromises(promises=("other", "promises"), policy=()).example()
 
 
 def test_a_reply_becomes_verdicts_on_the_items_in_their_order():
@@ -217,7 +215,6 @@ def test_questions_judged_item_by_item_are_those_whose_answer_is_a_verdict_an_it
     }
 
 
-@dataclass(frozen=True)
 class Vague(Question[str]):
     """A question whose answers are of no reply type."""
 
@@ -228,4 +225,4 @@ class Vague(Question[str]):
 
 def test_a_question_without_a_reply_type_says_what_to_do():
     with pytest.raises(ConfigError, match="use a dataclass, or"):
-        _ = Vague("a").json_schema
+        _ = Vague(text="a").json_schema

@@ -16,12 +16,12 @@ from evalstone.questions.grade import GradeRelevance
 from evalstone.questions.rating import RateByCriterion, WriteSteps
 from evalstone.questions.verdict import AgreesWithContext
 
-HARBOR = ListClaims("The harbor was built in 1902 by Ida Holm. It has two docks.")
-FOOLS = FindToxicity("Only a fool would pay to see it.")
-BUILT = VerifyClaims(("It was built in 1902.",), ("It was built in 1902.", " \u200b"))
-COMPARE = CompareStatements(("It is new.",), ("It is old.",))
-RATE = RateByCriterion((("output", "So."),), Prompt("Which?", "{{output}}"), levels=5)
-AGREES = AgreesWithContext("q", "a", ("c",))
+HARBOR = ListClaims(text="The harbor was built in 1902 by Ida Holm. It has two docks.")
+FOOLS = FindToxicity(text="Only a fool would pay to see it.")
+BUILT = VerifyClaims(claims=("It was built in 1902.",), context=("It was built in 1902.", " \u200b"))
+COMPARE = CompareStatements(reference=("It is new.",), answer=("It is old.",))
+RATE = RateByCriterion(values=(("output", "So."),), prompt=Prompt("Which?", "{{output}}"), levels=5)
+AGREES = AgreesWithContext(question="q", answer="a", context=("c",))
 MISSING = {"reason": "No.", "answer": "", "match": "missing"}
 
 
@@ -52,10 +52,12 @@ REFUSED: list[tuple[Question[Any], Any, str]] = [
         "extra.1: 'It is raw.' is not in the answer; quote its words"),
     (BUILT, cited(), "verdict 1: 'supported' cites the passages that decide it; passages is empty"),
     (BUILT, cited(2), "verdict 1: 'supported' cites 2, and nothing is in there"),
-    (ClaimSupported("It has two docks.", ("It has two docks.",)), {"reason": "good " * 100, "verdict": "yes"},
+    (ClaimSupported(claim="It has two docks.", context=("It has two docks.",)),
+        {"reason": "good " * 100, "verdict": "yes"},
         "reason: it repeats itself ('good' again and again)"),
-    (WriteSteps("Is it kind?", ("output",)), {"steps": [" "]}, "steps: at least one was expected"),
-    (GradeRelevance("q", "a"), {"reason": "so", "score": 5}, "score: a number from 0 to 1 was expected, not 5"),
+    (WriteSteps(criterion="Is it kind?", parts=("output",)), {"steps": [" "]}, "steps: at least one was expected"),
+    (GradeRelevance(question="q", answer="a"), {"reason": "so", "score": 5},
+        "score: a number from 0 to 1 was expected, not 5"),
     (RATE, {"reason": "r", "score": "4/10"}, 'score: a whole number from 1 to 5 was expected, not "4/10"'),
     (AGREES, 'Here it is: {"reason": "x", "verdict": "no"} The answer has </think> Yes.',
         "the reply holds different answers before and after a closing tag; give one"),

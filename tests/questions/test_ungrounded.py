@@ -44,13 +44,13 @@ def part(text: str) -> dict[str, str]:
     ("question", "reply", "told"),
     [
         (
-            ListClaims(FLEET),
+            ListClaims(text=FLEET),
             {"claims": ["It sank in 1902.", *ships(1), INVENTED, *ships(1)]},
             "claims.1: 'It sank in 1902.' is not from the text, which doesn't have: 1902; claims.3: 'Pirates live in "
             "Brazil.' is not from the text, which doesn't have: Brazil; take only what it says",
         ),
         (
-            FindToxicity(FLEET),
+            FindToxicity(text=FLEET),
             {"verdicts": [part("Ship 1 sails"), part("Ship 1 sinks"), part("Ship 2 sinks")]},
             "verdicts.2.part: 'Ship 1 sinks' is not in the text; verdicts.3.part: 'Ship 2 sinks' is not in the text; "
             "quote its words",
@@ -67,7 +67,7 @@ def test_the_error_names_all_quotations_of_a_reply() -> None:
     match = {"reason": "It says so.", "answer": "It is old.", "match": "exact"}
     conflict = {"reason": "The year.", "answer": "It is odd.", "reference": "It is nil."}
     error = refused(
-        CompareStatements(("It is new.", "It is big."), ("It is red.",)),
+        CompareStatements(reference=("It is new.", "It is big."), answer=("It is red.",)),
         {"matches": {"1": match, "2": match}, "extra": ["It is red.", "It is raw."], "contradictions": [conflict]},
     )
     assert sorted(places(error)) == [
@@ -76,7 +76,7 @@ def test_the_error_names_all_quotations_of_a_reply() -> None:
 
 
 def test_a_long_error_explains_the_first_items_and_names_the_others() -> None:
-    error = refused(ListClaims(FLEET), claims(20, 15))
+    error = refused(ListClaims(text=FLEET), claims(20, 15))
     assert str(error).count("which doesn't have") == MOST_EXPLAINED
     assert str(error).rpartition("; ")[0].endswith("".join(f"; claims.{number}" for number in range(11, 16)))
 
@@ -89,7 +89,7 @@ def test_a_long_error_explains_the_first_items_and_names_the_others() -> None:
     ],
 )  # fmt: skip
 def test_one_of_three_items_or_a_tenth_can_be_left_out(total: int, bad: int, is_few: bool) -> None:
-    question, reply = ListClaims(FLEET), claims(total, bad)
+    question, reply = ListClaims(text=FLEET), claims(total, bad)
     assert (refused(question, reply).kept is not None) == is_few
     if is_few:
         answer, detail = question.parse_grounded(json.dumps(reply))
@@ -103,8 +103,8 @@ def test_one_of_three_items_or_a_tenth_can_be_left_out(total: int, bad: int, is_
 
 def test_a_quoted_statement_and_a_judged_part_can_be_left_out() -> None:
     parts = ["Ship 1 sails", "to harbor 1", "Ship 2 sinks"]
-    assert ListStatements(FLEET).parse_grounded(json.dumps({"statements": parts}))[0] == tuple(parts[:2])
-    found, detail = FindToxicity(FLEET).parse_grounded(json.dumps({"verdicts": [part(text) for text in parts]}))
+    assert ListStatements(answer=FLEET).parse_grounded(json.dumps({"statements": parts}))[0] == tuple(parts[:2])
+    found, detail = FindToxicity(text=FLEET).parse_grounded(json.dumps({"verdicts": [part(text) for text in parts]}))
     assert [verdict.part for verdict in found] == parts[:2]
     (dropped,) = (detail or {})["dropped"]
     assert dropped.startswith(f"verdicts.3.part: {parts[2]!r} ")
@@ -116,7 +116,7 @@ def test_nothing_is_left_out_of_a_reply_with_parts_besides_its_list() -> None:
         "extra": ["It is red.", "It is big.", "It is raw."],
         "contradictions": [],
     }
-    question = CompareStatements(("It is new.",), ("It is red.", "It is big."))
+    question = CompareStatements(reference=("It is new.",), answer=("It is red.", "It is big."))
     with pytest.raises(UngroundedItems, match=r"raw.* answer; ") as error:
         question.parse_grounded(json.dumps(compared))
     assert places(error.value) == ["extra.3"]
@@ -130,11 +130,11 @@ def test_other_errors_of_a_reply_are_never_forgiven() -> None:
     long = f"{ships(1)[0]} " * 60
     repeated = [{"reason": "R.", "part": part, "verdict": "no"} for part in [*["Ship 1"] * 19, "x"]]
     cases: list[tuple[Question[Any], Any]] = [
-        (ListClaims(FLEET), {"claims": [*ships(3), long]}),
-        (ListClaims(FLEET), {"claims": [*ships(3), "<claim>"]}),
-        (ListStatements(FLEET), {"statements": [*ships(1) * 9, INVENTED]}),
-        (FindToxicity(FLEET), {"verdicts": repeated}),
-        (VerifyClaims(("Ship 1 sails.",), (FLEET,)), {"verdicts": {}}),
+        (ListClaims(text=FLEET), {"claims": [*ships(3), long]}),
+        (ListClaims(text=FLEET), {"claims": [*ships(3), "<claim>"]}),
+        (ListStatements(answer=FLEET), {"statements": [*ships(1) * 9, INVENTED]}),
+        (FindToxicity(text=FLEET), {"verdicts": repeated}),
+        (VerifyClaims(claims=("Ship 1 sails.",), context=(FLEET,)), {"verdicts": {}}),
     ]
     for question, reply in cases:
         with pytest.raises(ReplyError) as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -410,7 +410,6 @@ def test_a_verdict_takes_the_corrected_p_value() -> None:
     assert [line.improvement for line in alone.scorers] == pytest.approx([0.5, -0.5])
 
 
-@dataclass(frozen=True, kw_only=True)
 class Offset(Scorer):
     """The number in the answer, plus a constant."""
 
@@ -495,7 +494,6 @@ def test_printing_a_comparison_shows_slices_more_runs_and_unpaired_ones() -> Non
     assert "compared as independent" in str(compare(a, b, unpaired=True))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Held(Given):
     case_metadata = ("relevant", "requestContext.rubric", "topics")
 

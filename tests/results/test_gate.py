@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -40,7 +40,6 @@ from tests.runs import Given, Harm, run_of
 GIVEN = Given().signature
 
 
-@dataclass(frozen=True, kw_only=True)
 class High(Scorer):
     """The best score for every answer."""
 

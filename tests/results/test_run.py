@@ -8,7 +8,7 @@ import os
 import re
 import resource
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +36,6 @@ from tests.runs import Given, Harm, run_of
 from tests.serving import serving
 
 
-@dataclass(frozen=True, kw_only=True)
 class Offset(Scorer):
     """The number in the answer, plus a constant."""
 

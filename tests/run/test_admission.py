@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import pytest
@@ -25,8 +25,7 @@ PRICE = 0.01
 SAMPLES = [{"id": f"q{n}", "input": f"question {n}", "output": f"answer {n}"} for n in range(60)]
 
 
-@dataclass(frozen=True, eq=False)
-class Slow(Judge):
+class Slow(Judge, eq=False):
     """Answers after a moment, for a cent; the estimate is `margin` cents."""
 
     margin: int = 1
@@ -49,7 +48,6 @@ class Slow(Judge):
         return JudgeAnswer(value=question.parse(reply), judge="slow", reply=reply, cost=PRICE)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Stages(Scorer):
     """Asks three questions, one after the other."""
 

@@ -8,7 +8,6 @@ import re
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +134,6 @@ def test_what_on_state_raises_ends_the_run_and_the_batches_are_collected_later(s
     assert len(server.requests) == 8
 
 
-@dataclass(frozen=True, kw_only=True)
 class Together(Scorer):
     """Asks two questions at once."""
 
@@ -147,7 +145,6 @@ class Together(Scorer):
         return Score(float(len(found) == 2))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Grouped(Scorer):
     """Asks two questions in a group of tasks, whose errors come as a group."""
 
@@ -161,7 +158,6 @@ class Grouped(Scorer):
         return Score(1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Forgiving(Scorer):
     """Takes whatever goes wrong for a 0."""
 

@@ -21,6 +21,7 @@ from evalstone.questions.base import Question
 from evalstone.run.beginnings import REMEMBERED, Beginnings
 from evalstone.run.session import AskScope, Session
 from evalstone.types import NO_USAGE, Usage
+from tests.fakes import Load
 from tests.serving import Response, completion, filled, serving
 
 A = TypeVar("A")
@@ -82,26 +83,27 @@ def test_repetitions_of_a_question_read_all_of_it_from_the_cache() -> None:
     assert all(it.cached == it.input for it in sorted(usage, key=lambda it: it.cached)[1:])
 
 
-class Watched(Judge):
+class Watched(Judge, eq=False):
     """Answers every question after two turns of the loop, or fails, and notes how many others were asked meanwhile."""
 
-    def __init__(self, *, fails: bool = False, cacheable: bool = True) -> None:
-        self.fails, self.cacheable = fails, cacheable
-        self.now, self.at_once = 0, list[int]()
-        self.asked, self.beginnings = asyncio.Event(), list[str]()
+    fails: bool = False
+    cacheable: bool = True
+    load: Load = field(default_factory=Load)
+    at_once: list[int] = field(default_factory=list[int])
+    asked: asyncio.Event = field(default_factory=asyncio.Event)
+    beginnings: list[str] = field(default_factory=list[str])
 
     @property
     def identity(self) -> str:
         return "watched"
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-        self.now += 1
-        self.asked.set()
-        self.beginnings.append(cached_beginning())
-        for _ in range(3):
-            await asyncio.sleep(0)
-        self.at_once.append(self.now)
-        self.now -= 1
+        with self.load:
+            self.asked.set()
+            self.beginnings.append(cached_beginning())
+            for _ in range(3):
+                await asyncio.sleep(0)
+            self.at_once.append(self.load.now)
         if self.fails:
             raise JudgeError("broken")
         return JudgeAnswer(value=question.parse(SUPPORTED), judge="watched", reply=SUPPORTED, usage=NO_USAGE)
@@ -110,7 +112,7 @@ class Watched(Judge):
 def asked(judge: Watched, *contexts: tuple[str, ...], claims: int = 4) -> Watched:
     async def ask() -> None:
         scope = AskScope(Session(judge))
-        questions = [ClaimSupported(claim, context) for context in contexts for claim in CLAIMS[:claims]]
+        questions = [ClaimSupported(claim=claim, context=context) for context in contexts for claim in CLAIMS[:claims]]
         await asyncio.gather(*map(scope, questions), return_exceptions=True)
 
     asyncio.run(ask())
@@ -133,7 +135,7 @@ def test_the_others_are_sent_together_if_the_first_fails() -> None:
 
 def test_a_provider_is_told_what_several_prompts_have_in_common() -> None:
     beginnings = asked(Watched(), CONTEXT).beginnings
-    user = ClaimSupported(CLAIMS[0], CONTEXT).render()[1]
+    user = ClaimSupported(claim=CLAIMS[0], context=CONTEXT).render()[1]
     assert beginnings == [user[: user.index("The museum has 0")]] * 4
     assert asked(Watched(), CONTEXT, claims=1).beginnings == [""]
 
@@ -149,9 +151,9 @@ def test_a_call_that_comes_after_the_first_was_sent_changes_no_mark(together: in
 
     async def ask() -> None:
         scope = AskScope(Session(judge))
-        begun = asyncio.gather(*(scope(ClaimSupported(claim, CONTEXT)) for claim in CLAIMS[:together]))
+        begun = asyncio.gather(*(scope(ClaimSupported(claim=claim, context=CONTEXT)) for claim in CLAIMS[:together]))
         await judge.asked.wait()
-        await asyncio.gather(begun, *(scope(ClaimSupported(claim, other)) for claim in CLAIMS))
+        await asyncio.gather(begun, *(scope(ClaimSupported(claim=claim, context=other)) for claim in CLAIMS))
 
     asyncio.run(ask())
     assert judge.at_once[0] == 1
@@ -166,7 +168,7 @@ def test_the_beginnings_in_use_are_remembered_and_only_so_many() -> None:
 
         async def ask() -> None:
             nonlocal now, most
-            question = ClaimSupported("It is old.", (f"Museum {number}.", *CONTEXT))
+            question = ClaimSupported(claim="It is old.", context=(f"Museum {number}.", *CONTEXT))
             async with beginnings.in_turn("judge", question, nullcontext()):
                 now += 1
                 most = max(most, now)
@@ -187,7 +189,7 @@ def test_the_beginnings_in_use_are_remembered_and_only_so_many() -> None:
 
 
 def test_a_beginning_whose_first_call_failed_is_tried_alone_again() -> None:
-    question = ClaimSupported("It is old.", CONTEXT)
+    question = ClaimSupported(claim="It is old.", context=CONTEXT)
 
     async def work() -> list[str]:
         beginnings, events = Beginnings(), list[str]()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,7 @@ from evalstone.types import Usage
 PRICE = 0.02
 
 
-@dataclass(frozen=True, eq=False)
-class Paid(Judge):
+class Paid(Judge, eq=False):
     """Every question costs two cents; those about a bad text cost eight and bring nothing."""
 
     before: Callable[[Question[Any], int], None] = lambda question, repeat: None
@@ -48,8 +47,7 @@ class Paid(Judge):
         return JudgeAnswer(value=question.parse(reply), judge="paid", reply=reply, cost=PRICE)
 
 
-@dataclass(frozen=True, eq=False)
-class ByTheToken(Paid):
+class ByTheToken(Paid, eq=False):
     """A dollar for each token."""
 
     cacheable = True
@@ -58,13 +56,11 @@ class ByTheToken(Paid):
         return float(usage.input + usage.output)
 
 
-@dataclass(frozen=True, eq=False)
-class Free(ByTheToken):
+class Free(ByTheToken, eq=False):
     cacheable = False
 
 
-@dataclass(frozen=True, eq=False)
-class Unpriced(Paid):
+class Unpriced(Paid, eq=False):
     def price(self, usage: Usage) -> float | None:
         return None
 
@@ -215,7 +211,7 @@ def test_repeated_answers_of_a_killed_run_all_count(tmp_path: Path) -> None:
             raise Killed
 
     samples = rows(bad=0, good=20)
-    first = Paid(kill)
+    first = Paid(before=kill)
     for _ in range(3):
         with contextlib.suppress(Killed):
             evalstone.evaluate(
@@ -241,8 +237,7 @@ def test_repeated_answers_of_a_killed_run_all_count(tmp_path: Path) -> None:
     assert sum(second.paid) <= 3 * PRICE + 1e-9
 
 
-@dataclass(frozen=True, eq=False)
-class WithoutUsage(Paid):
+class WithoutUsage(Paid, eq=False):
     """Charges two cents for every question, and never says so."""
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:

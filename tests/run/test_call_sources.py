@@ -68,7 +68,7 @@ class Twice(Scorer):
     questions = (ListClaims,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
-        return Score(float(await ask(ListClaims(output)) == await ask(ListClaims(output))))
+        return Score(float(await ask(ListClaims(text=output)) == await ask(ListClaims(text=output))))
 
 
 JUDGES = pytest.mark.parametrize(

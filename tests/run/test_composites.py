@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 import traceback
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ from evalstone.run.budget import Budget
 from evalstone.run.dry_run import estimate
 from evalstone.run.session import AskScope, Session
 from evalstone.types import JudgeCall, Record, Score, Usage
-from tests.fakes import ROOT, claims, verdicts
+from tests.fakes import ROOT, Load, claims, verdicts
 from tests.serving import Response, filled, obliging, serving
 
 YES_NO = ClaimSupported(claim="c", context=("p",))
@@ -50,15 +51,14 @@ SAMPLES: list[dict[str, Any]] = [
 ]
 
 
-class Paid(Judge):
+class Paid(Judge, eq=False, kw_only=False):
     """Says yes for half a dollar, as often as it is asked, and counts."""
 
-    def __init__(self, name: str, *, broken: bool = False, sure: float | None = None) -> None:
-        self.name = name
-        self.broken = broken
-        self.sure = sure
-        self.asked: list[tuple[str, int]] = []
-        self.now = self.most = 0
+    name: str
+    broken: bool = False
+    sure: float | None = None
+    asked: list[tuple[str, int]] = field(default_factory=list[tuple[str, int]])
+    load: Load = field(default_factory=Load)
 
     @property
     def identity(self) -> str:
@@ -69,10 +69,8 @@ class Paid(Judge):
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
         self.asked.append((question.kind, repeat))
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.005)
-        self.now -= 1
+        with self.load:
+            await asyncio.sleep(0.005)
         if self.broken:
             raise ProviderError("broken", cost=0.1, usage=Usage(1, 1, 0, 1))
         reply = json.dumps(filled(dict(question.json_schema or {}), question.render()[1]))
@@ -154,7 +152,7 @@ def test_members_share_the_places_under_one_bound_and_none_is_held_by_the_panel(
     nested = Cascade(Panel(one, two), Paid("three"))
     answers = put(nested, *(ListClaims(text=str(n)) for n in range(8)), concurrency=1)
     assert all(isinstance(answer, JudgeAnswer) for answer in answers)
-    assert max(one.most, two.most) == 1
+    assert max(one.load.most, two.load.most) == 1
 
 
 def test_steps_show_the_members_and_costs_add_up_once() -> None:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -892,12 +892,11 @@ def test_what_a_user_of_ones_own_says_is_checked():
     assert re.search("user numbers .* not 2$", failure(run))
 
 
-class Priced(Judge):
+class Priced(Judge, eq=False):
     """Plays a person at a price."""
 
-    def __init__(self) -> None:
-        self.played = person()
-        self.repeats: list[int] = []
+    played: ScriptedJudge = field(default_factory=lambda: person())
+    repeats: list[int] = field(default_factory=list[int])
 
     @property
     def identity(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -23,12 +22,10 @@ ROWS = [{"id": str(n), "output": f"Ada was born. {n}"} for n in range(4)]
 KINDS: dict[str, Callable[..., Question[Any]]] = {"claims": ListClaims, "opinions": ListOpinions}
 
 
-@dataclass(frozen=True)
 class Narrower(ListClaims):
     """The same question."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counts(Scorer):
     """Counts claims; what it asks can't be read from its code."""
 
@@ -50,13 +47,13 @@ class Counts(Scorer):
 @scorer(questions=(ListClaims,))
 async def undeclared(*, output: str, ask: Any) -> float:
     """Asks what it doesn't declare."""
-    return min(1.0, len(await ask(ListOpinions(output))) / 10)
+    return min(1.0, len(await ask(ListOpinions(text=output))) / 10)
 
 
 @scorer
 async def silent(*, output: str, ask: Any) -> float:
     """Declares nothing."""
-    return min(1.0, len(await ask(ListClaims(output))) / 10)
+    return min(1.0, len(await ask(ListClaims(text=output))) / 10)
 
 
 UNDECLARED: list[tuple[Any, str]] = [
@@ -99,13 +96,13 @@ def test_a_dry_run_refuses_it_too() -> None:
 def test_a_declared_kind_includes_its_subclasses_and_an_explanation_needs_no_declaration() -> None:
     @scorer(questions=(ListClaims,), explain=True)
     async def narrow(*, output: str, ask: Any) -> float:
-        return min(1.0, len(await ask(Narrower(output))) / 10)
+        return min(1.0, len(await ask(Narrower(text=output))) / 10)
 
     record = score(narrow, output="x", judge=ScriptedJudge([{"claims": ["x"]}, {"explanation": "because"}]))
     assert [call.question for call in record.steps] == ["list_claims", "explain"]
 
 
-@pytest.mark.parametrize("questions", [[ListClaims, 3], ListClaims, (ListClaims("x"),), ("ListClaims",)])
+@pytest.mark.parametrize("questions", [[ListClaims, 3], ListClaims, (ListClaims(text="x"),), ("ListClaims",)])
 def test_questions_that_are_no_kinds_are_refused(questions: Any) -> None:
     with pytest.raises(ConfigError, match=r"Wrong: questions .*\(ListClaims"):
         type("Wrong", (Counts,), {"questions": questions})
@@ -159,25 +156,16 @@ def test_a_picture_is_not_shown_to_a_text_judge_wherever_the_question_is_made() 
 READ = Prompt(instructions="You read.", template="{{text}}")
 
 
-class NoDataclass(Question[str]):
-    kind = "no_dataclass"
-    text: str
-    prompt: Prompt = READ
-
-
-@dataclass(frozen=True)
 class NoKind(Question[str]):
     text: str
     prompt: Prompt = READ
 
 
-@dataclass(frozen=True)
 class NoPrompt(Question[str]):
     kind = "no_prompt"
     text: str
 
 
-@dataclass(frozen=True)
 class TextPrompt(Question[str]):
     kind = "text_prompt"
     text: str
@@ -187,7 +175,6 @@ class TextPrompt(Question[str]):
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
-        (NoDataclass, "the question NoDataclass must be a dataclass; decorate it: @dataclass(frozen=True)"),
         (NoKind, "the question NoKind has no kind; add a name to the class: kind = …"),
         (NoPrompt, "the question NoPrompt has no prompt; add a field: prompt: Prompt = Prompt(…)"),
         (TextPrompt, "the question TextPrompt: prompt must be a Prompt(instructions=…, template=…), not text"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,7 +28,6 @@ SAMPLES = [
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Length(Scorer):
     """The number of words, at most ten."""
 
@@ -39,7 +37,6 @@ class Length(Scorer):
         return Score(min(len(output.split()), 10) / 10 * self.scale, self.scale)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Broken(Scorer):
     """Raises."""
 
@@ -52,7 +49,6 @@ class Broken(Scorer):
         raise ZeroDivisionError("no luck")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Beyond(Scorer):
     """Gives a number that is no score."""
 

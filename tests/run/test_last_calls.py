@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import resource
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -49,20 +50,19 @@ def test_calls_in_flight_are_kept_when_the_judge_ends_the_run(
         assert (run["context_relevance"].scored, len(server.requests)) == (60, sent + 60 - kept)
 
 
-class Stuck(Judge):
+class Stuck(Judge, eq=False):
     """Refuses the first question because of its key, and fails on the others after some seconds."""
 
-    def __init__(self, seconds: float) -> None:
-        self.seconds = seconds
-        self.asked = 0
+    seconds: float
+    asked: list[str] = field(default_factory=list[str])
 
     @property
     def identity(self) -> str:
         return "stuck"
 
     async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
-        self.asked += 1
-        if self.asked == 1:
+        self.asked.append(question.fingerprint)
+        if len(self.asked) == 1:
             await asyncio.sleep(0.05)
             raise JudgeRefused("the key has expired")
         await asyncio.sleep(self.seconds)
@@ -74,12 +74,12 @@ def test_calls_in_flight_are_awaited_for_a_limited_time(
     seconds: float, kept: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runner, "LAST_CALLS", 1.0)
-    judge = Stuck(seconds)
+    judge = Stuck(seconds=seconds)
     with pytest.raises(JudgeRefused) as ended:
         evaluate(SAMPLES, "context_relevance", judge=judge, ledger=None, concurrency=SLOTS)
     assert ended.value.run.ending is JUDGE_REFUSED
     # One more call took the place of the refused one before the run ended.
-    assert (judge.asked, len(ended.value.run)) == (SLOTS + 1, kept)
+    assert (len(judge.asked), len(ended.value.run)) == (SLOTS + 1, kept)
 
 
 def test_answers_of_a_target_in_flight_are_kept(tmp_path: Path) -> None:

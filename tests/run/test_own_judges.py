@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +27,6 @@ from tests.serving import Response, completion, serving
 ROWS = [{"input": "When?", "output": "Ada was born in 1815.", "context": ["Ada lived 1815-1852."]}]
 
 
-@dataclass(frozen=True)
 class Named(Judge):
     """The lexical judge under another name."""
 
@@ -44,7 +42,6 @@ class Named(Judge):
         return JudgeAnswer(value=value, judge=self.name)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Counted(Scorer):
     """How many claims there are; what it asks stands in no code that could be read."""
 
@@ -57,7 +54,7 @@ class Counted(Scorer):
 
 
 def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
-    run = evaluate(ROWS, [Faithfulness(judge="lexical"), Counted()], judge=Named("b"), ledger=None)
+    run = evaluate(ROWS, [Faithfulness(judge="lexical"), Counted()], judge=Named(name="b"), ledger=None)
     assert [{call.judge for call in record.steps} for record in run] == [{"lexical@7"}, {"b"}]
     assert run["faithfulness"].judges == ("lexical@7",)
     assert run["counted"].judges == ("b",)
@@ -101,18 +98,18 @@ def test_a_budget_needs_the_price_of_every_judge_that_is_asked() -> None:
 def test_a_judge_that_a_scorer_passes_itself_is_named() -> None:
     @scorer(questions=(ListClaims,))
     async def passing(*, output: str, ask: Any) -> float:
-        return 1 / len(await ask(ListClaims(text=output), Named("c")))
+        return 1 / len(await ask(ListClaims(text=output), Named(name="c")))
 
-    assert evaluate(ROWS, passing, judge=Named("a"), ledger=None).judge == "a, c"
+    assert evaluate(ROWS, passing, judge=Named(name="a"), ledger=None).judge == "a, c"
 
 
 def test_runs_whose_scorers_asked_different_judges_are_not_compared_silently(tmp_path: Any) -> None:
-    one, other = (evaluate(ROWS * 2, Counted(), judge=Named(name), ledger=None) for name in "ab")
+    one, other = (evaluate(ROWS * 2, Counted(), judge=Named(name=name), ledger=None) for name in "ab")
     with pytest.raises(ConfigError, match=r"the judges differ \(a, b\)"):
         compare(one, other)
     write_run(one, tmp_path)
     assert read_run(tmp_path)["counted"].judges == ("a",)
-    both = evaluate(ROWS * 2, [Counted(), Faithfulness(judge="lexical")], judge=Named("a"), ledger=None)
+    both = evaluate(ROWS * 2, [Counted(), Faithfulness(judge="lexical")], judge=Named(name="a"), ledger=None)
     assert compare(one, both)["counted"] is not None
 
 
@@ -120,7 +117,7 @@ def test_the_plan_of_another_judge_is_another_run(tmp_path: Any) -> None:
     ledger = str(tmp_path / "l.db")
     ids = {
         evaluate(ROWS, Hallucination(judge=judge), judge="lexical", ledger=ledger).id
-        for judge in (None, Named("a"), Named("b"))
+        for judge in (None, Named(name="a"), Named(name="b"))
     }
     assert len(ids) == 3
 
@@ -141,7 +138,7 @@ def test_errors_of_an_endpoint_that_two_judges_share_are_counted_once() -> None:
 
 
 def test_a_dry_run_lists_every_judge_that_the_run_then_asks_and_counts_shared_calls_of_each() -> None:
-    cheap, dear, free = Paid("cheap"), Paid("dear"), Named("free")
+    cheap, dear, free = Paid("cheap"), Paid("dear"), Named(name="free")
     own = [Faithfulness(judge=dear), Hallucination(judge=dear), Counted(judge=free)]
     scorers = [*own, "faithfulness(scale=2)", "hallucination(scale=2)"]
     found = asyncio.run(estimate(plan_for(ROWS, scorers, judge=cheap)))
@@ -170,7 +167,7 @@ def test_a_dry_run_leaves_out_a_judge_that_no_scorer_asks_and_its_unknown_price(
 
 
 def test_a_dry_run_lists_the_members_of_composite_judges() -> None:
-    judge = Cascade(Named("first"), Panel(Paid("one"), Paid("two")))
+    judge = Cascade(Named(name="first"), Panel(Paid("one"), Paid("two")))
     found = asyncio.run(estimate(plan_for(ROWS, "faithfulness", judge=judge)))
     assert {one.judge for one in found.judges} == {"first", "one", "two"}
     assert found.calls == sum(one.calls for one in found.judges if one.cost)
@@ -178,7 +175,7 @@ def test_a_dry_run_lists_the_members_of_composite_judges() -> None:
 
 
 def test_a_free_run_counts_the_calls_of_its_judges() -> None:
-    found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Named("own")), "hallucination"])))
+    found = asyncio.run(estimate(plan_for(ROWS, [Faithfulness(judge=Named(name="own")), "hallucination"])))
     assert (found.calls, found.cost) == (sum(one.calls for one in found.judges), 0.0)
     assert [one.judge for one in found.judges] == ["own", "lexical@7"]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -75,7 +74,6 @@ def test_the_same_samples_are_never_resumed_as_another_kind_of_run(tmp_path: Pat
     assert len(set(plans)) == 2
 
 
-@dataclass(frozen=True, kw_only=True)
 class Late(Scorer):
     """The number in the answer, after the other scorers of the sample."""
 

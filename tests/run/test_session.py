@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import traceback
-from dataclasses import dataclass
+from dataclasses import field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -39,6 +39,7 @@ from evalstone.run.circuit_breaker import FAILURE_LIMIT, CircuitBreaker
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Score
+from tests.fakes import Load
 from tests.runs import Given, samples_of
 
 A = TypeVar("A")
@@ -46,14 +47,12 @@ A = TypeVar("A")
 REPLY = '{"claims": ["a"]}'
 
 
-class SlowJudge(Judge):
+class SlowJudge(Judge, eq=False):
     """Answers every question with one claim after a while, and counts."""
 
-    def __init__(self, *, broken: bool = False) -> None:
-        self.asked: list[str] = []
-        self.now = 0
-        self.most = 0
-        self.broken = broken
+    broken: bool = False
+    asked: list[str] = field(default_factory=list[str])
+    load: Load = field(default_factory=Load)
 
     @property
     def identity(self) -> str:
@@ -61,10 +60,8 @@ class SlowJudge(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         self.asked.append(question.fingerprint)
-        self.now += 1
-        self.most = max(self.most, self.now)
-        await asyncio.sleep(0.01)
-        self.now -= 1
+        with self.load:
+            await asyncio.sleep(0.01)
         if self.broken:
             raise JudgeError("broken", reply="raw")
         return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
@@ -102,7 +99,7 @@ def test_no_more_calls_are_under_way_than_allowed() -> None:
         await asyncio.gather(*(session.ask(ListClaims(text=str(n))) for n in range(12)))
 
     asyncio.run(ask())
-    assert judge.most == 3
+    assert judge.load.most == 3
 
 
 def test_a_failure_is_shared_within_a_session_and_asked_again_in_the_next() -> None:
@@ -216,7 +213,6 @@ def test_a_failed_question_is_a_step_too_with_the_raw_reply() -> None:
     assert (step.answer, step.reply) == (None, "raw")
 
 
-@dataclass(frozen=True, kw_only=True)
 class Gathering(Scorer):
     """Asks several questions at once; the first one fails."""
 
@@ -239,7 +235,6 @@ class Gathering(Scorer):
         await ask(question)
 
 
-@dataclass(frozen=True, kw_only=True)
 class OneFails(Scorer):
     """Asks one question, which fails."""
 
@@ -251,19 +246,22 @@ class OneFails(Scorer):
         return Score(1.0)
 
 
-class FirstFails(Judge):
+class FirstFails(Judge, eq=False, kw_only=False):
     """Takes a dollar for every question, and fails the first one of each sample."""
 
-    def __init__(self, error: type[Exception] = JudgeError) -> None:
-        self.paid = 0.0
-        self.error = error
+    error: type[Exception] = JudgeError
+    charges: list[float] = field(default_factory=list[float])
+
+    @property
+    def paid(self) -> float:
+        return sum(self.charges)
 
     @property
     def identity(self) -> str:
         return "first fails"
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-        self.paid += 1.0
+        self.charges.append(1.0)
         if str(question.inputs()["text"]).endswith(" 0"):
             raise self.error("broken", cost=1.0) if issubclass(self.error, JudgeError) else self.error("broken")
         await asyncio.sleep(0.05)
@@ -309,14 +307,13 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
 
     class Waiting(FirstFails):
         async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
-            self.paid = 1.0
+            self.charges.append(1.0)
             sent.set()
             await released.wait()
             if not answered:
                 await asyncio.sleep(0.05)
             return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=1.0)
 
-    @dataclass(frozen=True, kw_only=True)
     class Careless(Scorer):
         name = "careless"
         questions = (ListClaims,)
@@ -369,7 +366,6 @@ def test_a_judge_of_your_own_that_gives_no_answer_is_refused() -> None:
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("is_async", [False, True])
 def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) -> None:
-    @dataclass(frozen=True, kw_only=True)
     class Forgetful(Scorer):
         name = "forgetful"
         questions = (ListClaims,)
@@ -387,7 +383,6 @@ def test_a_score_of_a_question_that_was_not_awaited_is_an_error(is_async: bool) 
 
 @pytest.mark.filterwarnings("error")
 def test_an_attribute_of_a_question_that_was_not_awaited_is_the_same_error() -> None:
-    @dataclass(frozen=True, kw_only=True)
     class Forgetful(Scorer):
         name = "forgetful"
         questions = (ListClaims,)
@@ -402,7 +397,6 @@ def test_an_attribute_of_a_question_that_was_not_awaited_is_the_same_error() -> 
 
 
 def test_a_task_that_has_not_begun_is_awaited_by_the_loop() -> None:
-    @dataclass(frozen=True, kw_only=True)
     class Hasty(Scorer):
         name = "hasty"
         questions = (ListClaims,)
@@ -455,7 +449,6 @@ def test_a_shared_failure_keeps_its_type_and_its_words_whatever_its_class_takes(
     ] * 3
 
 
-@dataclass(frozen=True)
 class Broken(Judge):
     """A judge whose every answer is an exception of Python's."""
 
@@ -473,7 +466,7 @@ class Broken(Judge):
 def test_a_judge_that_fails_on_every_question_ends_the_run_whatever_it_raises(error: Exception) -> None:
     rows = [{"output": f"Ada was born in {n}."} for n in range(50)]
     with pytest.raises(JudgeUnavailable, match=r"broken failed .* 10 questions"):
-        evaluate(rows, "bias", judge=Broken(error), concurrency=1, ledger=None)
+        evaluate(rows, "bias", judge=Broken(error=error), concurrency=1, ledger=None)
 
 
 def test_few_replies_are_remembered_when_they_are_long(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -492,7 +485,7 @@ def test_few_replies_are_remembered_when_they_are_long(monkeypatch: pytest.Monke
 
 def test_a_failure_that_is_remembered_holds_no_frames_of_the_judge() -> None:
     async def work() -> list[str]:
-        asking, question = Session(Broken(ProviderError("x"))), ListClaims(text="a")
+        asking, question = Session(Broken(error=ProviderError("x"))), ListClaims(text="a")
         with pytest.raises(ProviderError):
             await asking.ask(question)
         error: Any = asking.known(Key(question.fingerprint, "broken"))

@@ -52,8 +52,7 @@ def agent(*, input: str) -> Answer:
     return Answer(output=f"answer to {input}", cost=COST)
 
 
-@dataclass(frozen=True, eq=False)
-class Priced(Judge):
+class Priced(Judge, eq=False):
     """Takes a cent for every question, and fails those about a bad text after it was paid."""
 
     before: Callable[[int], None] = lambda number: None
@@ -80,7 +79,6 @@ class Priced(Judge):
         return len(self.calls) * PRICE
 
 
-@dataclass(frozen=True, kw_only=True)
 class Thrice(Scorer):
     """Asks three questions, one after the other, and goes on where one fails."""
 
@@ -136,7 +134,7 @@ def talked(
 
     target = FunctionTarget(function=answer, label="agent", version=version)
     cases = [{"id": "c", "turns": [{"input": f"question {n}"} for n in range(3)]}]
-    return scored(Priced(judge), ledger, cases, target=target, stop=stop)
+    return scored(Priced(before=judge), ledger, cases, target=target, stop=stop)
 
 
 def told(run: Run) -> tuple[float, float, float]:
@@ -183,7 +181,7 @@ def test_a_run_that_goes_on_says_what_it_paid_in_all_and_in_this_call(tmp_path: 
 
 def test_a_run_that_is_told_to_stop_says_what_it_paid(tmp_path: Path) -> None:
     ledger, stop = tmp_path / "l.db", StopSignal()
-    judge = Priced(lambda number: stop.request("Ctrl-C") if number == 5 else None)
+    judge = Priced(before=lambda number: stop.request("Ctrl-C") if number == 5 else None)
     run = scored(judge, ledger, stop=stop)
     assert (run.stop_reason, len(run), len(judge.calls)) == ("Ctrl-C", 1, 5)
     assert told(run) == about(5 * PRICE, 5 * PRICE, 2 * PRICE)
@@ -201,7 +199,7 @@ def test_a_run_that_an_error_ends_keeps_what_it_paid_for_a_sample_without_a_reco
             raise error
 
     ledger, samples = tmp_path / "l.db", [{"id": "q0", "output": "bad"}]
-    first, last = Priced(before), Priced()
+    first, last = Priced(before=before), Priced()
     with pytest.raises(type(error), match=str(error)):
         scored(first, ledger, samples)
     with Ledger(ledger) as store:
@@ -239,7 +237,6 @@ def test_an_error_of_a_callback_is_raised_and_is_why_the_run_ended(
     assert read_run(row.id, ledger=tmp_path / "l.db").stop_reason.startswith(reason)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Once(Scorer):
     """Asks one question, and fails if it fails."""
 
@@ -258,7 +255,7 @@ def test_a_failure_that_was_not_retried_before_an_error_ended_the_run_counts_onc
 
     ledger, samples, judges = tmp_path / "l.db", [{"output": "bad"}, {"output": "good"}], list[Priced]()
     for last in (1, 0, 9):
-        judges.append(Priced(refused))
+        judges.append(Priced(before=refused))
         with contextlib.nullcontext() if last == 9 else pytest.raises(ConfigError):
             run = evaluate(samples, Once(), judge=judges[-1], ledger=ledger, concurrency=1)
             assert told(run) == about(3 * PRICE, 2 * PRICE, 0.0)
@@ -290,8 +287,7 @@ def test_a_record_that_is_stored_while_its_run_is_canceled_counts_once(
 
 
 def test_a_call_that_fails_after_its_run_has_ended_by_an_error_is_counted(tmp_path: Path) -> None:
-    @dataclass(frozen=True, eq=False)
-    class Late(Priced):
+    class Late(Priced, eq=False):
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             if "bad" not in str(question.inputs()["text"]):
                 await asyncio.sleep(0)
@@ -344,7 +340,7 @@ def test_calls_of_another_run_that_a_resumed_run_reads_are_not_in_its_cost(tmp_p
 def test_answers_of_a_target_that_another_run_paid_for_are_in_no_part_of_a_resumed_runs_cost(tmp_path: Path) -> None:
     ledger, stop = tmp_path / "l.db", StopSignal()
     target = FunctionTarget(function=agent, label="agent", version="1")
-    stopped = scored(Priced(lambda number: stop.request("Ctrl-C")), ledger, CASES, target=target, stop=stop)
+    stopped = scored(Priced(before=lambda number: stop.request("Ctrl-C")), ledger, CASES, target=target, stop=stop)
     assert stopped.cost == pytest.approx(2 * COST + PRICE)
     evaluate(CASES, Other(), judge=Priced(), target=target, ledger=ledger, concurrency=1)
     done = scored(Priced(), ledger, CASES, target=target)
@@ -409,7 +405,7 @@ def test_the_cost_is_what_was_billed_for_the_run_whatever_interrupts_it_and_what
             elif event == "cancel":
                 raise KeyboardInterrupt
 
-        judge = Priced(before)
+        judge = Priced(before=before)
         try:
             with contextlib.suppress(ConfigError, KeyboardInterrupt):
                 done = evaluate(samples, Thrice(), judge=judge, ledger=ledger, stop=stop, **options)

@@ -9,7 +9,6 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -129,7 +128,6 @@ def test_an_error_of_the_users_own_code_concerns_its_sample_whatever_its_class(
             raise error
         return 0.5
 
-    @dataclass(frozen=True, kw_only=True)
     class Own(Scorer):
         """Raises for one sample."""
 
@@ -257,7 +255,6 @@ def test_on_record_may_score_something_itself() -> None:
 def test_two_runs_of_plain_scorers_do_not_wait_for_each_other() -> None:
     both = threading.Barrier(2, timeout=20)
 
-    @dataclass(frozen=True, kw_only=True)
     class Meeting(Scorer):
         """Returns once another run has come here too."""
 
@@ -313,7 +310,6 @@ MAKERS: dict[str, Callable[[], Any]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
 class Evidence(Scorer):
     """Gives the evidence that the output names."""
 
@@ -365,7 +361,6 @@ def test_evidence_is_kept_as_the_json_data_that_is_written(tmp_path: Path, name:
         assert each[1].outcome == Score(1.0, evidence=kept)
 
 
-@dataclass(frozen=True)
 class Unsure(Judge):
     """A judge of the user's own, with a number in its answers that is none."""
 
@@ -395,7 +390,7 @@ class Unsure(Judge):
 def test_an_answer_with_a_number_that_is_none_fails_its_samples(
     tmp_path: Path, given: Mapping[str, Any], ledger: bool
 ) -> None:
-    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
+    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given=given), ledger=tmp_path / "l.db" if ledger else None)
     assert run["faithfulness"].failed == 2
     assert "unsure: a cost," in str(run[0].outcome)
     assert run.cost == 0.0
@@ -420,7 +415,7 @@ CYCLE.append(CYCLE)
 def test_an_answer_without_a_form_as_json_fails_its_samples(
     tmp_path: Path, given: Mapping[str, Any], error: str, ledger: bool
 ) -> None:
-    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given), ledger=tmp_path / "l.db" if ledger else None)
+    run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given=given), ledger=tmp_path / "l.db" if ledger else None)
     assert run["faithfulness"].failed == 2
     assert str(getattr(run[0].outcome, "error", "")).startswith(error)
     assert read_run(write_run(run, tmp_path / "out")).failed == 2
@@ -436,7 +431,6 @@ def test_a_sample_without_a_form_as_json_is_refused_before_anything_is_asked(val
 
 @pytest.mark.parametrize("made", [Score, Skipped])
 def test_a_reason_that_is_no_text_fails_its_sample(made: Any) -> None:
-    @dataclass(frozen=True, kw_only=True)
     class Odd(Scorer):
         """Gives a number as its reason."""
 
@@ -458,7 +452,6 @@ def test_an_outcome_of_a_class_of_ones_own_is_an_outcome(tmp_path: Path) -> None
     class OwnSkip(Skipped):
         pass
 
-    @dataclass(frozen=True, kw_only=True)
     class Own(Scorer):
         """Scores the first sample only."""
 

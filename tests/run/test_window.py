@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -170,12 +170,13 @@ def test_a_window_that_is_learned_leaves_room_for_the_reply_that_is_asked_for(ma
     assert len(set(refusals)) <= sizes
 
 
-class Windowed(Judge):
+class Windowed(Judge, eq=False, kw_only=False):
     """Answers by example, and refuses a prompt of more tokens than it has; `asked` are the sizes of all prompts."""
 
-    def __init__(self, size: int, named: int | None, name: str = "windowed") -> None:
-        self.size, self.named, self.name = size, named, name
-        self.asked: list[int] = []
+    size: int
+    named: int | None
+    name: str = "windowed"
+    asked: list[int] = field(default_factory=list[int])
 
     @property
     def identity(self) -> str:
@@ -215,7 +216,7 @@ def test_what_is_learned_leaves_everything_else_as_it_was() -> None:
 
     judge = Whole(2_000, 2_000)
     session = Session(judge)
-    question = GradeGrounding("It is.", tuple(LONG_CONTEXT))
+    question = GradeGrounding(answer="It is.", context=tuple(LONG_CONTEXT))
 
     async def ask() -> None:
         with pytest.raises(PromptTooLong):
@@ -263,7 +264,6 @@ class Mention:
 FIND_MENTIONS = Prompt("Say for each name whether the text mentions it.", "{{names}}\n{{text}}")
 
 
-@dataclass(frozen=True)
 class FindMentions(VerdictPerItem[Mention]):
     """For each name: does the text mention it?"""
 
@@ -274,7 +274,6 @@ class FindMentions(VerdictPerItem[Mention]):
     prompt: Prompt = FIND_MENTIONS
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mentions(Scorer):
     """The share of 60 names that the answer mentions."""
 
@@ -282,7 +281,7 @@ class Mentions(Scorer):
     questions = (FindMentions,)
 
     async def score(self, ask: Ask, *, output: str) -> Score:
-        found = await ask(FindMentions(tuple(f"Name {n}" for n in range(60)), output))
+        found = await ask(FindMentions(names=tuple(f"Name {n}" for n in range(60)), text=output))
         assert [one.name for one in found] == [f"Name {n}" for n in range(60)]
         return Score(sum(one.mentioned for one in found) / len(found))
 

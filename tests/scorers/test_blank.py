@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -52,7 +52,6 @@ def test_passages_are_blank_when_all_of_them_are_and_none_is_not_blank():
         assert len(judge.asked) == asked
 
 
-@dataclass(frozen=True)
 class Own(Scorer):
     """What it was given."""
 
@@ -62,7 +61,6 @@ class Own(Scorer):
         return Score(1, reason=reference)
 
 
-@dataclass(frozen=True)
 class Tolerant(Scorer):
     """How many characters an answer has, a blank one included."""
 

@@ -173,7 +173,6 @@ def test_a_class_is_its_methods_constants_and_bases_but_not_what_dataclasses_wri
             def one(self) -> int:
                 return value
 
-        @dataclass(frozen=True)
         class Kind(Base):
             @staticmethod
             def two() -> int:

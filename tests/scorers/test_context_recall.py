@@ -40,7 +40,7 @@ def test_a_contradicted_claim_was_not_retrieved_either():
 def test_it_looks_at_the_reference_and_never_at_the_answer():
     sample = Sample(input="q", output="wrong", reference="right", context=["p"])
     _, judge = record_of(ContextRecall(), sample, [claims("right"), verdicts("supported")])
-    assert judge.asked == [ListClaims("right", "q"), VerifyClaims(claims=("right",), context=("p",))]
+    assert judge.asked == [ListClaims(text="right", question="q"), VerifyClaims(claims=("right",), context=("p",))]
     assert ContextRecall().required_fields == ("reference", "context")
 
 

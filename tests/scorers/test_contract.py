@@ -504,7 +504,6 @@ def test_a_scorer_without_a_name_is_refused_when_it_is_made_and_a_base_may_have_
         Base()
 
 
-@dataclasses.dataclass(frozen=True)
 class Length(Scorer):
     """One for a short answer."""
 
@@ -580,7 +579,6 @@ def test_every_file_holds_scorers_or_what_they_share():
 def test_the_prompts_of_declared_questions_are_in_the_signature_of_a_scorer_of_your_own():
     kinds = (questions.ListClaims, ListStatements, FindToxicity)
 
-    @dataclasses.dataclass(frozen=True)
     class Mine(Scorer):
         """Mine."""
 

@@ -382,16 +382,17 @@ def test_python_refuses_an_unknown_parameter_as_the_command_line_does(
 
 
 def test_a_scorer_with_a_constructor_of_its_own_takes_what_it_declares() -> None:
-    class Own(Scorer):
+    class Own(Scorer, init=False):
         name = "own"
+        given: tuple[float, dict[str, Any]]
 
         def __init__(self, threshold: float, **rest: Any) -> None:
-            object.__setattr__(self, "threshold", (threshold, rest))
+            vars(self).update(scale=1.0, given=(threshold, rest))
 
         def score(self, *, output: str) -> evalstone.Score:
             return evalstone.Score(1.0)
 
-    assert vars(Own(threshold=0.5, other=1))["threshold"] == (0.5, {"other": 1})
+    assert Own(threshold=0.5, other=1).given == (0.5, {"other": 1})
 
 
 def test_a_run_refuses_an_option_of_another_system_with_ours() -> None:

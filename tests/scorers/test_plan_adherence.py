@@ -87,7 +87,9 @@ def test_the_judge_sees_the_plan_and_what_was_done_without_the_thinking():
     _, judge = record_of(
         PlanAdherence(), Sample(messages=[TALK[0], thoughts], state={"plan": PLAN}), said([], [], [], [])
     )
-    assert judge.asked == [JudgeExecution(tuple(PLAN), ("user:\nBook a flight.", "assistant:\nOn it."))]
+    assert judge.asked == [
+        JudgeExecution(plan=tuple(PLAN), conversation=("user:\nBook a flight.", "assistant:\nOn it."))
+    ]
 
 
 def test_a_verdict_must_cite_and_only_calls_without_a_step_are_unplanned():

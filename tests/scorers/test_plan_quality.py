@@ -83,7 +83,7 @@ def test_the_plan_is_looked_for_in_messages_thinking_and_calls_and_judged_by_the
     scorer = PlanQuality(tools=["search", {"name": "book", "description": "books a flight"}])
     _, judge = record_of(scorer, SAMPLE, [LISTED, review("yes", "yes", "yes", "yes")])
     listed, judged = judge.asked
-    assert listed == ListPlan(SHOWN)
+    assert listed == ListPlan(conversation=SHOWN)
     assert isinstance(judged, JudgePlan)
     assert judged.task.endswith(f" {TALK[0].content}")
     assert (judged.plan, judged.tools) == (STEPS, ("search", "book: books a flight"))
@@ -99,7 +99,7 @@ def test_a_plan_in_the_state_is_taken_and_one_in_words_is_listed():
     _, judge = record_of(
         PlanQuality(), Sample(messages=TALK, state={"plan": f"{STEPS[0]}. {STEPS[1]}."}), [LISTED, good]
     )
-    assert judge.asked[0] == ListPlan((f"assistant:\n{STEPS[0]}. {STEPS[1]}.",))
+    assert judge.asked[0] == ListPlan(conversation=(f"assistant:\n{STEPS[0]}. {STEPS[1]}.",))
 
 
 def test_the_task_is_the_goal_in_the_metadata():

@@ -62,7 +62,7 @@ def test_it_asks_four_questions_two_of_them_those_of_faithfulness_to_the_source(
     assert judge.asked == [
         ListQuestions(text=source, limit="3"),
         FindAnswers(text=summary, questions=("q",)),
-        ListClaims(summary),
+        ListClaims(text=summary),
         VerifyClaims(claims=tuple(MADE["claims"]), context=(source,)),
     ]
 

@@ -88,8 +88,8 @@ def test_requests_are_listed_from_what_was_said_and_judged_by_what_was_done():
     spoken = tuple(f"{message.role}:\n{message.content}" for message in TALK)
     call = 'tool call: cook_book\narguments: {"q": "bread"}\nresult: Knead, rest, bake.'
     assert judge.asked == [
-        ListRequests(spoken),
-        JudgeRequests((REQUESTS[0],), ("baking", "pasta"), (spoken[0], call, *spoken[1:])),
+        ListRequests(conversation=spoken),
+        JudgeRequests(requests=(REQUESTS[0],), topics=("baking", "pasta"), conversation=(spoken[0], call, *spoken[1:])),
     ]
 
 

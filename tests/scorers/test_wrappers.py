@@ -7,7 +7,7 @@ import json
 import pickle
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,6 @@ VALUES: Mapping[str, float | None] = {"good": 1.0, "fair": 0.5, "bad": 0.0, "unc
 GRADE = LLMClassifier("Is {{output}} good?", name="grade", choices=VALUES)
 
 
-@dataclass(frozen=True)
 class Says(Judge):
     """Chooses a word by the text that stands in the question, and by the repetition."""
 
@@ -215,7 +214,7 @@ def test_the_lowest_or_highest_turn_gives_the_reason_by_the_direction() -> None:
 
 
 def test_a_judge_is_asked_for_each_turn_and_equal_turns_are_one_call() -> None:
-    judge = Says({"alpha": "good", "beta": "fair"})
+    judge = Says(words={"alpha": "good", "beta": "fair"})
     record = score(PerTurn(GRADE), conversation("alpha", "beta", "alpha"), judge=judge)
     assert outcome(record).value == pytest.approx(2.5 / 3)
     assert len(record.steps) == 3
@@ -224,7 +223,7 @@ def test_a_judge_is_asked_for_each_turn_and_equal_turns_are_one_call() -> None:
 
 
 def test_a_turn_that_fails_fails_the_record_and_what_was_paid_is_counted() -> None:
-    judge = Says({"alpha": "wait", "beta": JudgeError("no", reply="?", cost=0.25)})
+    judge = Says(words={"alpha": "wait", "beta": JudgeError("no", reply="?", cost=0.25)})
     record = score(PerTurn(GRADE), conversation("alpha", "beta"), judge=judge)
     assert record.outcome == Failed("turn 2: no", "?")
     assert record.cost == 0.75
@@ -232,7 +231,7 @@ def test_a_turn_that_fails_fails_the_record_and_what_was_paid_is_counted() -> No
 
 
 def test_a_turn_that_the_judge_declines_or_leaves_open_is_left_out() -> None:
-    judge = Says({"alpha": "fair", "beta": JudgeDeclined("not mine"), "gamma": "unclear"})
+    judge = Says(words={"alpha": "fair", "beta": JudgeDeclined("not mine"), "gamma": "unclear"})
     found = outcome(score(PerTurn(GRADE), conversation("alpha", "beta", "gamma"), judge=judge))
     assert found.value == 0.5
     assert [one["value"] for one in found.evidence["turns"]] == [0.5, None, None]
@@ -262,7 +261,7 @@ def test_an_outcome_off_the_scale_names_the_turn() -> None:
 
 
 def test_the_scorer_s_own_judge_answers() -> None:
-    own = Says({"alpha": "fair"}, "own")
+    own = Says(words={"alpha": "fair"}, name="own")
     wrapped = PerTurn(replace(GRADE, judge=own))
     run = evaluate([conversation("alpha")], wrapped, judge="lexical", ledger=None)
     assert run[wrapped.name].mean == 0.5
@@ -469,7 +468,7 @@ def test_steps_of_the_turns_of_a_conversation_can_be_scored() -> None:
 
 # ---- Repeated ----
 
-THREE = Says({"alpha": ("good", "bad", "fair"), "beta": ("good", "good", "good")})
+THREE = Says(words={"alpha": ("good", "bad", "fair"), "beta": ("good", "good", "good")})
 
 
 def test_a_repeated_scorer_is_the_mean_of_judgments_of_their_own() -> None:
@@ -482,7 +481,6 @@ def test_a_repeated_scorer_is_the_mean_of_judgments_of_their_own() -> None:
     assert record.cost == 1.5
 
 
-@dataclass(frozen=True)
 class Whole(Says):
     """A judge that had better be asked about a response at once."""
 
@@ -496,7 +494,7 @@ def test_a_repetition_may_hold_as_much_as_any_question() -> None:
     async def whole(*, output: str, ask: Any) -> bool:
         return context_limits_of(ask).whole
 
-    assert outcome(score(Repeated(whole), output="x", judge=Whole({}))).value == 1
+    assert outcome(score(Repeated(whole), output="x", judge=Whole(words={}))).value == 1
 
 
 def test_the_ledger_keeps_repetitions_apart_and_the_first_is_the_ordinary_answer(tmp_path: Path) -> None:
@@ -523,7 +521,7 @@ def test_every_turn_is_repeated() -> None:
 
 def test_each_repetition_of_self_consistency_has_answers_of_its_own() -> None:
     words = ("good", "good", "bad", "bad", "bad", "good")
-    judge = Says({"alpha": words})
+    judge = Says(words={"alpha": words})
     found = outcome(score(Repeated(GRADE, times=2), output="alpha", judge=SelfConsistency(judge, 3)))
     assert sorted(judge.asked) == [("alpha", n) for n in range(6)]
     assert [one["value"] for one in found.evidence["judgments"]] == [1.0, 0.0]
@@ -552,7 +550,7 @@ def test_a_batch_asks_each_question_once(tmp_path: Path) -> None:
 
 
 def test_a_repetition_that_fails_fails_the_record_and_one_that_is_declined_is_left_out() -> None:
-    judge = Says({"alpha": ("good", JudgeError("no"), "bad"), "beta": ("good", JudgeDeclined("not mine"), "bad")})
+    judge = Says(words={"alpha": ("good", JudgeError("no"), "bad"), "beta": ("good", JudgeDeclined("not mine"), "bad")})
     assert score(Repeated(GRADE), output="alpha", judge=judge).outcome == Failed("judgment 2: no")
     assert outcome(score(Repeated(GRADE), output="beta", judge=judge)).value == 0.5
 
@@ -568,7 +566,7 @@ def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Pat
 
     samples = [{"id": name, "input": name} for name in "abc"]
     grade = Repeated(GRADE, times=2)
-    run = evaluate(samples, grade, target=agent, trials=2, judge=Says(words), ledger=tmp_path / "l.db")
+    run = evaluate(samples, grade, target=agent, trials=2, judge=Says(words=words), ledger=tmp_path / "l.db")
     write_run(run, tmp_path / "results")
     for one in (run, read_run(tmp_path / "results"), read_run(run.id, ledger=tmp_path / "l.db")):
         (found,) = one.reliability()
@@ -587,7 +585,7 @@ def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_
         return input
 
     samples = [{"id": name, "input": name} for name in words]
-    judge = Says(words)
+    judge = Says(words=words)
     run = evaluate(samples, Repeated(GRADE, times=2), target=agent, trials=3, judge=judge, ledger=None)
     assert len(judge.asked) == 6
     (found,) = run.reliability()
@@ -600,7 +598,6 @@ def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_
     assert found.variance.notes == ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Hasty(Scorer):
     """Asks without waiting for the answer."""
 
@@ -613,7 +610,7 @@ class Hasty(Scorer):
 
 
 def test_a_question_that_nobody_waits_for_is_noticed_in_every_repetition() -> None:
-    record = score(Repeated(Hasty()), output="x", judge=Says({}))
+    record = score(Repeated(Hasty()), output="x", judge=Says(words={}))
     assert isinstance(record.outcome, Failed)
     assert "await (list_claims)" in record.outcome.error
 
@@ -626,7 +623,7 @@ def test_a_reason_shows_the_first_ten_values() -> None:
 
 
 def test_a_run_whose_budget_ends_within_a_conversation_goes_on_and_pays_nothing_twice(tmp_path: Path) -> None:
-    judge, ledger = Says({"alpha": "good", "beta": "bad", "gamma": "good"}), tmp_path / "l.db"
+    judge, ledger = Says(words={"alpha": "good", "beta": "bad", "gamma": "good"}), tmp_path / "l.db"
     talks = [conversation("alpha", "beta", "gamma", id="c1")]
     first = evaluate(talks, PerTurn(GRADE), judge=judge, ledger=ledger, budget=1.2)
     assert (len(first), len(judge.asked)) == (0, 2)

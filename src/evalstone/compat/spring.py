@@ -11,7 +11,7 @@ import difflib
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast, runtime_checkable
 
@@ -21,6 +21,7 @@ from evalstone._core.prompts import Prompt
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
 from evalstone._core.truth import NoTruthValue
+from evalstone._core.values import Value
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError, invalid
 from evalstone.judges.base import Judge
 from evalstone.judges.parse import parse_judge
@@ -182,8 +183,7 @@ class Evaluator(Protocol):
     async def aevaluate(self, request: EvaluationRequest) -> EvaluationResponse: ...
 
 
-@dataclass(frozen=True)
-class JudgeEvaluator:
+class JudgeEvaluator(Value):
     """An evaluator that asks a judge, through a scorer.
 
     Attributes:
@@ -209,8 +209,7 @@ class JudgeEvaluator:
     documents_are_reference: ClassVar[bool] = False
     """Whether the documents of a request without a reference are the ground truth, as in Spring AI Alibaba."""
 
-    judge: Annotated[Judge | str | Mapping[str, Any] | None, _JUDGE] = None
-    _: KW_ONLY
+    judge: Annotated[Judge | str | Mapping[str, Any] | None, _JUDGE] = field(default=None, kw_only=False)
     threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.5
     prompt: Prompt | str | None = None
     on_undecided: OnUndecided = "keep"
@@ -219,7 +218,8 @@ class JudgeEvaluator:
     ledger: str | Path | None = None
     budget: Annotated[float | None, Range(0)] = None
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
         cls.name = cls.scorer.name
 
     def __post_init__(self) -> None:
@@ -344,14 +344,12 @@ class JudgeEvaluator:
         return replace(response, metadata={**metadata, "status": response.status})
 
 
-@dataclass(frozen=True)
 class RelevancyEvaluator(JudgeEvaluator):
     """Passes a response that answers the user's text in agreement with the documents."""
 
     scorer = RelevancyCheck
 
 
-@dataclass(frozen=True)
 class FactCheckingEvaluator(JudgeEvaluator):
     """Passes a response whose every sentence the documents support.
 
@@ -364,7 +362,6 @@ class FactCheckingEvaluator(JudgeEvaluator):
 
     scorer = FactCheck
 
-    _: KW_ONLY
     by_sentence: bool = True
     longest: int = 100_000
     layout: Layout = "instructed"
@@ -377,7 +374,6 @@ class FactCheckingEvaluator(JudgeEvaluator):
         return cls(judge, layout="minicheck", **options)
 
 
-@dataclass(frozen=True)
 class AnswerCorrectnessEvaluator(JudgeEvaluator):
     """Passes a response that says what the reference answer says on everything the user asked for.
 
@@ -388,16 +384,14 @@ class AnswerCorrectnessEvaluator(JudgeEvaluator):
     documents_are_reference = True
 
 
-@dataclass(frozen=True)
 class AnswerFaithfulnessEvaluator(JudgeEvaluator):
     """Passes a response that sticks to the documents."""
 
     scorer = AnswerFaithfulness
 
-    threshold: float = field(default=0.75, kw_only=True)
+    threshold: float = 0.75
 
 
-@dataclass(frozen=True)
 class AnswerRelevancyEvaluator(JudgeEvaluator):
     """Passes a response that addresses the user's text or, with a reference answer, agrees with it.
 
@@ -407,7 +401,7 @@ class AnswerRelevancyEvaluator(JudgeEvaluator):
     scorer = AnswerRelevanceGrade
     documents_are_reference = True
 
-    threshold: float = field(default=0.75, kw_only=True)
+    threshold: float = 0.75
 
 
 # Spring's names for our placeholders. Spring AI Alibaba passes the reference as context, so `context` is last there.

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from dataclasses import field
+from typing import Any, TypeVar, dataclass_transform
 
 from evalstone._core.redaction import register
+from evalstone._core.values import ValueMeta, as_value
 from evalstone.errors import ConfigError, JudgeError, invalid
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
@@ -19,10 +21,12 @@ from evalstone.types import NO_USAGE, JudgeCall, Sample, Usage, total_cost
 A = TypeVar("A")
 
 
-class Judge(ABC):
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+class Judge(metaclass=ValueMeta):
     """Anything that can answer a question: a language model, code, a recording, or a combination of judges.
 
-    Judges are values, not connections: frozen, picklable and comparable.
+    Judges are values, not connections: frozen, picklable and comparable. A subclass is a frozen dataclass, without a
+    decorator; its parameters are its fields.
     """
 
     cacheable: bool = True
@@ -41,6 +45,12 @@ class Judge(ABC):
     limits: Limits = NO_LIMITS
     """Limits for calls to this judge. A judge without members applies them itself: `async with
     self.limits.admitted(self.identity): …`."""
+
+    def __init_subclass__(
+        cls, *, kw_only: bool = True, init: bool = True, eq: bool = True, repr: bool = True, **more: Any
+    ) -> None:
+        super().__init_subclass__(**more)
+        as_value(cls, kw_only=kw_only, init=init, eq=eq, repr=repr)
 
     @property
     @abstractmethod
@@ -99,7 +109,7 @@ class Judge(ABC):
         """How long one question to this judge may be. Longer questions are split if possible."""
         return DEFAULT_LIMITS
 
-    def check(self) -> None:  # noqa: B027 - most judges have nothing to check
+    def check(self) -> None:
         """Raise ConfigError for problems that can be detected before the first call, such as a missing API key."""
 
 

@@ -35,8 +35,7 @@ MAX_CONCURRENCY = 16
 FOLDS = 10
 
 
-@dataclass(frozen=True)
-class Cascade(Composite):
+class Cascade(Composite, kw_only=False):
     """Asks `primary`, and `fallback` if the primary's confidence is below `threshold`.
 
     The fallback also gets answers without a confidence, and questions that the primary fails to answer; an error that

@@ -9,7 +9,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, TypeVar
 
 from evalstone._core.declarations import Range, check_settings
@@ -38,7 +38,6 @@ Errors = Mapping[str, JudgeError | JudgeUnavailable]
 """The errors of the members that gave no answer, by name."""
 
 
-@dataclass(frozen=True)
 class Composite(Judge):
     """A judge that calls other judges and combines their answers. It is a frozen value, like its members.
 
@@ -214,8 +213,7 @@ _DESCRIPTIONS = {
 }
 
 
-@dataclass(frozen=True, init=False, repr=False)
-class Panel(Composite):
+class Panel(Composite, init=False):
     """Several judges that vote: `Panel(ModelJudge("openai/gpt-5.1"), LexicalJudge(), vote="majority")`.
 
     Questions that ask for a list (such as claims) or for text can't be voted on. Only the first member answers them, or
@@ -310,8 +308,7 @@ class Panel(Composite):
         raise self.too_few(ask, message, errors, needed=1, asked=len(self.judges))
 
 
-@dataclass(frozen=True)
-class SelfConsistency(Composite):
+class SelfConsistency(Composite, kw_only=False):
     """Asks a judge each question `n` times and takes the majority (Wang et al. 2023).
 
     Use a judge whose answers can vary: set a temperature above 0, or a `seed`. Each repetition then uses its own seed

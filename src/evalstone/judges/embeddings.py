@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeVar
 
 from evalstone._core.declarations import Range
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 A = TypeVar("A")
 
 
-@dataclass(frozen=True)
 class EmbeddingModel(Model["Embeddings"], Judge):
     """An embedding model, named `provider/model`, such as openai/text-embedding-3-small.
 

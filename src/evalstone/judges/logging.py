@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Iterable
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,8 +24,7 @@ from evalstone.types import JudgeCall, Sample, Usage
 A = TypeVar("A")
 
 
-@dataclass(frozen=True)
-class LoggingJudge(Judge):
+class LoggingJudge(Judge, kw_only=False):
     """Appends every call of a judge to a JSON Lines file as it ends. Answers from the ledger are not logged.
 
     Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with

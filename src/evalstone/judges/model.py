@@ -10,7 +10,7 @@ import functools
 import math
 import time
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 from evalstone._core.declarations import Range
@@ -40,7 +40,6 @@ ALTERNATIVES, FEW_ALTERNATIVES = 20, 5
 """The number of alternatives requested for each token. Some endpoints return at most 5."""
 
 
-@dataclass(frozen=True)
 class ModelJudge(LanguageModel, Judge):
     """A language model as a judge, named `provider/model`: `ModelJudge("openai/gpt-5.1")`.
 

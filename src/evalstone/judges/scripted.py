@@ -7,7 +7,7 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
@@ -30,8 +30,7 @@ A = TypeVar("A")
 Script: TypeAlias = "Sequence[Any] | Mapping[str, Any] | Callable[[Question[Any]], Any]"
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ScriptedJudge(Judge):
+class ScriptedJudge(Judge, eq=False, kw_only=False):
     """A judge for tests that returns prepared replies. They are parsed and corrected like a model's replies.
 
     A reply is raw text, data that is converted to JSON, or a `Completion`, which can contain probabilities. `asked`
@@ -117,8 +116,7 @@ class ScriptedJudge(Judge):
         return replies[index] if index < len(replies) else None
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class ReplayJudge(Judge):
+class ReplayJudge(Judge, eq=False, kw_only=False):
     """A judge that replays recorded answers and makes no calls. Use it to score again with a changed formula.
 
     Samples with a question that was not recorded are skipped, and the reason says so.

@@ -59,7 +59,6 @@ If the request and the system prompt conflict, the system prompt decides: declin
 )
 
 
-@dataclass(frozen=True)
 class JudgeAlignment(Question[Alignment]):
     """How well does an answer do what the system prompt and the user's request ask for? Either may be empty.
 
@@ -106,7 +105,6 @@ For each instruction give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class JudgeInstructions(VerdictPerItem[InstructionVerdict]):
     """For each instruction, in order: does the answer follow it, break it, or does it not apply?"""
 
@@ -142,7 +140,6 @@ For each criterion give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class CheckCriteria(VerdictPerItem[CriterionVerdict]):
     """For each criterion, in order: does the answer meet it? The task may be empty."""
 
@@ -169,7 +166,6 @@ one numbered passage per turn, in order; what others said is left out.
 )
 
 
-@dataclass(frozen=True)
 class CheckConversation(Question[CriterionVerdict]):
     """Does an assistant meet a criterion over all its turns?"""
 

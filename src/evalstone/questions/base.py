@@ -32,6 +32,7 @@ from evalstone._core.parsing import (
 from evalstone._core.prompts import Material, Prompt
 from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPWORDS, estimated_tokens, sentences, words
+from evalstone._core.values import Value
 from evalstone.errors import ConfigError, JudgeError, ReplyError
 from evalstone.models.provider import ReplyForm
 from evalstone.questions.fitting import fitted, of_bare_text
@@ -68,13 +69,12 @@ class _Prompted:
     """For a question that can't be split: the scorers that measure nearly the same in parts."""
 
 
-@dataclass(frozen=True)
-class Question(_Prompted, Generic[A]):
+class Question(_Prompted, Value, Generic[A]):
     """A question for a judge, whose reply is parsed as an `A`.
 
-    Subclasses are frozen dataclasses with a `kind` and a field `prompt`. Every other field is an input (a text, or a
-    tuple of texts) with a placeholder of the same name in the prompt's template. `settings` names the fields without a
-    placeholder, which only affect parsing.
+    Subclasses have a `kind` and a field `prompt`; they are frozen dataclasses, without a decorator. Every other field
+    is an input (a text, or a tuple of texts) with a placeholder of the same name in the prompt's template. `settings`
+    names the fields without a placeholder, which only affect parsing.
 
     If `A` is a dataclass with markers (markers.py), the schema, the validation and the example are derived from it.
     Any other `A` needs its own `json_schema` and `from_json`.

@@ -45,7 +45,6 @@ DESCRIBING = "answer candidate contain describe document include list mention re
 """Words in which a claim may say that a text has something, as in "The list includes salt"."""
 
 
-@dataclass(frozen=True)
 class ListClaims(ListOf[str]):
     """The claims of a text, each as a self-contained sentence; empty if it makes none.
 
@@ -66,7 +65,7 @@ class ListClaims(ListOf[str]):
     @classmethod
     def of(cls, text: str, input: str | None) -> ListClaims:
         """The question for the claims of a text, with the sample's input if there is one and it isn't too long."""
-        return cls(text, input if input and len(input) <= LONGEST_QUESTION else "")
+        return cls(text=text, question=input if input and len(input) <= LONGEST_QUESTION else "")
 
 
 Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
@@ -114,7 +113,6 @@ Reply: {"verdicts": {
 )
 
 
-@dataclass(frozen=True)
 class VerifyClaims(VerdictByEvidence[ClaimVerdict]):
     """For each claim, in order: do the passages support it, contradict it, or not mention it?
 

@@ -70,7 +70,6 @@ Reply: {"verdicts": {"1": {"reason": "The tool booked room 12.", "passages": [1]
 )
 
 
-@dataclass(frozen=True)
 class CheckGoal(VerdictByEvidence[GoalVerdict]):
     """For each criterion, in order: did the agent reach it? The expected outcome may be empty.
 
@@ -115,7 +114,6 @@ A conversation in which the user asks for nothing gets an empty list.""",
 )
 
 
-@dataclass(frozen=True)
 class ListRequests(ListOf[str]):
     """What a user asks for in a conversation, each request as a sentence of its own, in order."""
 
@@ -163,7 +161,6 @@ For each request give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class JudgeRequests(VerdictByEvidence[RequestVerdict]):
     """For each request, in order: is it about one of the topics, and did the assistant answer it?
 

@@ -32,7 +32,6 @@ A text that says nothing gets an empty list.""",
 )
 
 
-@dataclass(frozen=True)
 class ListQuestions(ListOf[str]):
     """Yes-no questions that a text answers with yes, most important first. limit: the maximum number, as text."""
 
@@ -92,7 +91,6 @@ For each question give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class FindAnswers(VerdictPerItem[QuestionVerdict]):
     """For each question, in order: does the text answer it with yes?"""
 

@@ -25,7 +25,6 @@ from evalstone.questions.schema_types import type_of
 A = TypeVar("A")
 
 
-@dataclass(frozen=True)
 class OwnQuestion(Question[A]):
     """A question with the caller's template. values: the name and the value of each placeholder."""
 
@@ -65,7 +64,6 @@ def distinct_words(choices: Sequence[str]) -> tuple[str, ...]:
     return tuple(words)
 
 
-@dataclass(frozen=True)
 class Choose(OwnQuestion[Chosen]):
     """Which of several choices answers the caller's question? White space around a choice is stripped.
 
@@ -108,7 +106,6 @@ class Choose(OwnQuestion[Chosen]):
         raise ReplyError(f"verdict: {' or '.join(self.choices)} was expected, not {shown}")
 
 
-@dataclass(frozen=True)
 class AnswerAs(OwnQuestion[Any]):
     """What is the answer to the caller's question, as a value of the caller's type?"""
 
@@ -136,7 +133,6 @@ class AnswerAs(OwnQuestion[Any]):
             return self.answer.from_json(data)
 
 
-@dataclass(frozen=True)
 class GiveNumber(OwnQuestion[Grade]):
     """Which number from 0 to `high` answers the caller's question? Any other number is a ReplyError."""
 

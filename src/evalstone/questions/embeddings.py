@@ -20,7 +20,6 @@ class Cosine:
 SHOW_BOTH = Prompt("", "{{first}}\n\n{{second}}")
 
 
-@dataclass(frozen=True)
 class CompareEmbeddings(Question[Cosine]):
     """How similar are the embeddings of two texts? Its prompt only shows the texts; nothing else is sent."""
 

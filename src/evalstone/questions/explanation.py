@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core.parsing import member, object_schema, text_schema, validated
@@ -21,7 +20,6 @@ not compute it again and do not doubt it. Name what in the evidence changed it m
 )
 
 
-@dataclass(frozen=True)
 class Explain(Question[str]):
     """Two or three sentences on why a score is what it is."""
 

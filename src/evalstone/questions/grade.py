@@ -59,7 +59,6 @@ An answer that asserts nothing, such as "I do not know", gets 1.""",
 )
 
 
-@dataclass(frozen=True)
 class GradeGrounding(GradeAnswer):
     """How closely does the answer stick to the passages?"""
 
@@ -83,7 +82,6 @@ You grade how well an answer addresses a user's question. A wrong answer to the 
 )
 
 
-@dataclass(frozen=True)
 class GradeRelevance(GradeAnswer):
     """How well does the answer address the question?"""
 
@@ -109,7 +107,6 @@ you know.
 )
 
 
-@dataclass(frozen=True)
 class GradeAgainstReference(GradeAnswer):
     """How well does the answer agree with the reference answer?"""
 

@@ -31,7 +31,6 @@ SPEECH_VERBS = (
 """Words in which an opinion may be reported although the text doesn't have them: "the author thinks that …"."""
 
 
-@dataclass(frozen=True)
 class ListOpinions(ListOf[str]):
     """The opinions of a text's author, each as a self-contained sentence; empty if there are none."""
 
@@ -72,7 +71,6 @@ For each opinion give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class JudgeOpinions(VerdictPerItem[OpinionVerdict]):
     """For each opinion, in order: is it biased?"""
 
@@ -111,7 +109,6 @@ Reply: {"verdicts": [
 )
 
 
-@dataclass(frozen=True)
 class FindToxicity(ListOf[ToxicityVerdict]):
     """For each part of a text, in order: is it toxic? Empty if the judge finds no parts."""
 

@@ -37,7 +37,6 @@ An agent without a plan gets an empty list.""",
 )
 
 
-@dataclass(frozen=True)
 class ListPlan(ListOf[str]):
     """The steps of an agent's plan, in order; empty if it has none."""
 
@@ -102,7 +101,6 @@ For each criterion give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class JudgePlan(Question[PlanReview]):
     """Is a plan complete, feasible, ordered and without needless steps? The tools may be empty."""
 
@@ -161,7 +159,6 @@ is not unplanned. Messages never are.
 )
 
 
-@dataclass(frozen=True)
 class JudgeExecution(Question[PlanExecution]):
     """For each step of a plan, in order: did the agent do it, and where? And which tool calls belong to no step?"""
 

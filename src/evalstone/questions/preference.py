@@ -40,7 +40,6 @@ In the reason, name the difference that decides.""",
 )
 
 
-@dataclass(frozen=True)
 class ComparePair(Question[Preference]):
     """Which of two answers to a question is better, in the order in which they are shown?
 

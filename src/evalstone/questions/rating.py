@@ -30,7 +30,6 @@ any case by it.
 )
 
 
-@dataclass(frozen=True)
 class WriteSteps(ListOf[str]):
     """The evaluation steps for a criterion. They don't depend on the sample, so all samples share one answer."""
 
@@ -76,7 +75,6 @@ The criterion:
     return Prompt(instructions.strip(), template)
 
 
-@dataclass(frozen=True)
 class RateByCriterion(OwnQuestion[Rating]):
     """How well does a case meet a criterion, from 1 to `levels`? by_probability: request their probabilities."""
 

@@ -57,7 +57,6 @@ Reply: {"passages": {"1": {"reason": "It opens at nine.", "level": "high", "used
 )
 
 
-@dataclass(frozen=True)
 class RatePassages(Question[PassageRatings]):
     """For each passage: its level of relevance to the question and whether the answer used it; and what is missing."""
 
@@ -111,7 +110,6 @@ For each passage give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
     """For each passage, in order: was it useful for arriving at the answer to the question?"""
 
@@ -155,7 +153,6 @@ Passages without statements get an empty list.""",
 )
 
 
-@dataclass(frozen=True)
 class JudgePassageStatements(ListOf[PassageStatement]):
     """For each statement of the passages, in order: does it bear on the question? Empty when there is none."""
 

@@ -70,7 +70,6 @@ Then give:
 )
 
 
-@dataclass(frozen=True)
 class JudgeRobustness(Question[Robustness]):
     """What did the noise in a question do to the answer, against the baseline that the clean question gave?
 

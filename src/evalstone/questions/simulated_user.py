@@ -43,7 +43,6 @@ Give:
 )
 
 
-@dataclass(frozen=True)
 class SayNext(Question[UserMessage]):
     """What does a person with this goal say next?
 
@@ -96,7 +95,6 @@ For each message of the person give, in this order:
 )
 
 
-@dataclass(frozen=True)
 class CheckUser(VerdictPerItem[UserVerdict]):
     """For each message of a simulated user, in order: is it consistent with the goal, the persona and the facts?"""
 

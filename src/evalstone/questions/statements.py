@@ -27,7 +27,6 @@ An empty answer gets an empty list.""",
 )
 
 
-@dataclass(frozen=True)
 class ListStatements(ListOf[str]):
     """The parts of an answer that each say one thing, in its words; empty for an empty answer."""
 
@@ -73,7 +72,6 @@ Reply: {"verdicts": {"1": {"reason": "Nine is a time.", "verdict": "yes"},
 )
 
 
-@dataclass(frozen=True)
 class JudgeStatements(VerdictPerItem[StatementVerdict]):
     """For each statement, in order: does it address the question?"""
 
@@ -141,7 +139,6 @@ Then give:
 )
 
 
-@dataclass(frozen=True)
 class CompareStatements(Question[Comparison]):
     """For each statement of the reference: does the answer say it? And what does the answer add or get wrong?"""
 

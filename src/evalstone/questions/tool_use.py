@@ -48,7 +48,6 @@ If there was no call, give an empty object for the calls and decide about "missi
 )
 
 
-@dataclass(frozen=True)
 class JudgeToolCalls(Question[ToolCallVerdicts]):
     """For each tool call, in order: did the request need it? And which other tools should have been called?"""
 
@@ -102,7 +101,6 @@ If no step was taken, give an empty object for the steps and decide about "missi
 )
 
 
-@dataclass(frozen=True)
 class JudgeSteps(Question[StepVerdicts]):
     """For each step, in order: was it necessary, and at the right time? And which steps are missing or extra?"""
 

@@ -147,7 +147,6 @@ what was asked for, and "no" when they do.""",
 )
 
 
-@dataclass(frozen=True)
 class AgreesWithContext(GiveVerdict):
     """Does the answer take up the question, in agreement with the passages?"""
 
@@ -182,7 +181,6 @@ Reply: {"reason": "Passage 1 gives the 40 rooms, but no passage says anything ab
 )
 
 
-@dataclass(frozen=True)
 class ClaimSupported(GiveVerdict):
     """Do the passages support one claim in every part? sentences_around: those beside it in its text; may be empty."""
 
@@ -198,7 +196,6 @@ class ClaimSupported(GiveVerdict):
 MINICHECK = Prompt(instructions="", template="Document: {{document}}\nClaim: {{claim}}", fenced=False)
 
 
-@dataclass(frozen=True)
 class MiniCheck(GiveVerdict):
     """Does the document support the claim? For models that were trained on this layout, such as Bespoke-MiniCheck.
 
@@ -247,7 +244,6 @@ the reference says the same.""",
 )
 
 
-@dataclass(frozen=True)
 class CorrectAgainstReference(GiveVerdict):
     """Does the answer say what the reference says on everything that the question asks for?"""
 

@@ -8,9 +8,9 @@ import inspect
 import itertools
 import json
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
+from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from evalstone._core import sync
@@ -22,6 +22,7 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
+from evalstone._core.values import Value
 from evalstone.agents.messages import tool_results
 from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
@@ -60,11 +61,11 @@ FUNCTION_OF_SAMPLE = Rule("a function of a sample", callable)
 QUESTIONS = Rule("a tuple of kinds of question, such as (ListClaims,)", _are_questions, _complete_questions)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Scorer(ABC):
+class Scorer(Value):
     """Scores one sample: asks a judge typed questions, and computes the score from the answers.
 
-    A subclass is a frozen dataclass with a `name` and one method `score`, written `def` or `async def`. The keyword
+    A subclass has a `name` and one method `score`, written `def` or `async def`. Its parameters are its fields: it is a
+    frozen dataclass, without a decorator and without an `__init__`. The keyword
     parameters of `score` are the sample fields that it requires; a default makes a field optional. If the first
     parameter is `ask`, it is passed too. A sample is Skipped, before any judge call, if a required field is missing or
     blank. A blank optional field is not passed.
@@ -435,7 +436,6 @@ def _function_name(function: Any) -> str:
     return f"{name}#{code_hash(function)[:8]}" if is_own_code(target) or target is not function else name
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextScorer(Scorer):
     """A scorer that reads passages.
 
@@ -468,7 +468,6 @@ class ContextScorer(Scorer):
         return tuple(as_text(call.result) for call in tool_results(sample.messages)) or None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextSource(Scorer):
     """A scorer of a sample's texts.
 
@@ -531,11 +530,7 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
 
 
 def require_complete(kind: type[Question[Any]]) -> None:
-    """Raise ConfigError for a kind of question that can't be asked: it is no dataclass, or has no kind or prompt."""
-    if "__dataclass_fields__" not in kind.__dict__ and any(
-        "ClassVar" not in str(annotation) for annotation in inspect.get_annotations(kind).values()
-    ):
-        raise ConfigError(f"the question {kind.__name__} must be a dataclass; decorate it: @dataclass(frozen=True)")
+    """Raise ConfigError for a kind of question that can't be asked: it has no kind or no prompt."""
     if not isinstance(getattr(kind, "kind", None), str):
         raise ConfigError(f"the question {kind.__name__} has no kind; add a name to the class: kind = …")
     prompt: object = getattr(kind, "prompt", None)

@@ -58,7 +58,6 @@ class Definition:
     sides: Sides | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class Defined(Scorer, ABC):
     """A scorer that can apply another system's formula to the same judge answers.
 
@@ -98,7 +97,6 @@ class Defined(Scorer, ABC):
         return Skipped(f"{reason}; {self.definition} gives {chosen.undefined} here" if chosen.undefined else reason)
 
 
-@dataclass(frozen=True, kw_only=True)
 class DefinedText(Defined, TextSource, ABC):
     """A scorer of texts with definitions. A definition that chooses its own messages takes no `text`."""
 

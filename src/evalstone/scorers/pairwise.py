@@ -45,7 +45,6 @@ def verdict_of(output_first: Preference, output_second: Preference) -> PairVerdi
     return PairVerdict(first if first == second else "tie", first == second, position, output_first, output_second)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Pairwise(TextSource):
     """Whether a judge prefers the answer to another answer to the same question, in both orders.
 
@@ -107,8 +106,8 @@ class Pairwise(TextSource):
         if output == other:
             return Score(VALUES["tie"] * self.scale, self.scale, "Both answers are the same text.")
         output_first, output_second = await asyncio.gather(
-            ask(ComparePair(input, output, other, self.criterion)),
-            ask(ComparePair(input, other, output, self.criterion)),
+            ask(ComparePair(question=input, first_answer=output, second_answer=other, criterion=self.criterion)),
+            ask(ComparePair(question=input, first_answer=other, second_answer=output, criterion=self.criterion)),
         )
         verdict = verdict_of(output_first, output_second)
         if verdict.consistent:

@@ -113,7 +113,6 @@ def _shown(value: object) -> str:
     return shortened(repr(value), 40)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RetrievalScorer(CodeScorer, ABC):
     """A measure of a ranked list against relevance judgments.
 
@@ -158,7 +157,6 @@ class RetrievalScorer(CodeScorer, ABC):
         return Score(min(1.0, self.measure(result)) * self.scale, self.scale, reason, result)
 
 
-@dataclass(frozen=True, kw_only=True)
 class CutRetrievalScorer(RetrievalScorer, ABC):
     """A measure of the first k ranks.
 
@@ -172,7 +170,6 @@ class CutRetrievalScorer(RetrievalScorer, ABC):
         super().__post_init__()
 
 
-@dataclass(frozen=True, kw_only=True)
 class PrecisionAtK(CutRetrievalScorer):
     """The share of the first k documents that are relevant.
 
@@ -197,7 +194,6 @@ class PrecisionAtK(CutRetrievalScorer):
         return sum(hits) / (self.k or len(hits)) if hits else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class RecallAtK(CutRetrievalScorer):
     """The share of the relevant documents that are among the first k.
 
@@ -220,7 +216,6 @@ class RecallAtK(CutRetrievalScorer):
         return sum(ranking.hits[: self.k]) / len(ranking.grades)
 
 
-@dataclass(frozen=True, kw_only=True)
 class HitRateAtK(CutRetrievalScorer):
     """Whether a relevant document is among the first k.
 
@@ -238,7 +233,6 @@ class HitRateAtK(CutRetrievalScorer):
         return float(any(ranking.hits[: self.k]))
 
 
-@dataclass(frozen=True, kw_only=True)
 class NdcgAtK(CutRetrievalScorer):
     """Normalized discounted cumulative gain: how early the documents with high grades come.
 
@@ -280,7 +274,6 @@ class NdcgAtK(CutRetrievalScorer):
         return 2.0 ** (grade - highest) - 2.0**-highest
 
 
-@dataclass(frozen=True, kw_only=True)
 class Mrr(CutRetrievalScorer):
     """Reciprocal rank: how early the first relevant document comes. Its mean over samples is the MRR.
 
@@ -306,7 +299,6 @@ class Mrr(CutRetrievalScorer):
         return 1 / (hits.index(True) + 1) if True in hits else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class Map(CutRetrievalScorer):
     """Average precision: how early all relevant documents come. Its mean over samples is the MAP.
 
@@ -334,7 +326,6 @@ class Map(CutRetrievalScorer):
         return math.fsum(n / rank for n, rank in enumerate(ranks, start=1)) / len(ranking.grades)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RPrecision(RetrievalScorer):
     """The share of relevant documents among the first R, where R is the number of relevant documents.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone._core.display import part_of
@@ -14,7 +13,6 @@ from evalstone.scorers.definitions import DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 
-@dataclass(frozen=True, kw_only=True)
 class Bias(DefinedText):
     """The share of the opinions in the answer that are biased.
 
@@ -52,7 +50,6 @@ class Bias(DefinedText):
         return _share_of_harm(self, "opinion", "biased", [v.opinion for v in verdicts if v.biased], verdicts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Toxicity(DefinedText):
     """How much of the answer is toxic.
 

@@ -7,7 +7,7 @@ import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from types import CoroutineType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
 
@@ -36,8 +36,7 @@ Part: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
 """The label of a part in the evidence, such as {"turn": 2}, and the part; None for a part that can't be scored."""
 
 
-@dataclass(frozen=True)
-class Wrapper(Scorer, ABC):
+class Wrapper(Scorer, ABC, kw_only=False):
     """A scorer that applies another one to parts of a sample, or several times, and takes the mean.
 
     Scale, direction, judges and interpretation are those of the other scorer, and so is the signature, apart from the
@@ -206,8 +205,7 @@ class Wrapper(Scorer, ABC):
         return f"{mean} {reason}".strip()
 
 
-@dataclass(frozen=True)
-class PerTurn(Wrapper):
+class PerTurn(Wrapper, kw_only=False):
     """The mean of a scorer over the turns of a conversation.
 
         per turn = mean of the score over the turns that have one          range, direction: those of the scorer
@@ -250,8 +248,7 @@ class PerTurn(Wrapper):
         return f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
 
 
-@dataclass(frozen=True)
-class PerStep(Wrapper):
+class PerStep(Wrapper, kw_only=False):
     """The mean of a scorer over the steps of a trajectory.
 
         per step = mean of the score over the steps that have one          range, direction: those of the scorer
@@ -294,8 +291,7 @@ class PerStep(Wrapper):
         return f"there is no step {self.step!r}; the steps are {listed(names, SHOWN)}"
 
 
-@dataclass(frozen=True)
-class Repeated(Wrapper):
+class Repeated(Wrapper, kw_only=False):
     """The mean of a scorer over repeated judge calls.
 
         repeated = mean of the score over the repetitions that have one          range, direction: those of the scorer

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import joined
+from evalstone._core.values import Value
 from evalstone.agents.reasoning import answered_messages
 from evalstone.models.limits import Limits
 from evalstone.types import Message, Sample
@@ -21,8 +22,7 @@ CONCURRENCY = 8
 """The default limit on concurrent calls of a target."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Target(ABC):
+class Target(Value):
     """A system that answers samples.
 
     Raises:
@@ -38,6 +38,9 @@ class Target(ABC):
     """Limits on concurrent calls and on calls per minute."""
     files_per_call: ClassVar[int] = 1
     """How many files a call opens, such as connections. The limit on open files lowers the concurrency."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**{"repr": False, **options})
 
     def __post_init__(self) -> None:
         check_settings(self)
@@ -72,7 +75,7 @@ class Target(ABC):
         absent = [name for name, value in values.items() if value is None]
         return [*absent, "messages"] if "messages" in self.required and not conversation(sample) else absent
 
-    def check(self, trials: int = 1) -> None:  # noqa: B027 - most targets have nothing to check
+    def check(self, trials: int = 1) -> None:
         """Raise ConfigError for problems that would make every call fail, before the first call. trials: the number of
         trials."""
 

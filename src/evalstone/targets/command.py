@@ -20,7 +20,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import IO, Annotated, ClassVar, NamedTuple
 
@@ -48,7 +47,6 @@ _PIECE = 1 << 16
 _LONGEST_NAME = 120
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class CommandTarget(Target):
     """A command that reads a sample from stdin and writes its answer to stdout, both as JSON.
 

@@ -7,7 +7,7 @@ import functools
 import inspect
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, cast
 
 from evalstone._core import sync
@@ -21,7 +21,6 @@ from evalstone.targets.tools import Tools, parse_tools, uses_tools
 from evalstone.types import Message, Sample, ToolCall
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class FunctionTarget(Target):
     """A Python function as a target; a plain one runs in a thread.
 

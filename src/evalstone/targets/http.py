@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 from urllib.parse import urlsplit
@@ -67,7 +67,6 @@ PATHS = ("output", "context", "messages", "trajectory", "state", "metadata", "co
 """The fields of an answer that a path may point to."""
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class HTTPTarget(Target):
     """A service that takes JSON by POST and replies with JSON. Redirects are not followed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -26,7 +26,6 @@ from evalstone.types import Message, Sample
 _PLACEHOLDERS = ("input", "context", "instructions", "metadata")
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ModelTarget(Target):
     """A language model.
 

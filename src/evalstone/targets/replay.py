@@ -9,7 +9,7 @@ import threading
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
 
@@ -48,7 +48,6 @@ class RecordedRun(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True, repr=False)
 class ReplayTarget(Target):
     """The answers of a recorded run, by sample ID and trial.
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from evalstone._core import sync
@@ -17,6 +17,7 @@ from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
+from evalstone._core.values import Value
 from evalstone.errors import ConfigError, TargetError, invalid, unknown
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
@@ -40,8 +41,7 @@ class AskUser(Protocol):
     async def __call__(self, judge: Judge, question: Question[A]) -> A: ...
 
 
-@dataclass(frozen=True, kw_only=True)
-class User(ABC):
+class User(Value):
     """Someone who talks to a target.
 
     Raises:
@@ -87,7 +87,6 @@ class User(ABC):
         return ""
 
 
-@dataclass(frozen=True, kw_only=True)
 class ScriptedUser(User):
     """Sends the same messages in every conversation, after any messages of the sample.
 
@@ -117,7 +116,6 @@ class ScriptedUser(User):
         return self.script[said] if said < len(self.script) else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class FunctionUser(User):
     """A function that returns the user's next message, or None when the user has nothing more to say.
 
@@ -179,7 +177,6 @@ class FunctionUser(User):
             raise
 
 
-@dataclass(frozen=True, kw_only=True)
 class SimulatedUser(User):
     """A judge that plays a person with a goal.
 
@@ -221,7 +218,9 @@ class SimulatedUser(User):
 
     async def say(self, sample: Sample, messages: Sequence[Message], turn: int, ask: AskUser) -> str | None:
         goal, persona, facts = _part(sample)
-        said = await ask(self._judge, SayNext(goal, persona, facts, tuple(said_in(messages))))
+        said = await ask(
+            self._judge, SayNext(goal=goal, persona=persona, facts=facts, conversation=tuple(said_in(messages)))
+        )
         if said.finished and turn > 1:
             return None
         if is_blank(said.message):
@@ -234,7 +233,9 @@ class SimulatedUser(User):
         played = tuple(message.content for message in messages[len(recorded) :] if message.role == "user")
         if not self.check or not played:
             return ""
-        question = CheckUser(goal, persona, facts, tuple(said_in(messages)), played)
+        question = CheckUser(
+            goal=goal, persona=persona, facts=facts, conversation=tuple(said_in(messages)), messages=played
+        )
         for verdict in await ask(self._judge, question):
             if not verdict.in_character:
                 return f"the simulated user left its part with {excerpt(verdict.message)}: {verdict.reason}"

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import unescape
 from typing import Any
@@ -426,7 +426,6 @@ def test_a_judge_that_scores_every_sample_the_same_is_named_in_every_format() ->
         assert run_view(run).sections[0].warnings == ()
 
 
-@dataclass(frozen=True, kw_only=True)
 class Long(Scorer):
     """A score that depends on more than the verdict."""
 

@@ -174,11 +174,11 @@ def test_white_space_around_a_choice_is_no_part_of_it() -> None:
 @pytest.mark.parametrize("choices", [(), ("yes",), ("yes", " "), ("yes", "YES "), ("a", "b", "a"), ("a", 1)])
 def test_a_choice_among_words_needs_two_different_ones(choices: Any) -> None:
     with pytest.raises(ConfigError, match="different words"):
-        Choose((("output", "x"),), Prompt("", "{{output}}?"), choices)
+        Choose(values=(("output", "x"),), prompt=Prompt("", "{{output}}?"), choices=choices)
 
 
 def test_a_choice_is_read_whatever_the_white_space_around_it() -> None:
-    question = Choose((("output", "x"),), Prompt("", "{{output}}?"), (" good ", "bad"))
+    question = Choose(values=(("output", "x"),), prompt=Prompt("", "{{output}}?"), choices=(" good ", "bad"))
     assert question.choices == ("good", "bad")
     assert question.parse('{"reason": "r", "verdict": " GOOD "}').choice == "good"
 

@@ -98,7 +98,9 @@ def test_the_mean_mark_is_over_the_probability_that_the_marks_have_together() ->
 
 
 def test_what_is_no_mark_or_no_probability_is_left_out_and_the_rest_is_normalised() -> None:
-    question = RateByCriterion((("output", "x"),), Prompt("", "{{output}}"), 5, True)
+    question = RateByCriterion(
+        values=(("output", "x"),), prompt=Prompt("", "{{output}}"), levels=5, by_probability=True
+    )
     given = {"9": 0.5, "0": 0.2, "4": 0.3, "5": 0.1, "3": 1.5, "2": -0.1, "1": float("nan")}
     assert question.with_probabilities(Rating(4), given).probabilities == pytest.approx({"4": 0.75, "5": 0.25})
     assert question.with_probabilities(Rating(3), given) == Rating(3)

@@ -75,11 +75,11 @@ def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
         (
             "from dataclasses import dataclass\nfrom evalstone import Scorer\n@dataclass\nclass x(Scorer):\n"
             "  name = 'x'\n  def score(self, *, output): ...",
-            r"TypeError: cannot inherit non-frozen dataclass .* \(own_\d\.py, line 3\)",
+            r"ConfigError: x is .*: remove @dataclass \(own_\d\.py, line 3\)",
         ),
         (
             "from evalstone import Scorer\nclass x(Scorer):\n  name = 'x'\n"
-            "  def __init__(self): raise OSError('no file')\n  def score(self, *, output): ...",
+            "  def __post_init__(self): raise OSError('no file')\n  def score(self, *, output): ...",
             r"OSError: no file \(own_\d\.py, line 4\)",
         ),
     ],

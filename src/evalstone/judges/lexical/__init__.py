@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evalstone._core.display import part_of
@@ -20,7 +19,6 @@ A = TypeVar("A")
 _LIMITS = ContextLimits(tokens=10**9, items=10**9, whole=True)
 
 
-@dataclass(frozen=True)
 class LexicalJudge(Judge):
     """Answers by comparing words and numbers: offline, deterministic, and free.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evalstone._core.declarations import Rule
@@ -24,7 +23,6 @@ _BREAKS = {ord(character): f"\\u{ord(character):04x}" for character in "\x85\u20
 _HEADINGS: Mapping[Role, str] = {"user": USER, "assistant": ASSISTANT, "tool": RESULT}
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrajectorySource(Scorer):
     """A scorer of a sample's steps: its trajectory, else the tool calls in its messages.
 
@@ -35,7 +33,6 @@ class TrajectorySource(Scorer):
         return {**super().values(sample), "trajectory": trajectory_of(sample)}
 
 
-@dataclass(frozen=True, kw_only=True)
 class CallSource(Scorer):
     """A scorer of a sample's tool calls: those in its messages, else those in its trajectory."""
 
@@ -48,7 +45,6 @@ class CallSource(Scorer):
         return values
 
 
-@dataclass(frozen=True, kw_only=True)
 class ConversationSource(Scorer):
     """A scorer of a sample's conversation: its messages, else the steps of its trajectory as tool calls, else its
     output. Without anything that the assistant says, thinks or does, the sample is skipped: its output is blank.

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from evalstone.questions.base import Ask
@@ -14,7 +13,6 @@ LONGEST_REQUEST = 2000
 """The most characters of the user's messages in the criterion. The conversation has all of them."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class GoalReached(ConversationSource):
     """Whether the agent reached the user's goal.
 
@@ -56,7 +54,11 @@ class GoalReached(ConversationSource):
     ) -> Score:
         criteria = goal_of(self, metadata, messages, longest=LONGEST_REQUEST)
         require_both_sides(self, messages, " ".join(criteria) or None)
-        verdicts = await ask(CheckGoal(criteria, conversation_of(messages, state=state), reference or ""))
+        verdicts = await ask(
+            CheckGoal(
+                criteria=criteria, conversation=conversation_of(messages, state=state), expected_outcome=reference or ""
+            )
+        )
         reached = [v.verdict == "reached" for v in verdicts]
         reason = reason_with(
             f"{sum(reached)} of {len(verdicts)} {'criterion is' if len(verdicts) == 1 else 'criteria are'} reached",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import TEXT
@@ -15,7 +14,6 @@ from evalstone.scorers.definitions import Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
 
-@dataclass(frozen=True, kw_only=True)
 class MultiTurnJudge(Defined):
     """Whether the assistant meets a criterion over the whole conversation.
 

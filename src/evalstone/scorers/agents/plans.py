@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any, cast
 
 from evalstone._core.declarations import Range
@@ -29,9 +29,9 @@ async def plan_of(ask: Ask, messages: Sequence[Message], state: Any) -> tuple[st
     """
     plan: object = state.get("plan") if is_mapping(state) else None
     if plan is None:
-        return await ask(ListPlan(conversation_of(messages, thinking=True)))
+        return await ask(ListPlan(conversation=conversation_of(messages, thinking=True)))
     if isinstance(plan, str):
-        return () if is_blank(plan) else await ask(ListPlan((f"{ASSISTANT}\n{plan}",)))
+        return () if is_blank(plan) else await ask(ListPlan(conversation=(f"{ASSISTANT}\n{plan}",)))
     if is_sequence(plan):
         return tuple(text for text in map(as_text, plan) if not is_blank(text))
     raise OutcomeError(invalid("plan in state", "text or a list of steps", plan, shortened(repr(plan), 60)))
@@ -43,7 +43,6 @@ def plan_worth(review: PlanReview) -> float:
     return sum(WORTH[one.verdict] for one in criteria) / len(criteria)
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanQuality(ConversationSource):
     """How well the agent's plan suits the user's request.
 
@@ -88,7 +87,7 @@ class PlanQuality(ConversationSource):
         plan = await plan_of(ask, messages, state)
         if not plan:
             return NO_PLAN
-        review = await ask(JudgePlan("\n".join(goal), plan, cast("tuple[str, ...]", self.tools)))
+        review = await ask(JudgePlan(task="\n".join(goal), plan=plan, tools=cast("tuple[str, ...]", self.tools)))
         criteria: dict[str, dict[str, Any]] = asdict(review)
         reason = reason_with(
             f"The plan of {count(len(plan), 'step')} is "
@@ -113,7 +112,6 @@ def out_of_order(positions: Sequence[int | None]) -> list[int]:
     return [index for index, position in enumerate(positions) if position is not None and index not in in_order]
 
 
-@dataclass(frozen=True, kw_only=True)
 class PlanAdherence(ConversationSource):
     """How closely the agent followed its plan, in order, and did nothing else.
 
@@ -157,7 +155,7 @@ class PlanAdherence(ConversationSource):
         if not plan:
             return NO_PLAN
         conversation = conversation_of(messages)
-        execution = await ask(JudgeExecution(plan, conversation))
+        execution = await ask(JudgeExecution(plan=plan, conversation=conversation))
         done = [verdict.verdict == "done" for verdict in execution.plan]
         late = out_of_order([max(v.passages) if v.verdict == "done" else None for v in execution.plan])
         # A panel may vote for one judge's steps and another judge's unplanned calls.

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import count
@@ -79,7 +78,6 @@ def _expects_nested(expected: TrajectoryExpectation | None) -> bool:
     return any(next(_tool_steps(children), None) is not None for children in inside)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolCallF1(TrajectorySource):
     """How well the agent's tool calls match the expected ones, in any order.
 

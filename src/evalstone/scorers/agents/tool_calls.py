@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, cast
 
 from evalstone._core.declarations import TEXT, TEXTS
@@ -58,7 +57,6 @@ def in_order_by_mastra(called: Sequence[str], order: Sequence[str]) -> bool:
     return len(set(order)) == len(order) and in_order(called, order)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolCallAccuracy(CallSource, Defined):
     """Whether the agent called the expected tools.
 
@@ -134,7 +132,6 @@ def appropriate_share(verdicts: ToolCallVerdicts) -> float:
     return share([v.appropriate for v in verdicts.calls])
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolCallAppropriateness(CallSource, TextSource):
     """How many of the agent's tool calls were appropriate for the request.
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.declarations import TEXTS
@@ -38,7 +37,6 @@ def adherence(verdicts: Sequence[RequestVerdict], measure: Measure) -> float | N
     return part / whole if whole else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class TopicAdherence(ConversationSource):
     """Whether the agent answers requests about its topics, and only these.
 
@@ -86,10 +84,10 @@ class TopicAdherence(ConversationSource):
         if not topics:
             return Skipped(f"{self.name} needs topics, its own or in metadata")
         require_both_sides(self, messages, None)
-        requests = await ask(ListRequests(conversation_of(messages, calls=False)))
+        requests = await ask(ListRequests(conversation=conversation_of(messages, calls=False)))
         if not requests:
             return Skipped("the user asks for nothing")
-        verdicts = await ask(JudgeRequests(requests, topics, conversation_of(messages)))
+        verdicts = await ask(JudgeRequests(requests=requests, topics=topics, conversation=conversation_of(messages)))
         value = adherence(verdicts, self.measure)
         if value is None:
             return Skipped(f"{UNDEFINED[self.measure]}, so {self.measure} is undefined")

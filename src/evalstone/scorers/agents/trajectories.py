@@ -54,7 +54,6 @@ def step_line(step: TrajectoryStep | ExpectedStep) -> str:
     return f"{line} [{'; '.join(map(step_line, inner))}]" if inner else line
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrajectoryAccuracy(Defined, TrajectorySource):
     """How many of the expected steps were taken, in the expected order.
 
@@ -140,7 +139,6 @@ def judged_value(verdicts: StepVerdicts, *, necessary: float, in_order: float, m
     return min(1.0, max(0.0, value))
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrajectoryJudge(TrajectorySource):
     """Whether the steps were needed and in order, according to a judge.
 
@@ -340,7 +338,6 @@ def expects_something(expected: TrajectoryExpectation) -> bool:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
 class TrajectoryQuality(Defined, TrajectorySource):
     """How well the steps meet all expectations, including those for nested steps.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.scorers.base import TextSource
@@ -11,7 +10,6 @@ from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 
 
-@dataclass(frozen=True, kw_only=True)
 class Check(CodeScorer, ABC):
     """A scorer in code that gives the full scale if a condition holds, else 0."""
 
@@ -23,7 +21,6 @@ class Check(CodeScorer, ABC):
         return Score(self.scale if holds else 0.0, self.scale, reason)
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextCheck(Check, TextSource, ABC):
     """A check of the answer against one text: the same for all samples, or each sample's reference.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import Range
@@ -14,7 +14,6 @@ from evalstone.scorers.checks.base import Check
 from evalstone.types import Score, Skipped
 
 
-@dataclass(frozen=True, kw_only=True)
 class CallCheck(Check, ABC):
     """A check of the target's call, as described by `metadata["target"]`. Skipped without that description."""
 
@@ -39,8 +38,7 @@ class CallCheck(Check, ABC):
         return replace(self.passed(amount <= self.limit, reason), evidence={self.reported: amount})
 
 
-@dataclass(frozen=True)
-class Latency(CallCheck):
+class Latency(CallCheck, kw_only=False):
     """Whether the target answered within a given number of seconds.
 
     1 if the call took at most `limit` seconds, else 0; the mean is the share of answers in time. Skipped if no target
@@ -62,8 +60,7 @@ class Latency(CallCheck):
         return f"{amount:.3g} s"
 
 
-@dataclass(frozen=True)
-class Cost(CallCheck):
+class Cost(CallCheck, kw_only=False):
     """Whether the target's answer cost at most a given amount.
 
     1 if the call cost at most `limit` US dollars, else 0; the mean is the share of answers within the limit. Skipped if
@@ -85,8 +82,7 @@ class Cost(CallCheck):
         return money(amount)
 
 
-@dataclass(frozen=True)
-class Tokens(CallCheck):
+class Tokens(CallCheck, kw_only=False):
     """Whether the target's answer used at most a given number of tokens.
 
     1 if the call used at most `limit` tokens, input and output together, else 0; the mean is the share of answers

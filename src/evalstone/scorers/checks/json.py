@@ -54,7 +54,6 @@ def _unfenced(text: str) -> str:
 SCHEMA = Rule("a JSON schema as a dictionary", is_mapping)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JsonCheck(Check, TextSource, ABC):
     """A check of an answer that should be JSON. A blank answer is not JSON.
 
@@ -71,7 +70,6 @@ class JsonCheck(Check, TextSource, ABC):
         return read_json(_unfenced(output) if self.fenced else output)
 
 
-@dataclass(frozen=True, kw_only=True)
 class JsonValid(JsonCheck):
     """Whether the answer is JSON.
 
@@ -98,8 +96,7 @@ class SchemaError:
     message: str
 
 
-@dataclass(frozen=True)
-class JsonSchema(JsonCheck):
+class JsonSchema(JsonCheck, kw_only=False):
     """Whether the answer is JSON that conforms to a JSON schema.
 
     1 if the whole answer is JSON, as for `json_valid`, and conforms to the schema, else 0. The draft is the one that

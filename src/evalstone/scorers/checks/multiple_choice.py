@@ -197,8 +197,7 @@ class Chosen:
     expected: str
 
 
-@dataclass(frozen=True)
-class Choice(TextCheck):
+class Choice(TextCheck, kw_only=False):
     """Whether the answer to a multiple-choice question makes the expected choice.
 
         choice = 1 if the answer makes the expected choice, else 0

@@ -195,8 +195,7 @@ class Numbers:
     distance: str | None
 
 
-@dataclass(frozen=True)
-class NumericMatch(TextCheck):
+class NumericMatch(TextCheck, kw_only=False):
     """Whether a number in the answer equals the expected number, within a tolerance.
 
         numeric match = 1 if |answer - expected| ≤ max(tolerance, relative · |expected|), else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated
 
 from evalstone._core.declarations import Range
@@ -26,8 +26,7 @@ def as_in_mastra(formula: str, sides: Sides) -> Mapping[str, Definition]:
     }
 
 
-@dataclass(frozen=True)
-class Contains(DefinedText, TextCheck):
+class Contains(DefinedText, TextCheck, kw_only=False):
     """Whether the answer contains a text.
 
     1 if `expected`, or else the sample's reference, occurs anywhere in the answer, else 0. An empty text is refused:
@@ -50,8 +49,7 @@ class Contains(DefinedText, TextCheck):
         return self.passed(contained, _containment(contained, expected))
 
 
-@dataclass(frozen=True)
-class NotContains(DefinedText, TextCheck):
+class NotContains(DefinedText, TextCheck, kw_only=False):
     """Whether the answer does not contain a text.
 
     0 if `expected` occurs anywhere in the answer, else 1. An empty text is refused: every answer contains it. With
@@ -82,8 +80,7 @@ class NotContains(DefinedText, TextCheck):
         return self.passed(not contained, _containment(contained, expected))
 
 
-@dataclass(frozen=True)
-class ExactMatch(DefinedText, TextCheck):
+class ExactMatch(DefinedText, TextCheck, kw_only=False):
     """Whether the answer equals an expected text.
 
     1 if the answer equals `expected`, or else the sample's reference, including white space, else 0.
@@ -101,8 +98,7 @@ class ExactMatch(DefinedText, TextCheck):
         return self.passed(equal, f"The answer {'equals' if equal else 'differs from'} {listed([expected])}.")
 
 
-@dataclass(frozen=True)
-class Similarity(DefinedText, TextCheck):
+class Similarity(DefinedText, TextCheck, kw_only=False):
     """How much wording the answer shares with a text, or whether that reaches a threshold.
 
     2 · common bigrams / (bigrams of one text + bigrams of the other), as in `content_similarity`. With `threshold`, 1
@@ -130,8 +126,7 @@ class Similarity(DefinedText, TextCheck):
         )
 
 
-@dataclass(frozen=True)
-class Regex(DefinedText, TextCheck):
+class Regex(DefinedText, TextCheck, kw_only=False):
     """Whether the answer matches a regular expression.
 
     1 if `pattern`, or else the sample's reference, matches anywhere in the answer (with `exact`, all of it), else 0.

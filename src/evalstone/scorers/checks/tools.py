@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from typing import Annotated, ClassVar
 
 from evalstone._core.declarations import TEXT, TEXTS, Range
@@ -15,7 +15,6 @@ from evalstone.scorers.checks.base import Check
 from evalstone.types import Message, Score, Skipped, ToolCall
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToolCheck(CallSource, Check, ABC):
     """A check of the tool calls in a sample's messages, else in its trajectory. Skipped without either, since the calls
     are unknown."""
@@ -35,8 +34,7 @@ class ToolCheck(CallSource, Check, ABC):
         return self.check([call for call in calls if self.include_partial or call.state != "partial"])
 
 
-@dataclass(frozen=True)
-class ToolCalled(ToolCheck):
+class ToolCalled(ToolCheck, kw_only=False):
     """Whether the agent called a tool, at least a given number of times.
 
     1 if the messages contain at least `times` calls of `tool`, else 0.
@@ -58,8 +56,7 @@ class ToolCalled(ToolCheck):
         return self.passed(number >= self.times, reason)
 
 
-@dataclass(frozen=True)
-class ToolNotCalled(ToolCheck):
+class ToolNotCalled(ToolCheck, kw_only=False):
     """Whether the agent did not call a tool.
 
     1 if the messages contain no call of `tool`, else 0.
@@ -77,8 +74,7 @@ class ToolNotCalled(ToolCheck):
         return self.passed(number == 0, f"{self.tool!r} was called {count(number, 'time')}.")
 
 
-@dataclass(frozen=True)
-class ToolOrder(ToolCheck):
+class ToolOrder(ToolCheck, kw_only=False):
     """Whether the agent called tools in a given order.
 
     1 if `tools` were called in this order, else 0. Other calls may come before, between and after. A tool named twice
@@ -98,8 +94,7 @@ class ToolOrder(ToolCheck):
         return self.passed(is_subsequence(self.tools, called), reason)
 
 
-@dataclass(frozen=True)
-class MaxToolCalls(ToolCheck):
+class MaxToolCalls(ToolCheck, kw_only=False):
     """Whether the agent made at most a given number of tool calls.
 
     1 if the messages contain at most `limit` calls, else 0.
@@ -117,7 +112,6 @@ class MaxToolCalls(ToolCheck):
         return self.passed(len(calls) <= self.limit, reason)
 
 
-@dataclass(frozen=True)
 class NoToolCalls(ToolCheck):
     """Whether the agent called no tool at all.
 
@@ -130,7 +124,6 @@ class NoToolCalls(ToolCheck):
         return self.passed(not calls, f"Called: {_names([call.name for call in calls])}.")
 
 
-@dataclass(frozen=True)
 class NoToolErrors(ToolCheck):
     """Whether every tool call returned a result without an error.
 

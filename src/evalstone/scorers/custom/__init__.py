@@ -6,7 +6,6 @@ import json
 import re
 from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from evalstone._core.declarations import Rule, check_settings
@@ -25,7 +24,6 @@ NAME = Rule("letters, digits and underscores", lambda value: isinstance(value, s
 _SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\})")
 
 
-@dataclass(frozen=True, kw_only=True)
 class CustomScorer(ContextScorer, ABC):
     """A scorer made from data, not written as a class. Its `required_fields` are set on the instance.
 

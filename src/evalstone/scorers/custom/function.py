@@ -6,7 +6,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY
 from operator import attrgetter
 from typing import Annotated, Any, cast, overload
 
@@ -21,8 +21,7 @@ from evalstone.types import SAMPLE_FIELDS, Score, Skipped
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-@dataclass(frozen=True)
-class FunctionScorer(CustomScorer):
+class FunctionScorer(CustomScorer, kw_only=False):
     """A scorer that is a function: `evaluate(samples, [brevity])`, or decorated with `@scorer`.
 
         function scorer = what the function returns          range [0, scale]; a value outside is an error

@@ -42,8 +42,7 @@ class Rated:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class GEval(CustomScorer):
+class GEval(CustomScorer, kw_only=False):
     """How well a sample meets a criterion written in plain language.
 
         geval = (rating - 1) / (levels - 1)          rating from 1 to levels; range [0, scale]
@@ -98,9 +97,17 @@ class GEval(CustomScorer):
         return self.text
 
     async def score(self, ask: Ask, **fields: Any) -> Score:
-        steps = self.steps if self.steps is not None else await ask(WriteSteps(self.text.strip(), tuple(self.fields)))
+        steps = (
+            self.steps
+            if self.steps is not None
+            else await ask(WriteSteps(criterion=self.text.strip(), parts=tuple(self.fields)))
+        )
         prompt = self._prompt(steps)
-        answer = await ask(RateByCriterion(filled(prompt, inputs(fields)), prompt, self.levels, self.weighted))
+        answer = await ask(
+            RateByCriterion(
+                values=filled(prompt, inputs(fields)), prompt=prompt, levels=self.levels, by_probability=self.weighted
+            )
+        )
         value, rating, note = share(answer.score, self.levels), float(answer.score), ""
         if self.weighted and answer.probabilities:
             value = expected_share(answer.probabilities, self.levels)

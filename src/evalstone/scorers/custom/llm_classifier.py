@@ -3,7 +3,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, field
 from typing import Annotated, Any
 
 from evalstone._core.declarations import TEXT, Range, Rule, check_argument
@@ -20,8 +20,7 @@ _CHOICES = Rule(f"words with their values, such as {YES_NO}", is_mapping)
 ABSTAINING = "the material does not let you tell"
 
 
-@dataclass(frozen=True)
-class LLMClassifier(CustomScorer):
+class LLMClassifier(CustomScorer, kw_only=False):
     """The value of the word that a judge chooses.
 
         llm classifier = the value of the word that the judge chose          range [0, scale]
@@ -99,7 +98,12 @@ class LLMClassifier(CustomScorer):
         return self.question
 
     async def score(self, ask: Ask, **fields: Any) -> Score | Skipped:
-        question = Choose(filled(self.prompt, inputs(fields)), self.prompt, tuple(self.choices), self.weighted)
+        question = Choose(
+            values=filled(self.prompt, inputs(fields)),
+            prompt=self.prompt,
+            choices=tuple(self.choices),
+            by_probability=self.weighted,
+        )
         chosen = await ask(question)
         value = self.choices[chosen.choice]
         if value is None:

@@ -83,8 +83,7 @@ class PromptStep:
 Step: TypeAlias = Callable[[SoFar], Any] | PromptStep
 
 
-@dataclass(frozen=True, init=False)
-class Pipeline(CustomScorer):
+class Pipeline(CustomScorer, init=False):
     """A score computed in up to four steps. Each step sees the results of earlier steps.
 
         pipeline = what the score step returns          range [0, scale]; a value outside is an error, never clipped
@@ -222,9 +221,9 @@ class Pipeline(CustomScorer):
                 raise OutcomeError(f"{self.name}: the prompt of the step {name} needs {joined(lacking)}")
         materials = filled(prompt, {**inputs(fields), **earlier})
         question: OwnQuestion[Any] = (
-            GiveNumber(materials, prompt, self.scale)
+            GiveNumber(values=materials, prompt=prompt, high=self.scale)
             if name == "score"
-            else AnswerAs(materials, prompt, AnswerForm(step.answer))
+            else AnswerAs(values=materials, prompt=prompt, answer=AnswerForm(step.answer))
         )
         # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
         answer: Any = await (ask(question) if step.judge is None else cast(Any, ask)(question, step.judge))

@@ -70,7 +70,6 @@ def meets(criteria: Sequence[Criterion], met: Sequence[bool]) -> bool:
 _CRITERIA = Rule("a checklist or a list of criteria", lambda _: True, parse_criteria)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Rubric(DefinedText):
     """Whether the answer meets every required criterion.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from evalstone._core.declarations import Range
@@ -33,7 +32,6 @@ def contradicting_share(verdicts: Sequence[ClaimVerdict], passages: int) -> floa
     return len(contradicting) / passages
 
 
-@dataclass(frozen=True, kw_only=True)
 class Faithfulness(DefinedText, ContextScorer):
     """How much of the answer is supported by the passages.
 
@@ -81,7 +79,6 @@ class Faithfulness(DefinedText, ContextScorer):
         return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Hallucination(DefinedText, ContextScorer):
     """How much of the answer is not supported by the passages.
 
@@ -134,7 +131,6 @@ class Hallucination(DefinedText, ContextScorer):
         return Score(self.compute(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextRecall(DefinedText, ContextScorer):
     """How much of the reference answer is supported by the passages.
 
@@ -192,7 +188,6 @@ def f_measure(precision: float, recall: float, beta: float) -> float:
     return (1 + weight) * precision * recall / total if total else 0.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class FactualCorrectness(TextSource):
     """How well the claims of the answer match those of the reference, no more and no less.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from evalstone.errors import OutcomeError
@@ -37,7 +36,6 @@ def position_weighted_share(useful: Sequence[bool]) -> float:
     return sum(w for w, is_useful in zip(weights, useful, strict=True) if is_useful) / sum(weights)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextPrecision(DefinedText, ContextScorer):
     """How well useful passages are ranked above useless ones.
 
@@ -91,7 +89,6 @@ class ContextPrecision(DefinedText, ContextScorer):
         return Score(value, self.scale, reason, verdicts)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextPosition(DefinedText, ContextScorer):
     """How early the useful passages are ranked, as their share of the rank weights.
 

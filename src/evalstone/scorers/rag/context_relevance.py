@@ -48,7 +48,6 @@ def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties
     return max(0.0, base - unused - missing)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextRelevance(DefinedText, ContextScorer):
     """How relevant the passages are to the question, minus penalties for unused and missing information.
 
@@ -121,7 +120,6 @@ def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
     return "; ".join(parts) + "."
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextUsage(DefinedText, ContextScorer):
     """How many of the passages are used in the answer.
 
@@ -156,7 +154,6 @@ class ContextUsage(DefinedText, ContextScorer):
         return Score(share([r.used for r in ratings]) * self.scale, self.scale, reason, ratings)
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContextStatementRelevancy(ContextScorer, TextSource):
     """How much of the passages is relevant to the question.
 

@@ -54,7 +54,6 @@ class Undecided:
     undecided: Any = None
 
 
-@dataclass(frozen=True, kw_only=True)
 class GradedScorer(TextSource, ABC):
     """A scorer from one verdict or grade on a whole answer.
 
@@ -148,7 +147,6 @@ def own_prompt(prompt: Prompt | str, kinds: Sequence[type[Question[Any]]]) -> tu
     raise errors[0]
 
 
-@dataclass(frozen=True, kw_only=True)
 class RelevancyCheck(GradedScorer, ContextScorer):
     """Whether the answer addresses the question in agreement with the passages.
 
@@ -171,10 +169,9 @@ class RelevancyCheck(GradedScorer, ContextScorer):
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
             return self.lacking(NO_PASSAGES)
-        return await self.graded(ask, AgreesWithContext(input, output, tuple(context)))
+        return await self.graded(ask, AgreesWithContext(question=input, answer=output, context=tuple(context)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerCorrectness(GradedScorer):
     """Whether the answer says what the reference answer says.
 
@@ -193,10 +190,9 @@ class AnswerCorrectness(GradedScorer):
     advice = "Compare the answer with the reference: is the answer wrong, or is the reference too narrow?"
 
     async def score(self, ask: Ask, *, input: str, output: str, reference: str) -> Score | Skipped:
-        return await self.graded(ask, CorrectAgainstReference(input, output, reference))
+        return await self.graded(ask, CorrectAgainstReference(question=input, answer=output, reference=reference))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerFaithfulness(GradedScorer, ContextScorer):
     """A judge's grade for how faithful the answer is to the passages.
 
@@ -224,10 +220,9 @@ class AnswerFaithfulness(GradedScorer, ContextScorer):
     async def score(self, ask: Ask, *, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
             return self.lacking(NO_PASSAGES)
-        return await self.graded(ask, GradeGrounding(output, tuple(context)))
+        return await self.graded(ask, GradeGrounding(answer=output, context=tuple(context)))
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerRelevanceGrade(GradedScorer):
     """A judge's grade for how well the answer addresses the question, or matches the reference.
 
@@ -263,8 +258,8 @@ class AnswerRelevanceGrade(GradedScorer):
         if isinstance(self.prompt, Prompt):
             by_reference = "reference" in self.prompt.placeholders
         if not by_reference:
-            return await self.graded(ask, GradeRelevance(input, output))
-        return await self.graded(ask, GradeAgainstReference(input, output, reference))
+            return await self.graded(ask, GradeRelevance(question=input, answer=output))
+        return await self.graded(ask, GradeAgainstReference(question=input, answer=output, reference=reference))
 
 
 @dataclass(frozen=True)
@@ -294,7 +289,6 @@ def lowest_support(checks: Sequence[ClaimCheck]) -> float | None:
     return min(check.support for check in checks)
 
 
-@dataclass(frozen=True, kw_only=True)
 class FactCheck(GradedScorer, ContextScorer):
     """Whether the passages support every sentence of the answer.
 
@@ -359,9 +353,9 @@ class FactCheck(GradedScorer, ContextScorer):
 
     async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[Chunk]) -> ClaimCheck:
         questions = [
-            MiniCheck("\n".join(chunk.texts), claim)
+            MiniCheck(document="\n".join(chunk.texts), claim=claim)
             if self.layout == "minicheck"
-            else ClaimSupported(claim, chunk.texts, around)
+            else ClaimSupported(claim=claim, context=chunk.texts, sentences_around=around)
             for chunk in chunks
         ]
         check_count(questions[0], len(questions))

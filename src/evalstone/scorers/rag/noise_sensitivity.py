@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
 from evalstone._core.declarations import TEXT, Range
@@ -18,7 +17,6 @@ NOISY_QUERY = "noisy_query"
 """The entry of the metadata, and the parameter that replaces it."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class NoiseSensitivity(DefinedText):
     """How robust the answer is to noise in the question.
 

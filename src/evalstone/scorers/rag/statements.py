@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar
 
 from evalstone._core.declarations import Range
@@ -38,7 +37,6 @@ def not_off_topic_share(verdicts: Sequence[StatementVerdict], _: float) -> float
     return addressing_share(verdicts, 1.0)
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerRelevancy(DefinedText):
     """How much of the answer addresses the question.
 
@@ -104,7 +102,6 @@ def _relevancy_reason(verdicts: Sequence[StatementVerdict]) -> str:
 EXTRA_LIMIT = 0.2
 
 
-@dataclass(frozen=True, kw_only=True)
 class AnswerSimilarity(DefinedText):
     """How closely the answer matches the reference in content.
 

@@ -11,7 +11,6 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set, Sized
-from dataclasses import dataclass
 from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
@@ -35,7 +34,6 @@ TEXT_FIELDS = ("input", "output", "reference", "instructions")
 _ABSENT = ("NAType", "NaTType")  # by name, since pandas is optional
 
 
-@dataclass(frozen=True, kw_only=True)
 class CodeScorer(Scorer, ABC):
     """A scorer in plain code: its `score` asks no judge."""
 
@@ -99,7 +97,6 @@ def _cell(name: str, row: int, cell: object) -> Any:
         raise ConfigError(f"column {name}, row {row}: ", error) from None
 
 
-@dataclass(frozen=True, kw_only=True)
 class PairScorer(CodeScorer, TextSource, ABC):
     """A scorer in code that compares the answer with another text of its sample.
 
@@ -125,7 +122,6 @@ class PairScorer(CodeScorer, TextSource, ABC):
         return self.compare(present[self.compare_to], output) if isinstance(present, dict) else present
 
 
-@dataclass(frozen=True, kw_only=True)
 class ReferenceScorer(CodeScorer, TextSource, ABC):
     """A scorer in code that compares the answer with the reference. A blank answer is scored like any other."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from evalstone._core.declarations import TEXTS, Range
@@ -45,7 +44,6 @@ def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM)
     return user if mode == "user" else user * 0.7 + weighted_sum(judged, both) * 0.3
 
 
-@dataclass(frozen=True, kw_only=True)
 class PromptAlignment(DefinedText):
     """How well the answer follows its prompt.
 
@@ -136,7 +134,6 @@ def followed_share(verdicts: Sequence[InstructionVerdict]) -> float | None:
     return sum(applicable) / len(applicable) if applicable else None
 
 
-@dataclass(frozen=True, kw_only=True)
 class InstructionAlignment(DefinedText):
     """How many of the applicable instructions the answer follows.
 

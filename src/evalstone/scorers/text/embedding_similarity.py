@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator, Mapping, Sequence
-from dataclasses import KW_ONLY, dataclass, fields
+from dataclasses import KW_ONLY, fields
 from typing import Annotated, Any, ClassVar, Protocol, cast
 
 from evalstone._core import sync
@@ -36,8 +36,7 @@ _EMBEDDER = Rule(
 )
 
 
-@dataclass(frozen=True)
-class EmbeddingSimilarity(TextSource):
+class EmbeddingSimilarity(TextSource, kw_only=False):
     """How close the answer and the reference are in meaning, according to an embedding model.
 
         embedding similarity = max(0, cosine of the embeddings of the answer and the reference)
@@ -93,7 +92,7 @@ class EmbeddingSimilarity(TextSource):
     async def score(self, ask: Ask, *, output: str, reference: str) -> Score:
         if isinstance(self.embedder, EmbeddingModel):
             # A run's `ask` takes a judge; a stand-in for it, as in a test, may not.
-            result: Cosine = await cast(Any, ask)(CompareEmbeddings(output, reference), self.embedder)
+            result: Cosine = await cast(Any, ask)(CompareEmbeddings(first=output, second=reference), self.embedder)
         else:
             vectors: object = await sync.call(cast(Any, self.embedder), [output, reference])
             try:

@@ -33,7 +33,6 @@ def _distances() -> Any:
     return distance
 
 
-@dataclass(frozen=True, kw_only=True)
 class ContentSimilarity(DefinedText, PairScorer):
     """How similar the wording of the answer is to the input or the reference.
 
@@ -78,7 +77,6 @@ class Edits:
     characters: int
 
 
-@dataclass(frozen=True, kw_only=True)
 class Levenshtein(ReferenceScorer):
     """Edit similarity: how few edits turn the reference into the answer, relative to their length.
 
@@ -139,7 +137,6 @@ def agreement(left: str, right: str) -> float:
     return 2 * _distances().LCSseq.similarity(left, right) / both if both else 1.0
 
 
-@dataclass(frozen=True, kw_only=True)
 class TextualDifference(DefinedText, PairScorer):
     """Sequence similarity: how similar the characters of the answer and the input, or the reference, are.
 
@@ -191,7 +188,6 @@ class Overlap:
         return 2 * self.common / (self.output_words + self.other_words)
 
 
-@dataclass(frozen=True, kw_only=True)
 class RougeL(PairScorer):
     """ROUGE-L: how many words of the reference, or the input, the answer repeats in the same order.
 
@@ -239,7 +235,6 @@ def squad_tokens(text: str) -> list[str]:
     return _ARTICLES.sub(" ", text.lower().translate(_PUNCTUATION)).split()
 
 
-@dataclass(frozen=True, kw_only=True)
 class F1Tokens(ReferenceScorer):
     """Token F1: how many words the answer and the reference have in common, in any order.
 

@@ -30,7 +30,6 @@ def coverage(questions: Sequence[QuestionVerdict], limit: float) -> float:
     return sum(question.answered for question in questions[: int(limit)]) / min(len(questions), limit)
 
 
-@dataclass(frozen=True, kw_only=True)
 class Summarization(DefinedText):
     """How accurate and complete a summary is.
 

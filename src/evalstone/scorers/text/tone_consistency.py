@@ -4,7 +4,6 @@ import functools
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import ClassVar
 
@@ -57,7 +56,6 @@ def evenness(tones: Sequence[float]) -> float:
     return max(0.0, 1.0 - sum((value - mean) ** 2 for value in tones) / len(tones))
 
 
-@dataclass(frozen=True, kw_only=True)
 class ToneConsistency(DefinedText, CodeScorer):
     """How consistent the answer's tone is, or how close it is to the tone of another text.
 

@@ -27,7 +27,6 @@ class SacrebleuScore:
     signature: str
 
 
-@dataclass(frozen=True, kw_only=True)
 class SacrebleuScorer(ReferenceScorer, ABC):
     """A sacrebleu metric for one sentence and one reference."""
 
@@ -63,7 +62,6 @@ def _metric(name: str, parameters: tuple[tuple[str, Any], ...]) -> Any:
     return getattr(_sacrebleu(), name)(**dict(parameters))
 
 
-@dataclass(frozen=True, kw_only=True)
 class Bleu(SacrebleuScorer):
     """Sentence BLEU: the n-gram precision of the answer against the reference.
 
@@ -100,7 +98,6 @@ class Bleu(SacrebleuScorer):
         return "BLEU", {**options, "effective_order": True}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Chrf(SacrebleuScorer):
     """Sentence chrF: how many character n-grams the answer and the reference have in common.
 
@@ -135,7 +132,6 @@ class Chrf(SacrebleuScorer):
         return "CHRF", {"lowercase": self.lowercase, "word_order": self.word_order, "beta": self.beta}
 
 
-@dataclass(frozen=True, kw_only=True)
 class Ter(SacrebleuScorer):
     """Sentence TER (translation edit rate): how many edits turn the answer into the reference.
 

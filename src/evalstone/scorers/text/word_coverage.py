@@ -96,7 +96,6 @@ class Coverage:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class Completeness(DefinedText, PairScorer):
     """The share of the elements of the input, or the reference, that the answer covers.
 
@@ -205,7 +204,6 @@ class Keywords:
     missing: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
 class KeywordCoverage(DefinedText, PairScorer):
     """The share of the keywords of the input, or the reference, that are in the answer.
 
