@@ -50,8 +50,28 @@ from tests.runs import Given, run_of
 ROOMS = ("results", "stats", "types", "live", "compat", "run", "testing", "judge_quality", "ledger")
 OF_THE_MACHINERY = {"Look", "RunGate"}
 """They have a verdict, and never leave the command line."""
-PLAIN = {"Answer", "Dataset", "Interval", "Judge", "Message", "Note", "Sample", "Scorer", "Submission", "Usage"}
-PLAIN |= {"Middleware", "Prompt", "View", "GradedScorer", "RunMetadata", "ScorerCoverage", "ScorerInfo", "ScoreList"}
+PLAIN = frozenset(
+    [
+        "Answer",
+        "Dataset",
+        "GradedScorer",
+        "Interval",
+        "Judge",
+        "Message",
+        "Middleware",
+        "Note",
+        "Prompt",
+        "RunMetadata",
+        "Sample",
+        "ScoreList",
+        "Scorer",
+        "ScorerCoverage",
+        "ScorerInfo",
+        "Submission",
+        "Usage",
+        "View",
+    ]
+)
 """What public functions return that is no result: nobody asks whether it is good."""
 
 BAD, GOOD = ["0", "0.1"] * 30, ["1", "0.9"] * 30

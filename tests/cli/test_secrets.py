@@ -415,7 +415,7 @@ class OwnJudge(ModelJudge):
 def test_the_secrets_that_a_users_judge_names_are_redacted(tmp_path: Path, effort: str | None) -> None:
     echo = Echo(lambda _, __: Response(400, {"error": {"message": "bad my-0wn-secret"}}))
     with serving(echo) as echo.server:
-        judge = OwnJudge(temperature="vllm/m", base_url=echo.server.url, reasoning_effort=effort)
+        judge = OwnJudge("vllm/m", base_url=echo.server.url, reasoning_effort=effort)
         run = evaluate(ROWS, "faithfulness", judge=judge, ledger=None)
     write_run(run, tmp_path)
     assert "bad ***" in str(run.records[0])

@@ -140,7 +140,7 @@ def test_the_ledger_is_asked_again_after_a_second_and_on_a_new_day(monkeypatch: 
 
 def test_what_was_paid_before_midnight_is_not_of_this_day(start: Start, tmp_path: Path) -> None:
     def again() -> tuple[int, int]:
-        live = start("factual_correctness", own.PaidJudge(tmp_path / "asked"), daily_budget=1.0)
+        live = start("factual_correctness", own.PaidJudge(path=tmp_path / "asked"), daily_budget=1.0)
         live.submit(**answered(len(done)))
         one = numbers(live)
         live.close(5)
@@ -158,7 +158,7 @@ def test_what_was_paid_before_midnight_is_not_of_this_day(start: Start, tmp_path
 def test_a_budget_that_is_spent_is_logged_once_a_day_and_is_the_reason_of_what_was_dropped(
     start: Start, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live = start("factual_correctness", own.PaidJudge(tmp_path / "asked"), daily_budget=1.0, concurrency=1)
+    live = start("factual_correctness", own.PaidJudge(path=tmp_path / "asked"), daily_budget=1.0, concurrency=1)
 
     def said() -> list[str]:
         return [record.getMessage() for record in caplog.records if "daily budget" in record.getMessage()]

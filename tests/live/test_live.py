@@ -346,7 +346,7 @@ def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
 ) -> None:
     monkeypatch.setattr(scoring, "FIRST_PAUSE", 0.2)
     file = tmp_path / "up"
-    live = start("factual_correctness", own.BrokenJudge(file))
+    live = start("factual_correctness", own.BrokenJudge(path=file))
     for number in range(30):
         live.submit(**answered(number))
     assert numbers(live).failed == 30
@@ -365,7 +365,7 @@ def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
 
 
 def test_once_the_budget_of_the_day_is_spent_what_would_be_asked_is_dropped(start: Start, tmp_path: Path) -> None:
-    judge = own.PaidJudge(tmp_path / "asked")
+    judge = own.PaidJudge(path=tmp_path / "asked")
     first = start("factual_correctness", judge, daily_budget=3.0, concurrency=1)
     for number in range(6):
         first.submit(**answered(number))
@@ -386,7 +386,7 @@ def test_once_the_budget_of_the_day_is_spent_what_would_be_asked_is_dropped(star
 def test_what_is_not_done_at_the_end_stays_pending_and_the_next_worker_takes_it_over(
     start: Start, tmp_path: Path, url: str
 ) -> None:
-    judge = own.PaidJudge(tmp_path / "asked", pause=0.1)
+    judge = own.PaidJudge(path=tmp_path / "asked", pause=0.1)
     first = start("factual_correctness", judge, concurrency=2, ledger=url)
     first.submit(**SAMPLE)
     assert first.flush(20)
@@ -510,7 +510,7 @@ def test_what_no_other_process_can_have_is_refused() -> None:
         Live(CONTAINS, on_record=ignore)
     here = type("Here", (own.PaidJudge,), {"__module__": "__main__"})
     with pytest.raises(ConfigError, match=r"judge .*Here .* __main__"):
-        Live("faithfulness", here(Path("x")))
+        Live("faithfulness", here(path=Path("x")))
     keep = type("Keep", (own.Keep,), {"__module__": "__main__"})
     with pytest.raises(ConfigError, match=r"^on_record .* __main__"):
         Live(CONTAINS, on_record=keep(Path("x")))

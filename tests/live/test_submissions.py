@@ -133,7 +133,7 @@ def test_a_frame_that_another_worker_has_is_not_scored_by_this_one_too(tmp_path:
 def test_a_sample_that_costs_more_than_a_day_allows_ends_that_day_alone(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    live = start("factual_correctness", own.PaidJudge(tmp_path / "asked"), daily_budget=0.5, concurrency=1)
+    live = start("factual_correctness", own.PaidJudge(path=tmp_path / "asked"), daily_budget=0.5, concurrency=1)
     live.submit(**answered(0))
     live.submit(**answered(1))
     one = numbers(live)
@@ -155,7 +155,7 @@ def test_while_dollars_are_left_samples_wait_for_those_in_work_and_are_not_dropp
         return dataclasses.replace(await answer(self, question, repeat), cost=next(costs))
 
     monkeypatch.setattr(own.PaidJudge, "answer", cheaper)
-    live = start("factual_correctness", own.PaidJudge(tmp_path / "asked", pause=0.02), daily_budget=7.0)
+    live = start("factual_correctness", own.PaidJudge(path=tmp_path / "asked", pause=0.02), daily_budget=7.0)
     for number in range(2):
         live.submit(**answered(number))
         assert live.flush(10)
@@ -181,7 +181,7 @@ def test_a_judge_that_stays_down_is_asked_less_and_less_though_other_scorers_wor
         return session(*arguments, **settings)
 
     monkeypatch.setattr(scoring, "_LiveSession", noted)
-    live = start(["factual_correctness", CONTAINS], own.BrokenJudge(tmp_path / "up"))
+    live = start(["factual_correctness", CONTAINS], own.BrokenJudge(path=tmp_path / "up"))
     begun = time.monotonic()
     for number in range(150):
         live.submit(**answered(number))
@@ -195,7 +195,7 @@ def test_a_judge_that_refuses_the_key_is_asked_less_and_less_and_other_scorers_g
 ) -> None:
     monkeypatch.setattr(scoring, "FIRST_PAUSE", 0.1)
     file = tmp_path / "valid"
-    live = start(["factual_correctness", CONTAINS], own.RefusingJudge(file), concurrency=4)
+    live = start(["factual_correctness", CONTAINS], own.RefusingJudge(path=file), concurrency=4)
     begun = time.monotonic()
     for number in range(50):
         live.submit(**answered(number))

@@ -166,7 +166,7 @@ SIZES: list[tuple[str, int]] = []
 @pytest.mark.parametrize("scorer", [*SCORERS, "bias", "context_usage", "context_statement_relevancy", "summarization"])
 def test_a_long_sample_is_asked_about_in_parts_that_the_window_holds(server: str, scorer: str) -> None:
     SIZES.clear()
-    asked = Sized(temperature=MODEL, base_url=server, max_tokens=REPLY, context_window=WINDOW)
+    asked = Sized(MODEL, base_url=server, max_tokens=REPLY, context_window=WINDOW)
     (record,) = evaluate([LONG], scorer, judge=asked, ledger=None, progress=False).records
     assert [(kind, tokens) for kind, tokens in SIZES if tokens + REPLY > WINDOW] == []
     if isinstance(record.outcome, Failed):

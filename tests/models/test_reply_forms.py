@@ -148,7 +148,9 @@ def test_many_refusals_at_once_are_one_step_down() -> None:
         async def many() -> None:
             judge = ModelJudge("vllm/m", base_url=server.url)
             async with judge.opened():
-                await asyncio.gather(*(judge.answer(kind(f"text {n}")) for n in range(10) for kind in (Bounded, Other)))
+                await asyncio.gather(
+                    *(judge.answer(kind(text=f"text {n}")) for n in range(10) for kind in (Bounded, Other))
+                )
 
         asyncio.run(many())
     assert {form_of(request) for request in server.requests} == {SCHEMAS, BARE}

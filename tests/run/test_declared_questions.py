@@ -36,7 +36,7 @@ class Counts(Scorer):
     judge_of_its_own: Any = None
 
     async def score(self, ask: Ask, *, output: str) -> Score:
-        question = KINDS[self.kind](output)
+        question = KINDS[self.kind](text=output)
         others = () if self.judge_of_its_own is None else (self.judge_of_its_own,)
         try:
             return Score(min(1.0, len(await ask(question, *others)) / 10))  # type: ignore[call-arg]

@@ -51,6 +51,7 @@ class SlowJudge(Judge, eq=False):
     """Answers every question with one claim after a while, and counts."""
 
     broken: bool = False
+    mended: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[str] = field(default_factory=list[str])
     load: Load = field(default_factory=Load)
 
@@ -62,7 +63,7 @@ class SlowJudge(Judge, eq=False):
         self.asked.append(question.fingerprint)
         with self.load:
             await asyncio.sleep(0.01)
-        if self.broken:
+        if self.broken and not self.mended.is_set():
             raise JudgeError("broken", reply="raw")
         return JudgeAnswer(value=question.parse(REPLY), judge=self.identity, reply=REPLY, cost=0.5)
 
@@ -108,7 +109,7 @@ def test_a_failure_is_shared_within_a_session_and_asked_again_in_the_next() -> N
     async def ask() -> list[Any]:
         session = Session(judge)
         first = await asyncio.gather(*(session.ask(ListClaims(text="x")) for _ in range(3)), return_exceptions=True)
-        judge.broken = False
+        judge.mended.set()
         (later,) = await asyncio.gather(session.ask(ListClaims(text="x")), return_exceptions=True)
         return [*first, later, (await Session(judge).ask(ListClaims(text="x"))).value]
 

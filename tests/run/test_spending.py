@@ -104,7 +104,7 @@ import os, signal
 from pathlib import Path
 from tests.run.test_spending import CASES, FunctionTarget, Priced, agent, scored
 
-judge = Priced(lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == {number} else None)
+judge = Priced(before=lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == {number} else None)
 scored(judge, Path({str(ledger)!r}), {options})
 """
     in_killed_process(code)
@@ -467,7 +467,7 @@ import os, signal
 from pathlib import Path
 from tests.run.test_spending import Priced, scored
 
-judge = Priced(lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == 3 else None)
+judge = Priced(before=lambda number: os.kill(os.getpid(), signal.SIGKILL) if number == 3 else None)
 scored(judge, Path({str(ledger)!r}), [{{"id": "q0", "output": "bad"}}])
 """)
     assert read_run("last", ledger=ledger).cost == pytest.approx(2 * PRICE)
