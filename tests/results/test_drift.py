@@ -125,3 +125,19 @@ def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
     assert drift.adjusted_p_value == 4 * drift.p_value
     assert (drift.verdict, found.passed) == ("inconclusive", None)
     assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == drift.adjusted_p_value
+
+
+@pytest.mark.parametrize(("tolerance", "verdict"), [(0.25, "stable"), (0.05, "inconclusive")])
+def test_the_tolerance_is_a_share_of_the_scale(tolerance: float, verdict: str) -> None:
+    run = run_of(ANSWERS, [Given(scale=10.0)])
+    (found,) = judge_drift(run, run, tolerance=tolerance)
+    assert found.drift.tolerance == pytest.approx(tolerance * 10)
+    assert found.drift.verdict == verdict
+
+
+@pytest.mark.parametrize("tolerance", [0, 1.5, float("nan")])
+def test_a_tolerance_that_is_no_share_is_refused(tolerance: float) -> None:
+    run = run_of(ANSWERS)
+    with pytest.raises(ConfigError) as raised:
+        judge_drift(run, run, tolerance=tolerance)
+    assert raised.value.field == "tolerance"

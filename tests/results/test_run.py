@@ -56,6 +56,15 @@ def test_a_run_is_a_sequence_of_records() -> None:
         run[3]
 
 
+def test_a_run_contains_the_scorers_that_it_can_look_up_and_its_records() -> None:
+    run = run_of(["0.5"], [Given(), Given(scale=2.0)])
+    assert all(title in run for title in run.titles.values())
+    assert "harm" not in run
+    assert run[0] in run
+    assert run_of(["0.75"])[0] not in run
+    assert 3 not in run
+
+
 def test_a_scorer_is_found_by_title_signature_parameters_or_name() -> None:
     run = run_of(["0.5", "1.0"], [Given(), Offset(by=0.25), Harm()])
     assert run["offset(by=0.25)"] is run["offset"]

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
 from evalstone._core.file_format import JUDGE_DRIFT_FORMAT
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import all_passed
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.entries import comparable
@@ -106,14 +106,16 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         before: the earlier run.
         now: the later run. Its judge and signatures may differ, because they may be the cause of the drift.
         confidence: the confidence level of intervals and verdicts.
-        tolerance: the largest change of the mean that doesn't count as drift; by default 2% of the scale.
+        tolerance: the largest change of the mean that doesn't count as drift, as a share of the scale; None is 0.02.
 
     Raises:
-        ConfigError: the samples are not identical. Metadata may differ in what a CSV file can't hold: the types of
-            values, and missing ones.
+        ConfigError: the tolerance is out of range, or the samples are not identical. Metadata may differ in what a CSV
+            file can't hold: the types of values, and missing ones.
     """
     from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
 
+    if tolerance is not None and not 0 < tolerance <= 1:
+        raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, above 0 and at most 1", tolerance))
     if before.version != now.version and (difference := _difference(before, now)):
         raise ConfigError(f"anchors must be the same samples with the same outputs: {difference}")
     pairs: list[PairedScores] = []
@@ -121,9 +123,14 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
         known = pair.known
         result = drift(
-            known.a, known.b, scale=pair.info.scale, confidence=confidence, tolerance=tolerance, groups=known.groups,
+            known.a,
+            known.b,
+            scale=pair.info.scale,
+            confidence=confidence,
+            tolerance=None if tolerance is None else tolerance * pair.info.scale,
+            groups=known.groups,
             weights=known.weights,
-        )  # fmt: skip
+        )
         if result is not None:
             pairs.append(pair)
             drifts.append(result)

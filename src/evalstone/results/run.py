@@ -15,7 +15,7 @@ from evalstone._core.display import (
 from evalstone._core.file_format import RUN_FORMAT, installed_version
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone.errors import MissingDependency
+from evalstone.errors import ConfigError, MissingDependency
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
@@ -154,6 +154,16 @@ class Run(Shown):
             return self.records[key]
         info = find_scorer(key, self.scorers)
         return next(line for line in self.summary if line.info == info)
+
+    def __contains__(self, item: object) -> bool:
+        """Whether `run[item]` is the summary of a scorer, for a text; otherwise, whether it is one of the records."""
+        if not isinstance(item, str):
+            return item in self.records
+        try:
+            find_scorer(item, self.scorers)
+        except ConfigError:
+            return False
+        return True
 
     @functools.cached_property
     def titles(self) -> Mapping[str, str]:
