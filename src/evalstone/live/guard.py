@@ -384,9 +384,8 @@ def guard(
     if any(isinstance(leaf, LexicalJudge) for leaf in leaves(*asked)):
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for guards without it
 
-        answer_to(
-            VerifyClaims(claims=("Rain fell.",), context=("Rain fell.",))
-        )  # its model is loaded now, not within a timeout
+        # Its model is loaded now, not within a timeout.
+        answer_to(VerifyClaims(claims=("Rain fell.",), context=("Rain fell.",)))
     check_argument("timeout", timeout, Annotated[float, Range(0, threading.TIMEOUT_MAX, exclusive=True)], "guard")
     return Guard(
         thresholds=thresholds,
