@@ -530,15 +530,15 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "the drift of runs ignores the confidence",
         "src/evalstone/results/drift.py",
-        "confidence=confidence, tolerance=tolerance",
-        "tolerance=tolerance",
+        "            confidence=confidence,\n",
+        "",
         ("tests/results/test_drift.py",),
     ),
     Mutant(
         "the drift of runs ignores the tolerance",
         "src/evalstone/results/drift.py",
-        "confidence=confidence, tolerance=tolerance",
-        "confidence=confidence",
+        "tolerance=None if tolerance is None else tolerance * pair.info.scale",
+        "tolerance=None",
         ("tests/results/test_drift.py",),
     ),
     # ---- Verdicts ----

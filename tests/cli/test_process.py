@@ -129,8 +129,8 @@ def test_a_score_starts_without_the_readers_of_traces(tmp_path: Path) -> None:
 
 def test_a_command_ends_without_a_search_for_garbage() -> None:
     ended = "import atexit, gc, sys; atexit.register(lambda: print(gc.get_freeze_count() > 10_000))"
-    judges = "sys.argv = ['evalstone', 'judges', '--json']; from evalstone.cli import main; main()"
-    command = [sys.executable, "-c", f"{ended}; {judges}"]
+    scorers = "sys.argv = ['evalstone', 'scorers', '--json']; from evalstone.cli import main; main()"
+    command = [sys.executable, "-c", f"{ended}; {scorers}"]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "True"
 

@@ -409,7 +409,9 @@ def test_each_of_two_scorers_of_one_name_has_its_own_threshold_and_title(data: P
     for name, code in (("contains(expected=e)", 0), ("contains(expected=zzz)", 1), ("contains", 2)):
         assert evalstone("run", str(data), *scorers, "--fail-under", f"{name}=0.5").returncode == code
     listed = evalstone("runs", "--json").stdout
-    assert {one["signature"] for one in json.loads(listed)[0]["scorers"]} == {f"{name}@1" for name in scorers[1::2]}
+    assert {one["signature"] for one in json.loads(listed.splitlines()[0])["scorers"]} == {
+        f"{name}@1" for name in scorers[1::2]
+    }
     assert f"{scorers[1]} 1.000, {scorers[3]} 0.000" in " ".join(evalstone("runs").stdout.split())
 
 

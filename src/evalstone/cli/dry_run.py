@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import evalstone
 from evalstone._core.display import count, money, safe
+from evalstone._core.file_format import ESTIMATE_FORMAT
 from evalstone._core.json import to_jsonable
 from evalstone.cli.output import formats, present
 from evalstone.report.view import Cell, Column, Section, Table, View, bare_judge, words
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from evalstone.cli.options import Outputs
     from evalstone.run.dry_run import Estimate, JudgeEstimate, ScorerEstimate
     from evalstone.run.plan import Plan
-
-ESTIMATE_FORMAT = 1
 
 
 def show_estimate(plan: Plan, config: RunConfig) -> None:

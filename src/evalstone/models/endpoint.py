@@ -266,6 +266,8 @@ class Endpoint(Connection):
             failed = self._transient(one_line(message), rejected=not_sent)
             failed.cost = None if isinstance(error, aiohttp.ClientPayloadError) else 0.0  # the reply was on its way
             raise failed from None
+        except ConfigError:
+            raise
         except ValueError as error:  # such as a URL with a user name and a key, if the URL was not checked
             raise ProviderError(one_line(f"can't send a request to {self.host}: {error}")) from None
         finally:

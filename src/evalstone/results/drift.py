@@ -113,7 +113,10 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
             file can't hold: the types of values, and missing ones.
     """
     from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
+    from evalstone.stats.intervals import check_number  # noqa: PLC0415 - numpy
 
+    if tolerance is not None:
+        check_number(Setting("tolerance"), tolerance)
     if tolerance is not None and not 0 < tolerance <= 1:
         raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, above 0 and at most 1", tolerance))
     if before.version != now.version and (difference := _difference(before, now)):

@@ -199,9 +199,9 @@ def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
         module = importlib.import_module(name) if folder is None else import_from(folder, name)
         value = getattr(module, attribute)
         scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
-    except EvalstoneError:
-        raise
     except (Exception, SystemExit) as error:
+        if module is not None and isinstance(error, EvalstoneError):  # about the scorer, not about its module
+            raise
         problem = f"the scorer {path} can't be imported: {described(error)}"
         own_file = None if folder is None or module is None else folder.resolve() / f"{name}.py"
         if own_file is not None and own_file.is_file() and not own_file.samefile(file := _file(module) or os.devnull):
