@@ -38,6 +38,7 @@ from evalstone.results.of_scorer import OfScorer
 from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
+from evalstone.stats.intervals import check_number
 from evalstone.types import Note, Score, note, scorer_name
 
 if TYPE_CHECKING:
@@ -200,10 +201,13 @@ def drift(
     from evalstone.ledger.live import only_stream  # noqa: PLC0415 - the ledger
     from evalstone.ledger.store import Ledger  # noqa: PLC0415
 
+    check_number(Setting("alpha"), alpha)
     if not 0 < alpha < 0.5:
         raise ConfigError(invalid(Setting("alpha"), "above 0 and below 0.5, such as 0.05", alpha))
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, at least 0 and below 1", tolerance))
+    if tolerance is not None:
+        check_number(Setting("tolerance"), tolerance)
+        if not 0 <= tolerance < 1:
+            raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, at least 0 and below 1", tolerance))
     if settle <= timedelta(0):
         raise ConfigError(invalid("settle", "above 0", settle, str(settle)))
     if cycle is not None and cycle <= timedelta(0):

@@ -22,6 +22,7 @@ from evalstone.results.entries import comparable
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
+from evalstone.stats.intervals import check_number
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -113,12 +114,11 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
             file can't hold: the types of values, and missing ones.
     """
     from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
-    from evalstone.stats.intervals import check_number  # noqa: PLC0415 - numpy
 
     if tolerance is not None:
         check_number(Setting("tolerance"), tolerance)
-    if tolerance is not None and not 0 < tolerance <= 1:
-        raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, above 0 and at most 1", tolerance))
+        if not 0 < tolerance <= 1:
+            raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, above 0 and at most 1", tolerance))
     if before.version != now.version and (difference := _difference(before, now)):
         raise ConfigError(f"anchors must be the same samples with the same outputs: {difference}")
     pairs: list[PairedScores] = []
