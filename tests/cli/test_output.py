@@ -239,18 +239,40 @@ OVERWRITING = {
     "run samples.jsonl -s contains --out r --csv r/records.jsonl": "r/records.jsonl",
     "run samples.jsonl -s contains --ledger l.db --csv l.db": "l.db",
     "run samples.jsonl -s contains --out r --ledger r/records.jsonl": "r/records.jsonl",
+    "run samples.jsonl -s contains --target my_app:answer --csv my_app.py": "my_app.py",
+    "run samples.jsonl -s contains --target my_app:answer --target-version 2 --csv my_app.py": "my_app.py",
+    "run samples.jsonl -s contains --target my_app.py:answer --csv my_app.py": "my_app.py",
+    "run samples.jsonl -s contains --target my_app:answer --target-tools record:t.jsonl --csv t.jsonl": "t.jsonl",
+    "run samples.jsonl -s contains --target my_app:answer --target-tools replay:t.jsonl --csv t.jsonl": "t.jsonl",
+    "run samples.jsonl -s contains --target replay:b --csv b/records.jsonl": "b/records.jsonl",
+    "run samples.jsonl -s contains --target my_app:chat --user users:user --csv users.py": "users.py",
+    "run samples.jsonl -s my_scorers:length --csv my_scorers.py": "my_scorers.py",
+    "demo --out r --ledger r/records.jsonl": "r/records.jsonl",
+    "demo --csv .evalstone/ledger.db": ".evalstone/ledger.db",
     "run e.toml --csv e.toml": "e.toml",
     "run e.toml --csv samples.jsonl": "samples.jsonl",
 }
 
 
 @pytest.mark.parametrize("call", OVERWRITING)
-def test_a_result_never_overwrites_what_the_command_reads(tmp_path: Path, evalstone: Evalstone, call: str) -> None:
+def test_a_result_never_overwrites_what_the_command_reads(
+    tmp_path: Path, evalstone: Evalstone, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("r", "b"):
         write_run(run_of([0.1, 0.5, 0.9]), tmp_path / name)
     (tmp_path / "labels.csv").write_text("id,label\ns1,1\ns2,0\n")
-    (tmp_path / "samples.jsonl").write_text('{"id": "s1", "output": "x", "reference": "x"}\n')
+    (tmp_path / "samples.jsonl").write_text('{"id": "s1", "input": "q", "output": "x", "reference": "x"}\n')
     (tmp_path / "e.toml").write_text('data = "samples.jsonl"\nscorers = ["contains"]\n')
+    (tmp_path / "t.jsonl").write_text("")
+    modules = {
+        "my_app": "def answer(*, input): return 'x'\n\n\ndef chat(*, messages): return 'x'\n",
+        "users": "def user(*, messages): return 'x'\n",
+        "my_scorers": "def length(*, output): return 0.5\n",
+    }
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])  # it gets the folder that the modules are from
+    for name, code in modules.items():
+        (tmp_path / f"{name}.py").write_text(code)
+        monkeypatch.delitem(sys.modules, name, raising=False)
     (tmp_path / ".evalstone").mkdir()
     for name in ("l.db", ".evalstone/ledger.db"):
         with Ledger(tmp_path / name):

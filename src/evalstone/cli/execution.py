@@ -26,6 +26,7 @@ from evalstone.cli.output import (
     prints_to_stderr,
     to_stderr,
 )
+from evalstone.cli.values import function_files
 from evalstone.errors import ConfigError, RunAborted
 from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
 
@@ -166,7 +167,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         prepare(config.out)
         for name in (RECORDS, SUMMARY, SAMPLES):
             check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))
-    check_outputs(config.files, (config.data, config.file, config.baseline, config.ledger, config.out))
+    settings = (config.data, config.file, config.baseline, config.ledger, config.out, config.judge, config.target)
+    check_outputs(config.files, (*settings, *plan.code_files, *function_files(plan.target, plan.user)))
     return plan, criteria
 
 

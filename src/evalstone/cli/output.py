@@ -176,10 +176,10 @@ def formats(
     return documents | json_lines(outputs.as_json, *values)
 
 
-def check_outputs(files: Mapping[str, str | None], inputs: Iterable[str | None] = ()) -> None:
+def check_outputs(files: Mapping[str, str | None], inputs: Iterable[object] = ()) -> None:
     """Check that the output files, by format, can be written, before any judge call is paid for.
 
-    inputs: The files that the command reads, which it must not overwrite.
+    inputs: What the command reads, which it must not overwrite (see `check_inputs_stay`).
 
     Raises:
         ConfigError: Several formats go to standard output or to the same file, a file can't be written, or it is one

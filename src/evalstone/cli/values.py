@@ -295,8 +295,8 @@ def _import_beside(address: str, folder: str | Path, what: str) -> None:
 _FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
 
 
-def say_code(*owners: Target | User | None) -> None:
-    """Print the files of the functions of targets and users, since their code was run."""
+def function_files(*owners: Target | User | None) -> list[str]:
+    """The files of the functions of targets and users, each once."""
     files: dict[str, None] = {}
     for owner in owners:
         function: Any = getattr(owner, "function", None)
@@ -304,7 +304,12 @@ def say_code(*owners: Target | User | None) -> None:
             function = cast("functools.partial[Any]", function).func
         if file := getattr(sys.modules.get(getattr(function, "__module__", "")), "__file__", None):
             files[file] = None
-    for file in files:
+    return list(files)
+
+
+def say_code(*owners: Target | User | None) -> None:
+    """Print the files of the functions of targets and users, since their code was run."""
+    for file in function_files(*owners):
         to_stderr(f"Target code: {file}")
 
 
