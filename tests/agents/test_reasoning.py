@@ -166,8 +166,9 @@ def test_a_caution_about_the_language_is_about_what_was_scored() -> None:
     answer = "Das Museum hat vierzig Säle und öffnet täglich um neun Uhr, außer an Feiertagen und montags im Winter."
     english = "The user asks about the museum, so I should say how many rooms there are and when it opens. " * 9
     rows = [{"output": f"<think>{english}</think>{answer}", "context": [answer]}]
-    assert "not in English" in evaluate(rows, "faithfulness", ledger=None).judge_note
-    assert "not in English" not in evaluate(rows, "faithfulness", keep_reasoning=True, ledger=None).judge_note
+    (caution,) = evaluate(rows, "faithfulness", ledger=None).cautions
+    assert caution.kind == "not_in_english"
+    assert evaluate(rows, "faithfulness", keep_reasoning=True, ledger=None).cautions == ()
 
 
 def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() -> None:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import Sample, ScriptedJudge, evaluate
+from evalstone import Sample, ScriptedJudge, audit, evaluate, read_run, write_run
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.composite import Panel
 from evalstone.judges.lexical import LexicalJudge
@@ -25,9 +25,8 @@ from evalstone.questions import (
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference
-from evalstone.report.markdown import lines
-from evalstone.results.views.run import run_view
-from evalstone.types import NO_USAGE
+from evalstone.report.notes import sentence_of
+from evalstone.types import NO_USAGE, note
 from tests.fakes import QUESTION_KINDS, question_of
 
 pytestmark = pytest.mark.slow
@@ -300,33 +299,30 @@ CHINESE = Sample(output="您可以在收货后30天内退货。", context=["商�
 ENGLISH = Sample(output="The tower is tall.", context=TOWER)
 
 
-def test_samples_that_are_not_in_english_are_counted_under_the_title():
+def test_samples_that_are_not_in_english_are_counted_in_a_note_of_the_run(tmp_path: Path):
     samples = [GERMAN, CHINESE, ENGLISH]
     run = evaluate(samples, "faithfulness", judge="lexical", ledger=None)
-    first, caution = run.judge_note.splitlines()
-    assert first == LexicalJudge().note
-    assert caution == LexicalJudge().caution(iter(samples))
-    assert caution in [line.replace("\\", "") for line in lines(run_view(run))]
-    assert evaluate([ENGLISH], "faithfulness", judge="lexical", ledger=None).judge_note == first
+    caution = note("not_in_english", "warning", samples=2, of=3)
+    assert LexicalJudge().cautions(iter(samples)) == run.cautions == (caution,)
+    assert caution in run.notes
+    assert sentence_of(caution) in [*run.view().warnings]
+    assert read_run(write_run(run, tmp_path)).notes == run.notes
+    assert evaluate([ENGLISH], "faithfulness", judge="lexical", ledger=None).cautions == ()
 
 
 def test_a_panel_and_a_log_pass_on_the_caution_of_their_judges(tmp_path: Path):
     for judge in (Panel(LexicalJudge(), ScriptedJudge([])), LoggingJudge(LexicalJudge(), tmp_path / "log.jsonl")):
         samples = [Sample(output="Die Garantie gilt 24 Monate. " * 2)]
-        assert judge.caution(iter(samples)) == LexicalJudge().caution(iter(samples)) != ""
+        assert judge.cautions(iter(samples)) == (note("not_in_english", "warning", samples=1, of=1),)
 
 
-@pytest.mark.parametrize(
-    ("samples", "counted"), [([GERMAN], "1 of 1 sample is"), ([GERMAN, CHINESE, ENGLISH], "2 of 3 samples are")]
-)
-def test_what_the_caution_says(samples: list[Sample], counted: str):
-    sentence = (
-        f"lexical judge: {counted} not in English; it was trained on English, and misses what other languages support: "
-        "use a model"
-    )
-    assert LexicalJudge().caution(iter(samples)) == sentence
+def test_an_audit_has_the_caution_of_its_judge():
+    report = audit([GERMAN, CHINESE], "faithfulness", judge="lexical", ledger=None)
+    (caution,) = report.cautions
+    assert (caution.kind, caution["samples"] > 2) == ("not_in_english", True)  # perturbed ones count
+    assert caution.to_dict() in report.to_dict()["notes"]
 
 
 def test_a_judge_that_was_not_asked_has_no_caution():
     run = evaluate([GERMAN], "contains(expected=Monate)", judge="lexical", ledger=None)
-    assert run.judge_note == ""
+    assert (run.judge_note, run.cautions) == ("", ())

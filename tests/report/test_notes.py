@@ -125,6 +125,16 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Its answers were replayed.",
     ),
     (
+        note("not_in_english", "warning", samples=1, of=1),
+        "Lexical judge: 1 of 1 sample is not in English; it was trained on English, and misses what other languages "
+        "support: use a model.",
+    ),
+    (
+        note("not_in_english", "warning", samples=2, of=3),
+        "Lexical judge: 2 of 3 samples are not in English; it was trained on English, and misses what other languages "
+        "support: use a model.",
+    ),
+    (
         note("setting_refused", "warning", setting="logprobs", answers=1),
         "The endpoint refused the setting logprobs; 1 answer was given without it.",
     ),

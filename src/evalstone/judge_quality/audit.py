@@ -120,6 +120,7 @@ async def aaudit(
     return Audit(
         judge=runs[0].judge,
         judge_note=runs[0].judge_note,
+        cautions=runs[0].cautions,
         dataset_name=work.dataset.name,
         version=work.dataset.version,
         samples=len(work.plain),

@@ -16,7 +16,7 @@ from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
-from evalstone.types import NO_USAGE, JudgeCall, Sample, Usage, total_cost
+from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 
 A = TypeVar("A")
 
@@ -93,12 +93,12 @@ class Judge(metaclass=ValueMeta):
         """Values that must never be printed or stored, such as an API key. They are shown as `***`."""
         return ()
 
-    def caution(self, samples: Iterable[Sample]) -> str:
-        """A sentence for reports on samples that this judge doesn't suit, such as those in another language than it was
-        trained on; empty if there are none. By default, that of the members."""
+    def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
+        """Notes on samples that this judge doesn't suit, such as those in another language than it was trained on. By
+        default, those of the members."""
         listed = leaves(*self.members)
         every = list(samples) if len(listed) > 1 else samples
-        return "; ".join(filter(None, dict.fromkeys(leaf.caution(every) for leaf in listed)))
+        return tuple(dict.fromkeys(note for leaf in listed for note in leaf.cautions(every)))
 
     def opened(self) -> AbstractAsyncContextManager[object]:
         """A context that holds the judge's connections open; each run enters it once."""

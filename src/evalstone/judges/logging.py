@@ -19,7 +19,7 @@ from evalstone.judges.base import Judge, MemberCalls, register_secrets, require_
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
-from evalstone.types import JudgeCall, Sample, Usage
+from evalstone.types import JudgeCall, Note, Sample, Usage
 
 A = TypeVar("A")
 
@@ -46,8 +46,8 @@ class LoggingJudge(Judge, kw_only=False):
     def identity(self) -> str:
         return self.judge.identity
 
-    def caution(self, samples: Iterable[Sample]) -> str:
-        return self.judge.caution(samples)
+    def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
+        return self.judge.cautions(samples)
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from evalstone._core.display import (
     limits,
     listed,
     number,
+    part_of,
     percent,
     safe,
     sentence,
@@ -218,6 +219,10 @@ NOTES: Mapping[str, Row] = {
         f"{count(note['results'], 'result')} failed. No mean includes them; the reasons are below"
     ),
     "of_target": lambda note, _: safe(note["text"], LONG),
+    "not_in_english": lambda note, _: (
+        f"lexical judge: {part_of(note['samples'], note['of'], 'sample')} not in English; it was trained on English, "
+        "and misses what other languages support: use a model"
+    ),
     "setting_refused": lambda note, _: (
         f"the endpoint refused the setting {note['setting']}; {count(note['answers'], 'answer was', 'answers were')} "
         "given without it"

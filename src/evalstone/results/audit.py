@@ -180,6 +180,8 @@ class Audit(Shown):
     """US dollars paid; None if a price is unknown."""
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
+    cautions: tuple[Note, ...] = ()
+    """What the judge says of samples that it doesn't suit. They are among the notes."""
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -226,7 +228,7 @@ class Audit(Shown):
         """The audit as plain data, as `evalstone audit --json` prints it."""
         return {
             "format": AUDIT_FORMAT,
-            **vars(self),
+            **{name: value for name, value in vars(self).items() if name != "cautions"},
             "scorers": [{name: to_jsonable(value) for name, value in vars(one).items()} for one in self.scorers],
             "effects": [one.to_dict() for one in self.effects],
             "notes": [one.to_dict() for one in self.notes],
@@ -239,6 +241,7 @@ def _audit_notes(audit: Audit) -> Iterator[Note]:
         yield note("audit_ended_early", "warning", reason=audit.stop_reason)
     if audit.failed:
         yield note("audit_failures", "warning", results=audit.failed)
+    yield from audit.cautions
     if audit.keeps_reasoning is not None:
         yield reasoning_note(None, kept=audit.keeps_reasoning)
     if audit.not_applicable:

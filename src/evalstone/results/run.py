@@ -83,6 +83,8 @@ class Run(Shown):
     """When the run started, in UTC (ISO 8601)."""
     seconds: float
     """The duration in seconds; of a resumed run, since it was resumed."""
+    cautions: tuple[Note, ...] = ()
+    """What the judges say of samples that they don't suit. They are among the notes."""
     resumed: int = 0
     """How many records come from an interrupted run with the same plan."""
     resumed_at: str = ""
@@ -261,7 +263,11 @@ class Run(Shown):
             "name": self.name,
             "tags": list(self.tags),
             "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
-            "judge": {"identity": self.judge, "note": self.judge_note},
+            "judge": {
+                "identity": self.judge,
+                "note": self.judge_note,
+                "cautions": [caution.to_dict() for caution in self.cautions],
+            },
             "started": self.started,
             "seconds": self.seconds,
             "resumed": self.resumed,
@@ -315,6 +321,7 @@ class Run(Shown):
             samples=stored.dataset.samples,
             judge=stored.judge.identity,
             judge_note=stored.judge.note,
+            cautions=tuple(map(Note.of, stored.judge.cautions)),
             scorers=scorers,
             records=records if isinstance(records, SpillingRecords) else tuple(records),
             summary=summary if drawn is None else with_sequences(summary, columns_of(scorers, records), drawn),

@@ -36,6 +36,7 @@ def doubts_of(run: Run) -> Iterator[Note]:
         yield note("results_failed", "warning", results=run.failed)
     if run.target is not None and run.target.note:
         yield note("of_target", "warning", text=run.target.note)
+    yield from run.cautions
     for warning, times in run.warnings.items():
         if warning.endswith(REFUSED):
             yield note("setting_refused", "warning", setting=warning.removesuffix(REFUSED), answers=times)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.files import spare_files
+from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
 from evalstone._core.observe import observer
 from evalstone._core.phases import phase
@@ -50,7 +51,7 @@ from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.scoring import record_of, score_sample
 from evalstone.run.session import Session
 from evalstone.scorers import Scorer
-from evalstone.types import Drawn, Failed, Record, Sample, total_cost
+from evalstone.types import Drawn, Failed, Note, Record, Sample, total_cost
 
 if TYPE_CHECKING:
     from evalstone.run.batch.runner import BatchRunner
@@ -95,7 +96,9 @@ async def execute(
     _check(concurrency, ledger, batch)
     concurrency = slots(plan, concurrency)
     if plan.target is not None and batch:
-        raise ConfigError("batch can't be used with a target; save the answers with --out, then score samples.jsonl")
+        raise ConfigError(
+            Setting("batch"), " can't be used with a target; write its run to a folder, then score its samples.jsonl"
+        )
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(rare_collections(min(concurrency, plan.size)))
         batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
@@ -197,7 +200,7 @@ class _Runner:
         """Workers that are storing a record. They aren't canceled when another worker fails."""
         self.hold = 0.0
         self._ended = False
-        self._cautions: Mapping[str, str] = {}
+        self._cautions: tuple[Note, ...] = ()
         self._has_reasoning, self._reasoned = False, 0
         self.failed: dict[int, Record] = {}
         """Failures of an interrupted run that have not been retried."""
@@ -257,7 +260,7 @@ class _Runner:
         await self.notifier.done()
         asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
         judges = [judge for judge in self.plan.judges if judge.identity in asked]
-        if any(type(judge).caution is not Judge.caution for judge in judges):  # else, no thread is needed
+        if any(type(judge).cautions is not Judge.cautions for judge in judges):  # else, no thread is needed
             self._cautions = await sync.call_at_once(self._cautions_of, judges)
         await self._count_reasoning(resumed)
         run = self._result(time.perf_counter() - began, resumed)
@@ -350,10 +353,11 @@ class _Runner:
         scorers = len(self.scorers)
         return sum(not self.records.has(index) for index in range(place * scorers, (place + 1) * scorers))
 
-    def _cautions_of(self, judges: Iterable[Judge]) -> dict[str, str]:
-        """By judge, its caution about the scored samples."""
+    def _cautions_of(self, judges: Iterable[Judge]) -> tuple[Note, ...]:
+        """The judges' notes on the scored samples."""
         keep = self.plan.keep_reasoning
-        return {judge.identity: judge.caution(s if keep else answered(s) for s in self._scored()) for judge in judges}
+        found = (judge.cautions(s if keep else answered(s) for s in self._scored()) for judge in judges)
+        return tuple(dict.fromkeys(itertools.chain.from_iterable(found)))
 
     async def _count_reasoning(self, resumed: int) -> None:
         """Count the scored outputs that begin with reasoning, if this process has seen one, or not all of them."""
@@ -527,8 +531,7 @@ class _Runner:
 
     def _result(self, seconds: float, resumed: int, *, error: Exception | asyncio.CancelledError | None = None) -> Run:
         summary = tuple(builder.summary() for builder in self.summaries.values())
-        notes = ((judge.identity, (judge.note, self._cautions.get(judge.identity))) for judge in self.plan.judges)
-        known = {identity: "\n".join(filter(None, texts)) for identity, texts in notes}
+        known = {judge.identity: judge.note for judge in self.plan.judges}
         # Custom scorers may pass judges of their own to `ask`.
         asked = tuple(dict.fromkeys(identity for line in summary for identity in line.judges))
         reduced = {identity.rpartition(WITHOUT)[0] for identity in asked} - set(asked)
@@ -548,6 +551,7 @@ class _Runner:
             samples=len(self.plan.dataset),
             judge=", ".join(judges) or "none",
             judge_note="\n".join(filter(None, (known.get(judge.partition(WITHOUT)[0], "") for judge in judges))),
+            cautions=self._cautions,
             scorers=self.scorers,
             records=self.records,
             summary=summary if drawn is None else with_sequences(summary, self.records.columns, drawn),

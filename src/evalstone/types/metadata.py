@@ -32,6 +32,7 @@ class StoredJudge:
 
     identity: str
     note: str
+    cautions: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
@@ -48,6 +48,13 @@ class Note:
         scorer = {"scorer": self.scorer} if self.scorer else {}
         values = {name: list(value) if isinstance(value, tuple) else value for name, value in self.values}
         return {"kind": self.kind, "severity": self.severity, **scorer, **values}
+
+    @classmethod
+    def of(cls, data: Mapping[str, Any]) -> Note:
+        """The note of its plain data."""
+        own = {name: data[name] for name in ("kind", "severity", "scorer") if name in data}
+        values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+        return cls(**own, values=tuple((name, value) for name, value in values.items() if name not in own))
 
     __evalstone_data__ = to_dict
     """How `to_jsonable` writes it."""

@@ -6,12 +6,11 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
-from evalstone._core.display import part_of
 from evalstone.judges.base import Judge
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
-from evalstone.types import Sample
+from evalstone.types import Note, Sample, note
 
 A = TypeVar("A")
 
@@ -53,7 +52,7 @@ class LexicalJudge(Judge):
 
         return card()
 
-    def caution(self, samples: Iterable[Sample]) -> str:
+    def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
         from evalstone.judges.lexical.classifier import FEWEST_COMMON_IN_SAMPLE, outside_training  # noqa: PLC0415
 
         total = foreign = 0
@@ -61,10 +60,7 @@ class LexicalJudge(Judge):
             text = "\n".join(filter(None, (sample.output, *(sample.context or ()))))
             total += 1
             foreign += bool(outside_training(text, FEWEST_COMMON_IN_SAMPLE))
-        if not foreign:
-            return ""
-        are = f"{part_of(foreign, total, 'sample')} not in English"
-        return f"lexical judge: {are}; it was trained on English, and misses what other languages support: use a model"
+        return (note("not_in_english", "warning", samples=foreign, of=total),) if foreign else ()
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
