@@ -12,6 +12,7 @@ import pytest
 from evalstone import Run, compare, evaluate, gate, judge_drift, sample_size
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import load_labels
+from evalstone.results.several_runs import Experiment
 
 PAGE = (Path(__file__).parents[1] / "docs/json.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
@@ -43,6 +44,7 @@ RESULTS = {
     ),
     "power": sample_size(RUN, baseline=OTHER),
     "drift": judge_drift(RUN, RUN),
+    "run with an experiment": Experiment(runs={"a": RUN}),
 }
 
 
@@ -65,4 +67,6 @@ def objects_in(value: Any, table: Mapping[str, str]) -> list[Any]:
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_the_page_has_the_fields_of_the_result(name: str) -> None:
-    assert [*unlike_page(RESULTS[name].to_dict(), f"evalstone {name.partition(' ')[0]}")] == []
+    title = f"evalstone {name.removesuffix(' with labels')}"
+    assert [*unlike_page(data := RESULTS[name].to_dict(), title)] == []
+    assert TABLES[title]["format"] == f"`{data['format']}`"

@@ -22,6 +22,7 @@ from evalstone.results.gate import Gate
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import load_labels
 from evalstone.results.power_analysis import PowerAnalysis
+from evalstone.results.several_runs import Experiment
 from evalstone.types import Note
 
 JSON_PAGE = Path(__file__).parents[1] / "docs" / "json.md"
@@ -32,13 +33,19 @@ INTRODUCTION = """\
 
 What `--json` prints, and `to_dict()` returns in Python: one object on one line. A field that has no value is null. The
 JSON of `run`, `demo` and `report` is [`summary.json`](results.md#summaryjson), and that of `score` is a line of
-[`records.jsonl`](results.md#recordsjsonl). `format` is the number of the format. Notes are
+[`records.jsonl`](results.md#recordsjsonl). Every object has its [format](stability.md#files-and-json). Notes are
 [objects with a kind](results.md#notes).
 """
-RESULTS: Mapping[str, type] = {"compare": Comparison, "gate": Gate, "power": PowerAnalysis, "drift": DriftResult}
+RESULTS: Mapping[str, type] = {
+    "compare": Comparison,
+    "gate": Gate,
+    "power": PowerAnalysis,
+    "drift": DriftResult,
+    "run with an experiment": Experiment,
+}
 """The class of the result of each command."""
 OTHERS = {
-    "format": "1",
+    (Experiment, "runs"): "By cell, the run as in [`summary.json`](results.md#summaryjson)",
     (
         Comparison,
         "runs",
@@ -72,7 +79,10 @@ def _table(kind: type, classes: list[type]) -> str:
     rows: list[str] = []
     for name in _fields(kind):
         owner = next((each for each in (kind, *_included(kind)) if name in described(each)), kind)
-        meaning = OTHERS.get(name) or OTHERS.get((kind, name)) or _sentence(described(owner)[name])
+        if name == "format":
+            meaning = f"`{_examples()[kind][name]}`"
+        else:
+            meaning = OTHERS.get((kind, name)) or _sentence(described(owner)[name])
         links: list[str] = []
         for other in _classes_in(_types(owner).get(ATTRIBUTES.get((kind, name), name))):
             if other in RESULTS.values() or other is Note or ((kind, name) in OTHERS and other is evalstone.Run):
@@ -92,13 +102,12 @@ def _included(kind: type) -> Iterator[type]:
 
 def _fields(kind: type) -> Iterable[str]:
     """The fields of the JSON of a class: what its `to_dict` gives, or else those of the dataclass."""
-    example = _examples().get(kind)
-    return [field.name for field in dataclasses.fields(kind)] if example is None else example
+    return _examples().get(kind) or [field.name for field in dataclasses.fields(kind)]
 
 
 @cache
-def _examples() -> Mapping[type, list[str]]:
-    """The fields of the classes that have a JSON of their own."""
+def _examples() -> Mapping[type, Mapping[str, Any]]:
+    """The JSON of the classes that have one of their own."""
 
     def scored(hit: int) -> evalstone.Run:
         samples = [{"id": str(n), "output": "yes" if n % hit else "no", "reference": "yes"} for n in range(24)]
@@ -117,8 +126,9 @@ def _examples() -> Mapping[type, list[str]]:
         evalstone.gate(now, GateCriteria(minimum={"exact_match": 0.5})),
         evalstone.sample_size(now),
         evalstone.judge_drift(before, before),
+        Experiment(runs={"a": before}),
     ]
-    return {type(result): list(result.to_dict()) for result in results}
+    return {type(result): result.to_dict() for result in results}
 
 
 @cache
