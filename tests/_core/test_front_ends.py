@@ -19,6 +19,7 @@ from evalstone.errors import ConfigError, DataError
                                          'fail_under={"a": 0.5, "b": 1}')),
         ("look", 2, ("look=2", "--look 2", "")),
         ("labels", ..., ("labels=…", "--labels", "")),
+        ("scorers", ("a", "b"), ('scorers=["a", "b"]', "--scorer a --scorer b", 'scorers=["a", "b"]')),
         ("allow_mismatch", True, ("allow_mismatch=True", "--allow-mismatch", "")),
     ],
 )  # fmt: skip

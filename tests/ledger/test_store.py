@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerError
 from evalstone.ledger.base import is_there, shown
 from evalstone.ledger.sqlite import SQLite
@@ -58,8 +59,9 @@ def test_a_file_that_is_read_only_says_what_must_be_writable(tmp_path: Path) -> 
     read_only = sqlite3.connect(f"file:{tmp_path}/l.db?mode=ro", uri=True)
     with closing(read_only), pytest.raises(sqlite3.OperationalError) as raised:
         read_only.execute("create table t (id integer)")
-    with pytest.raises(ConfigError, match=r"folder writable .* --ledger"):
+    with pytest.raises(ConfigError, match=r"folder writable .* ledger=") as refused:
         raise schema.explain(raised.value, written=False)
+    assert refused.value.text(COMMAND_LINE).endswith("--ledger")
 
 
 @pytest.mark.parametrize("url", ["mysql://user:secret@host/db", "sqlite://", "nonsense://", "sqlite:///"])

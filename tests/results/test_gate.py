@@ -572,7 +572,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         ConfigError,
         (
             "both runs were stopped by their gates, with samples in different orders, so their "
-            "difference can't be tested; finish one of them (rerun its command without --gate)"
+            "difference can't be tested; run one of them again without its gate"
         ),
     ),
     (

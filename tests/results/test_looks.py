@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from evalstone import ConfigError, DataError, GateCriteria, Run, gate, write_run
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.results.looks import LOOKS, next_look, remember
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from tests.runs import Given, Harm, run_of
@@ -22,7 +23,7 @@ def kept(folder: Path, run: Run, criteria: GateCriteria = CRITERIA) -> int:
     """The look that a gate is, which is kept."""
     look = next_look(folder, run, criteria)
     verdict = gate(run, criteria, look=look).verdict
-    assert remember(folder, run, criteria, verdict, look=look, alpha=0.05, missing="worst") == ""
+    assert remember(folder, run, criteria, verdict, look=look, alpha=0.05, missing="worst") == ()
     return look
 
 
@@ -67,7 +68,7 @@ def test_a_gate_on_more_samples_is_the_next_look_and_on_the_same_the_same(tmp_pa
 
 def test_a_gate_on_all_scores_is_the_next_look_after_one_that_watched_them(tmp_path: Path) -> None:
     run = run_of(SCORES)
-    assert remember(tmp_path, run, CRITERIA, "inconclusive", look=1, alpha=0.05, missing="worst", watched=True) == ""
+    assert remember(tmp_path, run, CRITERIA, "inconclusive", look=1, alpha=0.05, missing="worst", watched=True) == ()
     assert kept(tmp_path, run) == 2
     assert kept(tmp_path, run) == 2
 
@@ -76,7 +77,7 @@ def test_a_gate_on_more_labels_is_the_next_look(tmp_path: Path) -> None:
     run = run_of(SCORES)
     few, more = ({"given": {record.sample: 1.0 for record in run.records[:n]}} for n in (10, 30))
     assert next_look(tmp_path, run, CRITERIA, few, None) == 1
-    assert remember(tmp_path, run, CRITERIA, "inconclusive", few, None, look=1, alpha=0.05, missing="worst") == ""
+    assert remember(tmp_path, run, CRITERIA, "inconclusive", few, None, look=1, alpha=0.05, missing="worst") == ()
     assert [next_look(tmp_path, run, CRITERIA, labels, None) for labels in (few, more)] == [1, 2]
     assert next_look(tmp_path, run, CRITERIA, few, more) == 2
 
@@ -106,7 +107,7 @@ def test_a_scorer_that_no_gate_has_looked_at_is_at_its_first_look(tmp_path: Path
 )
 def test_a_damaged_file_of_looks_is_refused_by_line(tmp_path: Path, text: str, told: str) -> None:
     (tmp_path / LOOKS).write_text(text + "\n")
-    with pytest.raises(DataError, match=rf"gates.jsonl, {told}.*--look N"):
+    with pytest.raises(DataError, match=rf"gates.jsonl, {told}.*look="):
         next_look(tmp_path, run_of(SCORES), CRITERIA)
 
 
@@ -119,7 +120,9 @@ def test_a_look_is_a_line_of_its_own_after_a_last_line_without_an_end(tmp_path: 
 
 def test_a_look_that_cannot_be_kept_is_told_with_the_next_one(tmp_path: Path) -> None:
     (tmp_path / LOOKS).mkdir()
-    told = remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
+    told = COMMAND_LINE.written(
+        remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
+    )
     assert "look 1 can't" in told
     assert "--look 2" in told
 
@@ -133,10 +136,12 @@ def test_looks_are_neither_read_from_nor_kept_in_a_pipe_or_behind_a_link(tmp_pat
         file.symlink_to(other)
     if kind == "link to a file":
         other.write_text("")
-    told = remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
+    told = COMMAND_LINE.written(
+        remember(tmp_path, run_of(SCORES), CRITERIA, "pass", look=1, alpha=0.05, missing="worst")
+    )
     assert f"{file}: {file} is not a" in told
     assert "look 1 can't" in told
-    with pytest.raises(DataError, match=r"regular file.*--look N"):
+    with pytest.raises(DataError, match=r"regular file.*look="):
         next_look(tmp_path, run_of(SCORES), CRITERIA)
     assert not other.exists() or not other.read_text()
 

@@ -91,7 +91,7 @@ def test_every_scorer_can_be_named(name: str):
         ("fathfulness", r"unknown scorer 'fathfulness'; did you mean .*faithfulness"),
         ("Faithfulness", "did you mean .*faithfulness"),
         ("", "unknown scorer ''"),
-        ("bias, toxicity", r"names 2 scorers; .*: --scorer bias --scorer toxicity, or \['bias', 'toxicity'\]"),
+        ("bias, toxicity", r'names 2 scorers; .*: scorers=\["bias", "toxicity"\]'),
         ("zzz", "unknown scorer 'zzz'; known: answer_correctness, "),
         ("faithfulness(scal=10)", r"faithfulness: unknown parameter 'scal'; did you mean scale\?"),
         ("faithfulness(signature='x')", "unknown parameter 'signature'"),

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import TypeAlias
 
-Value: TypeAlias = str | float | bool | Mapping[str, str | float] | EllipsisType | None
+Value: TypeAlias = str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | None
 
 
 @dataclass(frozen=True)
@@ -63,6 +63,8 @@ class FrontEnd:
             return name
         if isinstance(value, Mapping):
             return " ".join(f"{name} {key}={_plain(item)}" for key, item in value.items())
+        if isinstance(value, tuple):
+            return " ".join(f"{name} {item}" for item in value)
         return f"{name} {_plain(value)}"
 
     def written(self, parts: Iterable[Part]) -> str:
@@ -80,7 +82,15 @@ class FrontEnd:
 
 PYTHON = FrontEnd()
 COMMAND_LINE = FrontEnd(
-    {"minimum": "min", "maximum": "max", "mapping": "map", "dataset": "data", "columns": "label"}, options=True
+    {
+        "minimum": "min",
+        "maximum": "max",
+        "mapping": "map",
+        "dataset": "data",
+        "columns": "label",
+        "scorers": "scorer",
+    },
+    options=True,
 )
 _NOT_OF_MARKS = (
     "look",
@@ -105,6 +115,8 @@ def _literal(value: Value) -> str:
         return "…"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_literal(key)}: {_literal(item)}' for key, item in value.items())}}}"
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_literal, value))}]"
     if isinstance(value, str):
         return json.dumps(value, ensure_ascii=False)
     return f"{value}" if isinstance(value, bool) or value is None else f"{value:g}"

@@ -450,7 +450,7 @@ def gate(
             folder, loaded, criteria, result.verdict, *used, look=look, alpha=alpha, missing=result.missing
         )
         if warning:
-            to_stderr(f"Warning: {warning}")
+            to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")
     view = result.view(COMMAND_LINE)
     own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
     present(view, formats(view, outputs, result.to_dict()) | own)

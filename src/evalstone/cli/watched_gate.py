@@ -64,7 +64,7 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
 
     warning = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
     if warning:
-        to_stderr(f"Warning: {warning}")
+        to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")
 
 
 def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:

@@ -12,11 +12,13 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from evalstone._core.files import private, row_limit, text_pieces
+from evalstone._core.front_ends import Message, Setting
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.json_rows import json_rows
 from evalstone.errors import ConfigError, DataError
 
 _GZIP = b"\x1f\x8b"
+_ANOTHER_FILE: Message = "name another file with ", Setting("out", ...)
 
 
 class Position(NamedTuple):
@@ -98,9 +100,9 @@ class Export:
             if _identity(status) == self._noted.file and status.st_size >= self._noted.size:
                 end = self._matched(file)
             elif status.st_size and not _begins_with_traces(file):
-                raise ConfigError(f"{str(self._path)!r} exists and has no traces; name another file with --out")
+                raise ConfigError(f"{str(self._path)!r} exists and has no traces; ", _ANOTHER_FILE)
             if file.seek(0, os.SEEK_END) > end and _last_byte(file) != b"\n":
-                raise ConfigError(f"{str(self._path)!r} ends with an unfinished line; name another file with --out")
+                raise ConfigError(f"{str(self._path)!r} ends with an unfinished line; ", _ANOTHER_FILE)
         except BaseException:
             file.close()
             raise

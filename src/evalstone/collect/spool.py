@@ -24,6 +24,7 @@ from typing import Any
 from evalstone._core import sync
 from evalstone._core.display import safe
 from evalstone._core.files import cannot_write, private
+from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import masked
 from evalstone.collect.export import Export, Position
 from evalstone.errors import ConfigError, described
@@ -144,7 +145,7 @@ class Spool:
         self.export_error = ""
         """Why the last parts aren't in the file of traces; "" if they are."""
         if out.exists() and not out.is_file():
-            raise ConfigError(f"cannot write {str(out)!r}: it is no file; name one with --out")
+            raise ConfigError(f"cannot write {str(out)!r}: it is no file; name one with ", Setting("out", ...))
         try:
             # Closing a file releases all locks that the process has on it, so only a new one is opened here.
             with contextlib.suppress(FileExistsError):

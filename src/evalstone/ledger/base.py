@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
+from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import record_line
 from evalstone.errors import ConfigError, EvalstoneError
@@ -317,7 +318,7 @@ def existing(ledger: str | Path | None) -> str:
     """The path or URL of a ledger. Raises ConfigError when there is none, rather than creating one."""
     url = str(DEFAULT_LEDGER if ledger is None else ledger)
     if not is_there(url):
-        raise ConfigError(f"there is no ledger {shown(url)}; name one with --ledger")
+        raise ConfigError(f"there is no ledger {shown(url)}; name one with ", Setting("ledger", ...))
     return url
 
 

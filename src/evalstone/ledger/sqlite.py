@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.files import cannot_write, make_folder
+from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, LedgerBusyError, LedgerError, LedgerValueError
 from evalstone.ledger import base
 from evalstone.ledger.database import Cursor, Database, Values
@@ -161,18 +162,20 @@ class SQLite(Database):
                 return LedgerBusyError(f"another process has locked {where} for {base.WAIT:g} seconds")
             case sqlite3.SQLITE_READONLY if not written:
                 text = f"{where} can't be written: {error}. Make the file and its folder writable "
-                text += "(SQLite writes files next to it), or name another ledger with --ledger (Python: ledger=)"
-                return ConfigError(text)
+                text += "(SQLite writes files next to it), or name another ledger with "
+                return ConfigError(text, Setting("ledger", ...))
             case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_PERM if not written:
-                return ConfigError(f"{where} can't be used: {error}; name another one with --ledger")
+                return ConfigError(f"{where} can't be used: {error}; name another one with ", Setting("ledger", ...))
             case sqlite3.SQLITE_TOOBIG | sqlite3.SQLITE_CONSTRAINT:
                 return LedgerValueError(f"{where} refuses a value: {error}")
             case sqlite3.SQLITE_NOTADB if written:
                 text = f"{where} was overwritten while it was in use: {error}. Restore a backup"
             case sqlite3.SQLITE_NOTADB:
-                text = f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another ledger "
-                text += "with --ledger. If it was a ledger, its first page is destroyed: restore a backup"
-                return ConfigError(text)
+                text = (
+                    f"{self.location} is not an evalstone ledger: it is not a SQLite database. Name another one with "
+                )
+                backup = ". If it was a ledger, its first page is destroyed: restore a backup"
+                return ConfigError(text, Setting("ledger", ...), backup)
             case sqlite3.SQLITE_CORRUPT:
                 text = f"{where} is damaged: {error}. "
                 text += f"Check it with `evalstone ledger verify --ledger {self.location}`; "

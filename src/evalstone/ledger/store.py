@@ -30,6 +30,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
+from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
@@ -227,7 +228,8 @@ class Ledger:
             tables = _listed({table for table, _ in columns})
             raise ConfigError(
                 f"{self.location} is not an evalstone ledger: it is a database with the tables {tables}. "
-                "Name another ledger with --ledger"
+                "Name another ledger with ",
+                Setting("ledger", ...),
             )
         version = str(self.database.scalar("SELECT version_num FROM ledger_version") or "unknown")
         differs = ""
@@ -239,8 +241,9 @@ class Ledger:
         if differs or (exact and version != schema.SCHEMA_VERSION):
             newer = version.isdecimal() and int(version) > int(schema.SCHEMA_VERSION)
             problem = f"{self.location} was made by another version of evalstone (schema {version}{differs})"
-            advice = f"{'Update evalstone, or name' if newer else 'Name'} another ledger with --ledger"
-            raise ConfigError(f"{problem}; this version reads schema {schema.SCHEMA_VERSION}. {advice}")
+            reads = f"this version reads schema {schema.SCHEMA_VERSION}"
+            advice = f"{'Update evalstone, or name' if newer else 'Name'} another ledger with "
+            raise ConfigError(f"{problem}; {reads}. {advice}", Setting("ledger", ...))
         return version
 
     def close(self) -> None:

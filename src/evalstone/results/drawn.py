@@ -43,7 +43,7 @@ def check_one_order(first: Drawn | None, second: Drawn | None) -> None:
     if first is not None and second is not None and first.seed != second.seed:
         raise ConfigError(
             "both runs were stopped by their gates, with samples in different orders, so their difference can't be "
-            "tested; finish one of them (rerun its command without --gate)"
+            "tested; run one of them again without its gate"
         )
 
 

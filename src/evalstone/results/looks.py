@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.file_format import LOOK_FORMAT
 from evalstone._core.files import file_values, private
+from evalstone._core.front_ends import Part, Setting
 from evalstone._core.json import content_hash, list_hash, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
@@ -67,7 +68,7 @@ def next_look(folder: str | Path, run: Run, criteria: GateCriteria, *labels: Map
     try:
         looks, number = list(_looks(Path(folder) / LOOKS)), 1
     except DataError as error:
-        raise DataError(error, ". Fix the file, or set the number of this look (--look N)") from None
+        raise DataError(error, ". Fix the file, or set the number of this look with ", Setting("look", ...)) from None
     for key, data in _data(run, criteria, labels, watched=False).items():
         earlier = [look for look in looks if key in look.data]
         same = [look.look for look in earlier if look.data[key] == data]
@@ -85,7 +86,7 @@ def remember(
     alpha: float,
     missing: str,
     watched: bool = False,
-) -> str:
+) -> tuple[Part, ...]:
     """Append a gate on the folder's run to its `gates.jsonl`, unless it is already there.
 
     A gate without a test isn't a look, and neither is one of a run that was broken off, which decides nothing.
@@ -93,10 +94,10 @@ def remember(
     watched: whether the gate watched the scores as they arrived.
 
     Returns:
-        "", or a warning that says why the look couldn't be written.
+        A warning that says why the look couldn't be written; empty if it was.
     """
     if not criteria.tested or run.ending.broken_off:
-        return ""
+        return ()
     tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
     new = Look(
         look=look,
@@ -114,7 +115,7 @@ def remember(
     file = Path(folder) / LOOKS
     try:
         if new in _looks(file):
-            return ""
+            return ()
         before = file.read_bytes() if file.exists() else b""
         start = "\n" if before and not before.endswith(b"\n") else ""  # an editor may have removed the last one
         with open(file, "a", encoding="utf-8", newline="\n", opener=private) as stream:
@@ -122,10 +123,11 @@ def remember(
     except (DataError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error
         return (
-            f"look {look} can't be written to {file}: {why}. After adding samples, gate the run with --look "
-            f"{look + 1}, or its error rate may be above {100 * alpha:g}%"
+            f"look {look} can't be written to {file}: {why}. After adding samples, gate the run with ",
+            Setting("look", look + 1),
+            f", or its error rate may be above {100 * alpha:g}%",
         )
-    return ""
+    return ()
 
 
 def _looks(file: Path) -> Iterator[Look]:

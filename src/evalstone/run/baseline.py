@@ -47,7 +47,7 @@ class Baseline:
         *,
         allow_mismatch: bool = False,
     ) -> None:
-        instead = "finish it (rerun its command without --gate)"
+        instead = "run it again without its gate"
         if run.kind != "evaluation":
             raise ConfigError(f"the baseline {run.id} is part of a judge's {run.kind}, not an evaluation of outputs")
         if run.drawn is not None:

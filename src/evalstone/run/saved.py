@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalstone._core.files import is_folder
+from evalstone._core.front_ends import Setting
 from evalstone._core.phases import phase
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
@@ -63,8 +64,9 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
                 return dataclasses.replace(run, dataset=samples if run.target is None else _Answered(samples, run))
     if name == "last":
         raise ConfigError(
-            f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
-            "or another ledger (--ledger)"
+            f"there are no saved runs in the ledger {shown(url)}; score a dataset first, or name a results folder, or "
+            "another ledger with ",
+            Setting("ledger", ...),
         )
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from evalstone._core.display import joined
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
 from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, EvalstoneError, described, unknown
@@ -302,8 +303,9 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
         known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
         names = name.replace(",", " ").split()
         if len(names) > 1 and set(names) <= set(known):
-            options = " ".join(f"--scorer {known_name}" for known_name in names)
-            raise ConfigError(f"{name!r} names {len(names)} scorers; name each separately: {options}, or {names}")
+            raise ConfigError(
+                f"{name!r} names {len(names)} scorers; name each separately: ", Setting("scorers", tuple(names))
+            )
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
     require_known(name, "parameter", parameters, kind)
     absent = [

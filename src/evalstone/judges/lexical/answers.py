@@ -79,7 +79,7 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
         case _:
             raise JudgeDeclined(
                 f"the lexical judge can't answer this scorer's questions ({question.kind}); "
-                "use a model, such as --judge openai/gpt-5.1"
+                "use a model, such as openai/gpt-5.1"
             )
 
 

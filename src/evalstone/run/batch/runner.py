@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evalstone._core import sync
+from evalstone._core.front_ends import Setting
 from evalstone.errors import BatchError, ConfigError, DeliveryUnknown, JudgeRefused, ProviderError, RunStopped
 from evalstone.judges.base import Judge
 from evalstone.judges.model import ModelJudge
@@ -324,9 +325,10 @@ def _explained(row: BatchRow) -> Generator[None]:
     except (ConfigError, JudgeRefused) as error:
         if row.remote is None:
             raise
-        advice = (
-            "A batch can be read only with the key that submitted it. Without --batch, questions are asked directly. "
-            "To discard a lost batch, delete its run: `evalstone ledger prune --unfinished`"
-        )
         kind = JudgeRefused if isinstance(error, JudgeRefused) else ConfigError
-        raise kind(f"batch {row.name}: {error}. {advice}") from error
+        raise kind(
+            f"batch {row.name}: {error}. A batch can be read only with the key that submitted it. Without ",
+            Setting("batch"),
+            ", questions are asked directly. To discard a lost batch, delete its run: "
+            "`evalstone ledger prune --unfinished`",
+        ) from error
