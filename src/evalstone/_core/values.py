@@ -8,7 +8,7 @@ subclass can't have one.
 from __future__ import annotations
 
 from abc import ABCMeta
-from dataclasses import InitVar, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, dataclass_transform
 
 from evalstone.errors import ConfigError
@@ -46,10 +46,9 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
         dataclass(frozen=True, kw_only=kw_only, init=init, eq=eq, repr=repr)(cls)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name} can't be a frozen dataclass: {error}") from None
-    hidden = vars(cls)["__dataclass_fields__"].keys() - {each.name for each in fields(cls)}
-    for each in hidden:
-        kind = vars(cls)["__dataclass_fields__"][each].type
-        if isinstance(kind, InitVar) or "InitVar" in str(kind):
+    shown = {each.name for each in fields(cls)}
+    for each, declared in vars(cls)["__dataclass_fields__"].items():
+        if each not in shown and "InitVar" in str(declared.type):  # the others are class variables
             raise ConfigError(f"{name}: {each} is an InitVar, which is not in its identity: declare it as a field")
 
 

@@ -134,11 +134,16 @@ class SpooledSamples(Sequence[Sample]):
     Each iteration reads them again, a block at a time. Raises WriteError if the disk is full.
     """
 
-    def __init__(self, samples: Iterable[Sample] | _BlockFile, size: int | None = None) -> None:
-        self._file = samples if isinstance(samples, _BlockFile) else _BlockFile(sample_blocks(samples))
-        self._size = self._file.size if size is None else size
+    def __init__(self, file: _BlockFile, size: int) -> None:
+        self._file, self._size = file, size
         self._last: tuple[int, list[Any]] = (-1, [])
         """The number and the parsed samples of the block that was indexed last."""
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> SpooledSamples:
+        """At least one sample, written into a new file."""
+        file = _BlockFile(sample_blocks(samples))
+        return cls(file, file.size)
 
     def __len__(self) -> int:
         return self._size
@@ -148,15 +153,17 @@ class SpooledSamples(Sequence[Sample]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Sample]: ...
     def __getitem__(self, index: int | slice) -> Sample | Sequence[Sample]:
-        places = range(self._size)[index]
-        if isinstance(places, int):
-            number = bisect.bisect_right(self._file.places, places) - 1
-            if self._last[0] != number:
-                self._last = number, block_rows(self._file.block(number).body)
-            return sample_of(self._last[1][places - self._file.places[number]])
-        if places and places == range(len(places)):
-            return SpooledSamples(self._file, len(places))
-        return tuple(self[place] for place in places)
+        chosen = range(self._size)[index]
+        if isinstance(chosen, int):
+            number = bisect.bisect_right(self._file.places, chosen) - 1
+            last, rows = self._last  # read once: another thread may set it meanwhile
+            if last != number:
+                rows = block_rows(self._file.block(number).body)
+                self._last = number, rows
+            return sample_of(rows[chosen - self._file.places[number]])
+        if chosen and chosen == range(len(chosen)):
+            return SpooledSamples(self._file, len(chosen))
+        return tuple(self[place] for place in chosen)
 
     def __iter__(self) -> Iterator[Sample]:
         rows = itertools.chain.from_iterable(block_rows(block.body) for block in self.blocks())

@@ -207,7 +207,7 @@ def _read(
         if large:
             rest = ((place, reader.read(row, place)) for place, row in left)
             unique = made_unique(itertools.chain(_emptied(first), rest))
-            samples = SpooledSamples(_observed(unique, version, notes))
+            samples = SpooledSamples.of(_observed(unique, version, notes))
             reader.columns.check()
         elif first:
             reader.columns.check()
