@@ -5,10 +5,12 @@ import inspect
 import pickle
 import re
 import time
+from collections.abc import Callable
+from typing import Any, cast
 
 import pytest
 
-from evalstone import errors
+from evalstone import errors, load, parse_judge
 from evalstone._core.front_ends import Setting
 from evalstone.errors import (
     ConfigError,
@@ -29,6 +31,8 @@ from evalstone.errors import (
     unknown,
 )
 from evalstone.scorers import SCORERS
+from evalstone.targets import parse_target
+from evalstone.targets.users import parse_user
 
 CLASSES = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, EvalstoneError)]
 
@@ -233,3 +237,20 @@ def test_an_unknown_name_of_great_length_is_told_without_delay():
     started = time.process_time()
     unknown("scorer", "x" * 1_000_000, ["faithfulness", "recall"])
     assert time.process_time() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("field", "call"),
+    [
+        ("judge", lambda: parse_judge(5)),
+        ("model", lambda: parse_judge({"model": 5})),
+        ("panel", lambda: parse_judge({"panel": 5})),
+        ("target", lambda: parse_target(5)),
+        ("user", lambda: parse_user(5)),
+        ("mapping", lambda: load([{"input": "q"}], mapping=cast("Any", 5))),
+    ],
+)
+def test_what_is_of_another_type_is_named_with_its_value(field: str, call: Callable[[], object]) -> None:
+    with pytest.raises(ConfigError) as raised:
+        call()
+    assert (raised.value.kind, raised.value.field, raised.value.value) == ("invalid", field, 5)

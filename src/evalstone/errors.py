@@ -460,6 +460,11 @@ def invalid(field: Message, allowed: str, value: Any, shown: str | None = None, 
     return Problem((*parts, text), "invalid", name, _plain(value), allowed)
 
 
+def of_another_type(allowed: str, value: Any) -> Problem:
+    """A value of the wrong type, of what is named around it: `must be text, not int: 5`."""
+    return invalid("", allowed, value, f"{type(value).__name__}: {excerpt(value)}")
+
+
 def _plain(value: Any) -> str | float | bool | None:
     """A value without secrets that can be pickled and written as JSON."""
     return masked(value) if value is None or isinstance(value, str | int | float) else masked(excerpt(value))

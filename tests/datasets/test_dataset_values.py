@@ -273,6 +273,24 @@ def test_a_wrong_type_is_refused_with_place_column_and_value(row: dict[str, Any]
     assert str(caught.value).isprintable()
 
 
+@pytest.mark.parametrize(
+    ("row", "field", "value", "allowed"),
+    [
+        ({"output": b"x"}, "output", "b'x'", "text"),
+        ({"answer": [42]}, "output", "[42]", "text"),
+        ({"context": 5}, "context", 5, "a list of passages"),
+        ({"input": "q", "metadata": "m"}, "metadata", "m", "an object"),
+        ({"input": "q", "id": True}, "id", True, "text or a whole number"),
+        ({"input": "q", "messages": 5}, "messages", 5, "a list of messages"),
+    ],
+)
+def test_a_wrong_type_is_refused_with_values(row: dict[str, Any], field: str, value: object, allowed: str) -> None:
+    with pytest.raises(DataError) as caught:
+        sample_from(row, where="cases.jsonl: line 3")
+    error = caught.value
+    assert (error.kind, error.field, error.value, error.allowed) == ("invalid", field, value, allowed)
+
+
 def test_what_is_nested_too_deeply_is_refused() -> None:
     deep: dict[str, Any] = {}
     deep["again"] = deep

@@ -245,7 +245,7 @@ class RunConfig(Outputs):
         config = _checked(data, settings) if is_toml else cls(**settings)
         config = replace(config, **only_given, in_file=frozenset(in_file), file=data if is_toml else "")
         if not config.scorers:
-            raise ConfigError(f"{data}: scorers must be a list of one or more scorers, not []")
+            raise ConfigError(f"{data}: ", invalid("scorers", "a list of one or more scorers", []))
         for one in declared(cls):
             value = None if one.key in only_given or one.whole is None else getattr(config, one.key, None)
             if value is not None:

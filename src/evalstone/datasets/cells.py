@@ -15,7 +15,7 @@ from pathlib import PurePath
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
-from evalstone._core.display import excerpt, shortlist
+from evalstone._core.display import shortlist
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone._core.json import finite
@@ -31,7 +31,7 @@ from evalstone.agents.messages import answer_text, last_text
 from evalstone.agents.transcripts import Transcript, format_of, read_transcript
 from evalstone.datasets.columns import inner_names
 from evalstone.datasets.written import is_ground_truth, written_in_text
-from evalstone.errors import DataError, invalid
+from evalstone.errors import DataError, invalid, of_another_type
 from evalstone.types import FIELD_ROLES, Message
 
 _PASSAGE_NAMES = ("text", "pagecontent", "content", "chunk", "passage", "passagetext", "contexts")
@@ -151,7 +151,7 @@ def read_id(value: Any) -> str:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, str | int | UUID):
-        raise DataError(f"must be text or a whole number, not {type(value).__name__}: {excerpt(value)}")
+        raise DataError(of_another_type("text or a whole number", value))
     return str(value)
 
 
@@ -159,7 +159,7 @@ def read_metadata(value: Any) -> dict[str, Any]:
     """Metadata from an object, or from a text that is a JSON object."""
     entries = unpacked(value)
     if not is_object(entries):
-        raise DataError(f"must be an object, not {type(entries).__name__}: {excerpt(entries)}")
+        raise DataError(of_another_type("an object", entries))
     return entries
 
 
@@ -186,7 +186,7 @@ def _passages(value: Any) -> list[str]:
     inner = _inner_passage(value)
     if inner is not None:
         return _passages(inner)
-    raise DataError(f"must be a list of passages, not {type(value).__name__}: {excerpt(value)}")
+    raise DataError(of_another_type("a list of passages", value))
 
 
 def _passage(item: Any, number: int) -> str:
@@ -249,7 +249,7 @@ def read_text(value: Any, field: str, column: str) -> ReadText:
         return _text_in_list(value, field, column)
     if is_object(value):
         return _text_in_object(value, field, column)
-    raise DataError(f"must be text, not {type(value).__name__}: {excerpt(value)}")
+    raise DataError(of_another_type("text", value))
 
 
 def _ground_truth(value: Any) -> str | None:
@@ -279,7 +279,7 @@ def _text_in_list(items: list[Any], field: str, column: str) -> ReadText:
     if is_parts(items):
         messages = read_parts(items, speaker)
         return ReadText(spoken_text(messages, field), messages)
-    raise DataError(f"must be text, not list: {excerpt(items)}")
+    raise DataError(of_another_type("text", items))
 
 
 def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:

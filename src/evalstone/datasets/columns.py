@@ -10,7 +10,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.literals import written_value
 from evalstone.agents.formats.values import normal
-from evalstone.errors import ConfigError, DataError, Problem, unknown
+from evalstone.errors import ConfigError, DataError, Problem, invalid, unknown
 
 Ranks: TypeAlias = tuple[tuple[str, ...], ...]
 Plan: TypeAlias = tuple[tuple[str, tuple[str, ...]], ...]
@@ -276,15 +276,15 @@ def _table(mapping: object) -> ColumnMapping:
     """Validate a mapping. Raises ConfigError unless it maps fields to a column or columns."""
     if mapping is None:
         return {}
-    expected = Setting("mapping"), ' must be a table from sample field to column, such as {"input": "question"}'
+    expected = 'a table from sample field to column, such as {"input": "question"}'
     if not is_mapping(mapping):
-        raise ConfigError(expected, f", not {excerpt(mapping)}")
+        raise ConfigError(invalid(Setting("mapping"), expected, mapping))
     for field, columns in mapping.items():
         listed: Sequence[object] = [columns]
         if is_list(columns):
             listed = columns
         if not all(isinstance(name, str) for name in (field, *listed)):
-            raise ConfigError(expected, f"; it has {excerpt(field)}: {excerpt(columns)}")
+            raise ConfigError(Setting("mapping"), f" must be {expected}; it has {excerpt(field)}: {excerpt(columns)}")
     return cast("ColumnMapping", mapping)
 
 

@@ -16,7 +16,7 @@ from evalstone._core.files import check_containers, numbered_lines, row_limit, t
 from evalstone._core.guards import is_object
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.tables import LIST_NAMES, Rows, rows_in
-from evalstone.errors import DataError
+from evalstone.errors import DataError, of_another_type
 
 _JSON_TOKEN = re.compile(r'("[^"\\]*+(?:\\.[^"\\]*+)*")(\s*:)?|[{}]', re.DOTALL)
 _NUMBER = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*"|(NaN|-?Infinity|-?(?<!\d)\d++[.eE][\d.eE+-]*+)', re.DOTALL)
@@ -71,7 +71,7 @@ def json_rows(pieces: Iterable[str], *, by_id: bool = False) -> Rows:
         yield from json_lines([text])
         return
     if not is_object(value):
-        raise DataError(f"must be a list of objects, not {type(value).__name__}: {excerpt(value)}")
+        raise DataError(of_another_type("a list of objects", value))
     if is_telemetry(value):
         yield "item 1", value
         return

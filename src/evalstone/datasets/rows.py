@@ -31,7 +31,7 @@ from evalstone.datasets.cells import (
 from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
 from evalstone.datasets.written import check_not_joined, is_text_column, may_write_out, written_in_cell
-from evalstone.errors import ConfigError, DataError, invalid
+from evalstone.errors import ConfigError, DataError, invalid, of_another_type
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
 
 T = TypeVar("T")
@@ -277,7 +277,9 @@ class RowReader:
             elif not own and field not in self.columns.mapping:
                 hint = " (to leave the column out: ", Setting("mapping", {field: ""}), ")"
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
-            raise DataError(f"{name} ", error, hint) from None
+            of_field = DataError(f"{name} ", error, hint)
+            of_field.field = of_field.field or field
+            raise of_field from None
 
 
 def _plain(fields: tuple[str, ...], values: Iterable[Any]) -> Sample | None:
@@ -354,7 +356,7 @@ def _messages(value: Any, texts: Mapping[str, ReadText | None]) -> Conversation:
     """Messages from a list of messages, or from a list of the tool calls between input and output."""
     value = unpacked(value)
     if not is_array(value):
-        raise DataError(f"must be a list of messages, not {type(value).__name__}: {excerpt(value)}")
+        raise DataError(of_another_type("a list of messages", value))
     if is_conversation(value) or not is_calls(value):
         return conversation_in(value)
     output = texts["output"]
@@ -367,7 +369,7 @@ def _turns(value: Any) -> list[Sample]:
     """Turns from a list of texts or rows."""
     items: object = unpacked(value)
     if not is_array(items):
-        raise DataError(f"must be a list of turns, not {type(items).__name__}: {excerpt(items)}")
+        raise DataError(of_another_type("a list of turns", items))
     turns: list[Sample] = []
     for number, item in enumerate(items, start=1):
         row: Any = {"input": item} if isinstance(item, str) else item

@@ -62,8 +62,9 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
     elif isinstance(spec, Mapping):
         settings = dict(spec)
     else:
-        message = "a judge is `lexical`, a model named provider/model, such as openai/gpt-5.1, a table of settings"
-        raise ConfigError(f"{message}, or a Judge, not {reprlib.repr(masked(spec))}")
+        forms = "`lexical`, a model named provider/model, such as openai/gpt-5.1, a table of settings, or a Judge"
+        text = f"a judge is {forms}, not {reprlib.repr(masked(spec))}"
+        raise ConfigError(invalid("judge", forms, masked(spec)).worded(text))
     kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
     if len(kinds) != 1:
         given = ", ".join(kinds) if kinds else str(sorted(map(str, settings)))
@@ -82,7 +83,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
 
 def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if not isinstance(name, str):
-        raise ConfigError(f'a judge\'s table needs a model, such as model = "openai/gpt-5.1", not {masked(name)!r}')
+        raise ConfigError(invalid("model", 'the name of a model, such as "openai/gpt-5.1"', name, f"{masked(name)!r}"))
     name = name.strip()
     if "/" in name:
         from evalstone.judges.model import ModelJudge  # noqa: PLC0415
@@ -106,7 +107,7 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     if count == 1 and not is_list(subject):
         subject = [subject]
     if not is_list(subject):
-        raise ConfigError(f"{kind} takes a list of judges, not {reprlib.repr(masked(subject))}")
+        raise ConfigError(invalid(kind, "a list of judges", subject, reprlib.repr(masked(subject)), verb="takes"))
     judges = list(map(parse_judge, subject))
     if count is not None and len(judges) != count:
         expected = "one judge" if count == 1 else "two judges, a primary and a fallback"

@@ -30,7 +30,7 @@ from evalstone._core.files import is_folder
 from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
-from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.errors import ConfigError, EvalstoneError, Problem, described, invalid, unknown
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import Limits
 from evalstone.targets.base import CONCURRENCY, Target
@@ -110,7 +110,7 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
         return _model(address, settings)
     if scheme and rest and not rest.startswith("/"):
         return _of_value(function_at(address), settings, address)
-    raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(masked(address))}")
+    raise ConfigError(_no_target(masked(address)))
 
 
 def function_at(address: str, what: str = "the target") -> Any:
@@ -134,6 +134,11 @@ def _replay(run: str, settings: dict[str, Any], find_run: FindRun) -> Target:
             raise ConfigError(f"there is no results folder {run!r} to replay, and no ledger to look for such a run in")
         return _built(ReplayTarget, "run", find_run(run), settings)
     return _built(ReplayTarget, "folder", run, settings)
+
+
+def _no_target(value: object) -> Problem:
+    allowed = f"a function or an address ({FORMS})"
+    return invalid("target", allowed, value).worded(f"a target is {allowed}, not {excerpt(value)}")
 
 
 def _model(name: str, settings: dict[str, Any]) -> Target:
@@ -178,7 +183,7 @@ def _of_value(value: Any, settings: dict[str, Any], address: str = "") -> Target
     if not callable(value):
         kind = cast("type[Any]", type(value))
         if kind.__module__ == "builtins":
-            raise ConfigError(f"a target is a function or an address ({FORMS}), not {excerpt(value)}")
+            raise ConfigError(_no_target(value))
         raise ConfigError(f"the target {address or kind.__qualname__} can't be called: {WRAP}")
     label = {"label": address} if address and "label" not in settings else {}
     return _built(FunctionTarget, "function", value, {**label, **settings})

@@ -274,7 +274,7 @@ def _part(sample: Sample) -> tuple[str, str, tuple[str, ...]]:
     return "\n".join(criteria).strip(), persona or "", tuple(listed)
 
 
-_KINDS = "a user is a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table"
+_KINDS = "a list of messages, a function (my_app:user), a model (openai/gpt-5.1), a judge or a table"
 _SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 
 
@@ -292,7 +292,7 @@ def parse_user(spec: object) -> User:
         case str():
             head = spec.partition(":")[0]
             if not {"/", ":", "("} & set(spec) and spec != "lexical":
-                raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
+                raise ConfigError(invalid("user", _KINDS, spec).worded(f"a user is {_KINDS}, not {excerpt(spec)}"))
             named = ".py:" in spec or (":" in spec and "/" not in head and "(" not in head)
             return _built({"function" if named else "judge": spec})
         case Judge():
@@ -304,7 +304,7 @@ def parse_user(spec: object) -> User:
         case _ if callable(spec):
             return FunctionUser(function=spec)
         case _:
-            raise ConfigError(f"{_KINDS}, not {excerpt(spec)}")
+            raise ConfigError(invalid("user", _KINDS, spec).worded(f"a user is {_KINDS}, not {excerpt(spec)}"))
 
 
 def _built(settings: dict[str, Any]) -> User:
