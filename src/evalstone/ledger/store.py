@@ -87,6 +87,7 @@ or rows."""
 _RENEW = "UPDATE leases SET expires = epoch() + :seconds WHERE owner = :owner"
 _RUN_OWNER = "SELECT owner FROM leases WHERE question = :run AND judge = ''"
 _RUNS = f"SELECT {schema.runs.names} FROM runs"
+_LAST_UNFINISHED = "WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
 _SAMPLES = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
 _abandoned: set[str] = set()
 """Closed owners of this process that could not release their leases, for example on a full disk."""
@@ -452,9 +453,8 @@ class Ledger:
 
     def resume(self, plan: str) -> RunRow | None:
         """The last unfinished run of this plan, leased; None if there is none, or another process works on it."""
-        query = f"{_RUNS} WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
         with self.transaction(writing=True) as database:
-            found = database.execute(query, {"plan": plan}).fetchone()
+            found = database.execute(f"{_RUNS} {_LAST_UNFINISHED}", {"plan": plan}).fetchone()
             if found is None:
                 return None
             row = schema.runs.row(found)
@@ -464,10 +464,9 @@ class Ledger:
         return self._run_of(row) if acquired else None
 
     def unfinished(self, plan: str) -> str | None:
-        """The id of the run that `resume` would return; None if another process is working on it."""
-        query = "SELECT id FROM runs WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
+        """The id of the run that `resume` would return, unless another process is working on it; None without one."""
         with self.transaction() as database:
-            return database.scalar(query, {"plan": plan})
+            return database.scalar(f"SELECT id FROM runs {_LAST_UNFINISHED}", {"plan": plan})
 
     def run(self, run: str) -> RunRow | None:
         """The run with this id; "last" is the most recently started run."""

@@ -173,11 +173,6 @@ class Columns:
         self._grouped = False
 
     @property
-    def has_groups(self) -> bool:
-        """Whether any sample has a group."""
-        return len(self._groups) > 0
-
-    @property
     def has_weights(self) -> bool:
         """Whether any sample has a weight."""
         return len(self._weights) > 0

@@ -19,7 +19,6 @@ from evalstone.scorers.checks.base import TextCheck
 from evalstone.types import Score, Skipped
 
 Which: TypeAlias = Literal["last", "first", "any", "only"]
-WHICH: tuple[Which, ...] = ("last", "first", "any", "only")
 
 _LONGEST_OF_MIXED = 3
 MOST_DIGITS = 4000

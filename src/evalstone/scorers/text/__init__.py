@@ -19,7 +19,6 @@ from evalstone.scorers.base import Scorer, TextSource
 from evalstone.types import Sample, Score, Skipped
 
 CompareTo: TypeAlias = Literal["input", "reference"]
-COMPARE_TO: tuple[CompareTo, ...] = ("input", "reference")
 
 WHITE = (
     "\t\n\v\f\r \u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a"
