@@ -9,6 +9,7 @@ import pytest
 
 from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON
 from evalstone._core.json import to_jsonable
+from evalstone.errors import DataError
 from evalstone.report.notes import NOTES, clause_of, sentence_of, sentences_of
 from evalstone.types import Note, note
 
@@ -123,6 +124,10 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("of_target", "warning", text="its answers were replayed"),
         "Its answers were replayed.",
+    ),
+    (
+        note("of_judge", "warning", text="it has not seen poems"),
+        "It has not seen poems.",
     ),
     (
         note("not_in_english", "warning", samples=1, of=1),
@@ -592,3 +597,15 @@ def test_a_note_is_plain_data() -> None:
     assert (given["tested"], given["absent"], "tested" in given, "absent" in given) == (True, None, True, False)
     with pytest.raises(TypeError):
         list(given)  # type: ignore[call-overload]
+
+
+def test_a_note_of_a_newer_version_is_its_kind_with_its_values() -> None:
+    assert sentence_of(note("kind_of_a_newer_version", samples=2)) == "Kind of a newer version (samples: 2)."
+
+
+def test_a_note_is_read_back_from_its_json() -> None:
+    stored = note("not_in_english", "warning", "s", samples=2, share=0.5, names=("a", "b"), weighted=True, of=None)
+    assert Note.of(to_jsonable(stored)) == stored
+    with pytest.raises(DataError) as raised:
+        Note.of({"samples": 2})
+    assert (raised.value.kind, raised.value.field) == ("missing", "kind")

@@ -95,7 +95,7 @@ class Judge(metaclass=ValueMeta):
 
     def cautions(self, samples: Iterable[Sample]) -> tuple[Note, ...]:
         """Notes on samples that this judge doesn't suit, such as those in another language than it was trained on. By
-        default, those of the members."""
+        default, those of the members. A judge of your own says it in a text: `note("of_judge", "warning", text=…)`."""
         listed = leaves(*self.members)
         every = list(samples) if len(listed) > 1 else samples
         return tuple(dict.fromkeys(note for leaf in listed for note in leaf.cautions(every)))

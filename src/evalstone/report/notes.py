@@ -40,8 +40,12 @@ WITHOUT_IDS: Mapping[str, str] = {
 
 
 def clause_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
-    """What a note says, without its scorer and runs, and without a capital and a period."""
-    return NOTES[note.kind](note, front_end)
+    """What a note says, without its scorer and runs, and without a capital and a period. Of a kind that a newer version
+    has written into a file, it is the name of the kind, with the values."""
+    if (said := NOTES.get(note.kind)) is not None:
+        return said(note, front_end)
+    values = ", ".join(f"{name}: {value}" for name, value in note.values)
+    return safe(note.kind.replace("_", " ") + (f" ({values})" if values else ""), LONG)
 
 
 def sentence_of(note: Note, front_end: FrontEnd = PYTHON) -> str:
@@ -219,6 +223,7 @@ NOTES: Mapping[str, Row] = {
         f"{count(note['results'], 'result')} failed. No mean includes them; the reasons are below"
     ),
     "of_target": lambda note, _: safe(note["text"], LONG),
+    "of_judge": lambda note, _: safe(note["text"], LONG),
     "not_in_english": lambda note, _: (
         f"lexical judge: {part_of(note['samples'], note['of'], 'sample')} not in English; it was trained on English, "
         "and misses what other languages support: use a model"

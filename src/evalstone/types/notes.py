@@ -6,6 +6,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias
 
+from evalstone._core.guards import is_list
+from evalstone._core.validation import read_data
+
 Severity: TypeAlias = Literal["fact", "caution", "warning"]
 """A fact is as it should be, such as other outputs. A caution asks to read a number with care. A warning says why the
 result is doubtful."""
@@ -51,10 +54,10 @@ class Note:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Note:
-        """The note of its plain data."""
+        """The note of its plain data. Raises DataError for other data."""
         own = {name: data[name] for name in ("kind", "severity", "scorer") if name in data}
-        values = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
-        return cls(**own, values=tuple((name, value) for name, value in values.items() if name not in own))
+        values = ((name, tuple(value) if is_list(value) else value) for name, value in data.items() if name not in own)
+        return replace(read_data(cls, own), values=tuple(values))
 
     __evalstone_data__ = to_dict
     """How `to_jsonable` writes it."""
