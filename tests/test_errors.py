@@ -242,7 +242,7 @@ def test_an_unknown_name_of_great_length_is_told_without_delay():
 @pytest.mark.parametrize(
     ("field", "call"),
     [
-        ("judge", lambda: parse_judge(5)),
+        ("judge", lambda: parse_judge(cast("Any", 5))),
         ("model", lambda: parse_judge({"model": 5})),
         ("panel", lambda: parse_judge({"panel": 5})),
         ("target", lambda: parse_target(5)),

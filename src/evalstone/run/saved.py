@@ -64,8 +64,8 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
                 return dataclasses.replace(run, dataset=samples if run.target is None else _Answered(samples, run))
     if name == "last":
         raise ConfigError(
-            f"there are no saved runs in the ledger {shown(url)}; score a dataset first, or name a results folder, or "
-            "another ledger with ",
+            f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "
+            "or another ledger with ",
             Setting("ledger", ...),
         )
     raise ConfigError(
