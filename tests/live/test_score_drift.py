@@ -339,6 +339,14 @@ def test_units_that_are_open_wait(world: World) -> None:
     assert world.drift(baseline(GOOD), settle=timedelta(seconds=20))["s"].units in range(70, 90)
 
 
+@pytest.mark.parametrize("setting", ["alpha", "tolerance"])
+@pytest.mark.parametrize("value", ["0.2", True])
+def test_settings_that_are_no_numbers_are_refused_by_name(world: World, setting: str, value: Any) -> None:
+    with pytest.raises(ConfigError) as raised:
+        world.drift(baseline(GOOD), **{setting: value})
+    assert (raised.value.field, raised.value.value) == (setting, value)
+
+
 def test_a_scale_and_a_tolerance(world: World) -> None:
     world.stream(scores(0.7, 300, scale=5))
     run = baseline(scores(0.9, 300, scale=5), scale=5)
