@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evalstone._core import file_format
 from tests.public import public_modules, public_names, without_a_home
 from tests.test_docs import PAGES, ROOT, blocks
 
@@ -84,6 +85,11 @@ def test_examples_in_docstrings_import_public_names_only() -> None:
     ]
     deep = {file.name: not_public(code) for file, text in documented for code in shown.findall(text)}
     assert {name: found for name, found in deep.items() if found} == {}
+
+
+def test_the_page_on_stability_lists_the_formats() -> None:
+    formats = {value for value in vars(file_format).values() if isinstance(value, file_format.FileFormat)}
+    assert {*re.findall(r"`([a-z_]+/\d)`", STABILITY.read_text("utf-8"))} == formats
 
 
 def test_the_page_on_stability_lists_the_public_modules() -> None:

@@ -487,15 +487,20 @@ def error_text(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """An error of the user's code with its innermost line: `KeyError: 'id' (my_scorers.py, line 13)`"""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - its own code may raise anything
+        text = "its text can't be read"
+    place = user_line(error)
+    return masked(f"{type(error).__name__}: {text}{place and f' ({place})'}")
+
+
+def user_line(error: BaseException) -> str:
+    """The innermost line of the user's own code in an error's traceback; "" without one."""
     libraries = (str(Path(os.__file__).parent), str(Path(__file__).parent), "<frozen")
     places = [
         (path, line)
         for frame, line in traceback.walk_tb(error.__traceback__)
         if not (path := frame.f_code.co_filename).startswith(libraries) and "site-packages" not in path
     ]
-    where = f" ({Path(places[-1][0]).name}, line {places[-1][1]})" if places else ""
-    try:
-        text = str(error)
-    except Exception:  # noqa: BLE001 - its own code may raise anything
-        text = "its text can't be read"
-    return masked(f"{type(error).__name__}: {text}{where}")
+    return f"{Path(places[-1][0]).name}, line {places[-1][1]}" if places else ""

@@ -8,12 +8,24 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, InitVar, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import pytest
 
 import evalstone.scorers
-from evalstone import ConfigError, Judge, Prompt, Question, Score, Scorer, StopSignal, evaluate
+from evalstone import (
+    ConfigError,
+    Judge,
+    LexicalJudge,
+    Panel,
+    Prompt,
+    Question,
+    Score,
+    Scorer,
+    ScriptedJudge,
+    StopSignal,
+    evaluate,
+)
 from evalstone.compat.spring import JudgeEvaluator
 from evalstone.scorers.rag.graded import FactCheck
 from evalstone.targets import Target
@@ -159,10 +171,13 @@ def test_a_class_whose_parameters_would_be_in_no_identity_is_refused(base: type[
         ({"__annotations__": {"limit": "InitVar[int]"}, "limit": 5}, "limit is an InitVar"),
         ({"__annotations__": {"words": "list"}, "words": []}, "words"),
         ({"words": field(default=1)}, "words"),
+        ({"limit": 7}, "the field limit would not be what Own sets"),
+        ({"limit": property(lambda _: 7)}, "the field limit would not be what Own sets"),
     ]
+    parent = _subclass(base, {**more, "__annotations__": {"limit": "int"}, "limit": 5})
     for body, told in wrong:
         with pytest.raises(ConfigError, match=f"{told}"):
-            _subclass(base, {**more, **body})
+            _subclass(parent, {**more, **body})
     own = _subclass(base, {**more, "__annotations__": {"limit": "int"}, "limit": 5})
     assert vars(own)["__dataclass_params__"].frozen
     assert vars(own)["__dataclass_fields__"]["limit"].kw_only
@@ -181,6 +196,87 @@ def test_a_second_decorator_is_refused_because_it_would_lose_the_options_of_fiel
     with pytest.raises(ConfigError, match=r"Own .* remove @dataclass"):
         decorator(own)
     assert not vars(own)["__dataclass_fields__"]["words"].compare
+
+
+class Sevens:
+    """No dataclass, with attributes of the names of fields."""
+
+    limit = 7
+    scale: float = 7.0
+
+
+class Initialized:
+    def __init__(self, limit: int = 5) -> None:
+        object.__setattr__(self, "limit", limit)
+
+
+class Closable(Protocol):
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize(("name", "other"), [("limit", "scale"), ("scale", "limit")])
+def test_a_field_that_another_parent_sets_is_refused(name: str, other: str) -> None:
+    body = {"__annotations__": {other: "float"}, other: 1.0}
+    with pytest.raises(ConfigError, match=f"the field {name} would not be what Sevens sets"):
+        types.new_class("Own", (Sevens, MaxWords), {}, lambda namespace: namespace.update(body))
+
+
+def test_a_field_with_two_defaults_from_parents_is_refused() -> None:
+    same, other = _subclass(MaxWords, {}), _subclass(MaxWords, {"__annotations__": {"limit": "int"}, "limit": 7})
+    with pytest.raises(ConfigError, match="limit"):
+        types.new_class("Both", (same, other))
+    assert types.new_class("Both", (other, same))().limit == 7
+
+
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
+def test_the_init_of_a_parent_is_not_lost_silently(base: type[Any]) -> None:
+    with pytest.raises(ConfigError, match=r"would lose Initialized\.__init__"):
+        types.new_class("Own", (Initialized, base))
+
+
+def test_a_judge_with_an_init_keeps_it_in_a_subclass_that_says_so() -> None:
+    with pytest.raises(ConfigError, match="init=False"):
+        _subclass(Panel, {})
+    judges = (LexicalJudge(), ScriptedJudge(lambda question: "yes"))
+    assert _subclass(Panel, {}, init=False)(*judges).members == judges
+    with pytest.raises(ConfigError, match="quorum"):
+        _subclass(Panel, {"__annotations__": {"quorum": "int"}, "quorum": 1}, init=False)
+
+
+@pytest.mark.parametrize("option", ["frozen", "slots", "order"])
+@pytest.mark.parametrize("base", BASES, ids=lambda base: base.__name__)
+def test_an_option_that_values_do_not_have_is_refused(base: type[Any], option: str) -> None:
+    with pytest.raises(ConfigError, match=f"{option}.*kw_only"):
+        _subclass(base, {}, **{option: True})
+
+
+def test_values_that_are_equal_to_themselves_alone_do_not_compare_the_fields_of_their_parent() -> None:
+    own = _subclass(MaxWords, {"__annotations__": {"language": "str"}, "language": "en"}, eq=False)
+    one = own()
+    assert one != own()
+    assert own(language="de") != own(language="en")
+    assert len({one, own()}) == 2
+
+
+def test_a_value_may_follow_a_protocol() -> None:
+    for parents in ((MaxWords, Closable), (Closable, MaxWords)):
+        own: Any = types.new_class("Own", parents)
+        assert own(limit=3) == own(limit=3) != own()
+        assert isinstance(own(), MaxWords)
+
+
+def test_a_field_that_is_declared_again_must_still_be_what_its_parent_requires() -> None:
+    own = _subclass(MaxWords, {"__annotations__": {"scale": "float"}, "scale": 10.0})
+    assert own().scale == 10.0
+    with pytest.raises(ConfigError) as raised:
+        own(scale=-1)
+    assert (raised.value.field, raised.value.value) == ("scale", -1)
+
+
+def test_a_constant_is_no_parameter_and_an_error_says_why() -> None:
+    own = _subclass(MaxWords, {"most": 3})
+    with pytest.raises(ConfigError, match="most is a constant of Own"):
+        own(most=5)
 
 
 def test_an_own_init_is_a_choice_that_the_class_names() -> None:

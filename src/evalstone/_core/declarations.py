@@ -136,14 +136,18 @@ class _Declared(NamedTuple):
 def _declared(kind: Any) -> Sequence[_Declared]:
     """The fields of a dataclass that can be passed."""
     fields = [field for field in dataclasses.fields(kind) if field.init]
-    return [
-        _Declared(field.name, field.default, _rule_of(_owner(kind, field), field), not field.repr) for field in fields
-    ]
+    return [_Declared(field.name, field.default, _field_rule(kind, field.name), not field.repr) for field in fields]
 
 
-def _owner(kind: type[Any], field: dataclasses.Field[Any]) -> type[Any]:
-    """The class that declares a field. One that a subclass inherits is the same object in both."""
-    return [base for base in kind.__mro__ if getattr(base, "__dataclass_fields__", {}).get(field.name) is field][-1]
+def _field_rule(kind: type[Any], name: str) -> Rule:
+    """What a field must be: the first rule of the class that declares it and of those whose field it declares again."""
+    declared = {  # a field that a subclass inherits is the same object in both
+        id(field): (base, field)
+        for base in kind.__mro__
+        if (field := vars(base).get("__dataclass_fields__", {}).get(name)) is not None
+    }
+    rules = (_rule_of(base, field) for base, field in declared.values())
+    return next((rule for rule in rules if rule is not ANYTHING), ANYTHING)
 
 
 @functools.cache

@@ -8,14 +8,33 @@ subclass can't have one.
 from __future__ import annotations
 
 from abc import ABCMeta
-from dataclasses import dataclass, field, fields
-from typing import Any, dataclass_transform
+from dataclasses import dataclass, field, fields, is_dataclass
+from inspect import get_annotations
+from typing import TYPE_CHECKING, Any, Protocol, dataclass_transform
 
+from evalstone._core.display import joined
 from evalstone.errors import ConfigError
 
+if TYPE_CHECKING:
+    _Meta = ABCMeta
+else:
+    _Meta = type(Protocol)  # a class may then derive from a protocol, too
 
-class ValueMeta(ABCMeta):
+_OPTIONS = ("eq", "init", "kw_only", "repr")
+_FIXED = {"frozen", "match_args", "order", "slots", "unsafe_hash", "weakref_slot"}
+"""Options of `@dataclass` that values don't have."""
+
+
+class ValueMeta(_Meta):
     """The class of values. It refuses a second `@dataclass`, which would lose what `field(…)` says about the fields."""
+
+    __instancecheck__ = ABCMeta.__instancecheck__  # values are no protocols, whose checks are slower
+    __subclasscheck__ = ABCMeta.__subclasscheck__
+
+    def __new__(mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], /, **options: Any) -> Any:
+        if fixed := sorted(options.keys() & _FIXED):
+            raise ConfigError(f"{name}: values have no option {fixed[0]}, only {joined(_OPTIONS)}")
+        return super().__new__(mcls, name, bases, namespace, **options)
 
     def __setattr__(cls, name: str, value: Any) -> None:
         if name == "__dataclass_params__" and name in vars(cls):
@@ -29,27 +48,60 @@ def as_value(cls: type[Any], *, kw_only: bool = True, init: bool = True, eq: boo
     Args:
         cls: The class.
         kw_only: Whether its fields are keyword-only.
-        init: False for a class that sets all fields in an `__init__` of its own.
-        eq: Whether values with equal fields are equal.
+        init: False for a class that sets all fields in an `__init__` of its own, or of a parent.
+        eq: Whether values with equal fields are equal. False for values that are equal to themselves alone.
         repr: Whether the fields are shown.
 
     Raises:
-        ConfigError: It has an `__init__`, an `InitVar`, a field with a mutable default or one without a type.
+        ConfigError: It has an `__init__`, or inherits one that it would lose; an `InitVar`, a field with a mutable
+            default, one without a type, or one that no `__init__` sets.
     """
     name = cls.__name__
-    if init and "__init__" in vars(cls):
-        raise ConfigError(
-            f"{name} defines __init__, whose parameters would not be in its identity: declare each parameter as a "
-            "field, such as limit: int = 5, and compute what follows from them in __post_init__"
-        )
+    if init:
+        _check_no_init(cls)
+    if not eq and "__eq__" not in vars(cls):
+        setattr(cls, "__eq__", object.__eq__)  # noqa: B010 - a parent's compares the parent's fields only
+        setattr(cls, "__hash__", object.__hash__)  # noqa: B010
     try:
         dataclass(frozen=True, kw_only=kw_only, init=init, eq=eq, repr=repr)(cls)
     except (TypeError, ValueError) as error:
         raise ConfigError(f"{name} can't be a frozen dataclass: {error}") from None
+    for each in fields(cls):
+        setter = next((base for base in cls.__mro__ if each.name in vars(base)), None)
+        if setter is not None and vars(setter)[each.name] is not each.default:
+            raise ConfigError(
+                f"{name}: the field {each.name} would not be what {setter.__name__} sets: declare it in {name} with a "
+                f"type, {each.name}: TYPE = VALUE"
+            )
     shown = {each.name for each in fields(cls)}
     for each, declared in vars(cls)["__dataclass_fields__"].items():
         if each not in shown and "InitVar" in str(declared.type):  # the others are class variables
             raise ConfigError(f"{name}: {each} is an InitVar, which is not in its identity: declare it as a field")
+    if (
+        not init
+        and (unset := get_annotations(cls).keys() & {each.name for each in fields(cls)})
+        and "__init__" not in vars(cls)
+    ):
+        raise ConfigError(f"{name} has init=False and no __init__, which would set {joined(sorted(unset))}")
+
+
+def _check_no_init(cls: type[Any]) -> None:
+    """Raise ConfigError for a class with an `__init__`, or one that inherits an `__init__` that is not generated."""
+    name = cls.__name__
+    owner: Any = next(base for base in cls.__mro__ if "__init__" in vars(base))
+    if owner is cls:
+        raise ConfigError(
+            f"{name} defines __init__, whose parameters would not be in its identity: declare each parameter as a "
+            "field, such as limit: int = 5, and compute what follows from them in __post_init__, after "
+            "super().__post_init__()"
+        )
+    if isinstance(owner, ValueMeta) and not vars(owner)["__dataclass_params__"].init:
+        raise ConfigError(f"{name} would lose {owner.__name__}.__init__, which sets its fields: add init=False")
+    if owner is not object and not is_dataclass(owner) and not getattr(owner, "_is_protocol", False):
+        raise ConfigError(
+            f"{name} would lose {owner.__name__}.__init__, whose parameters would not be in its identity: declare each "
+            f"parameter as a field of {name}, such as limit: int = 5"
+        )
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.display import joined
 from evalstone.cli.output import prints_to_stderr, to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, described, repeated
+from evalstone.errors import ConfigError, EvalstoneError, described, repeated, user_line
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
@@ -284,11 +284,11 @@ def _import_beside(address: str, folder: str | Path, what: str) -> None:
 
         try:
             import_from(Path(folder), address.partition(":")[0])
-        except EvalstoneError:
-            raise
-        except ImportError:  # parsing the address reports it
-            pass
         except (Exception, SystemExit) as error:
+            if isinstance(error, EvalstoneError) and not user_line(error):
+                raise
+            if isinstance(error, ImportError):  # parsing the address reports it
+                return
             raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
 
 

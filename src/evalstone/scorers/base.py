@@ -521,12 +521,21 @@ def require_known(label: str, what: str, names: Iterable[object], kind: type[Any
                 counterpart = hint(name, kind.__name__, getattr(kind, "name", ""), known)
             if name in (inner := [field.name for field in fields(kind) if not field.init]):
                 counterpart = f"{joined(inner)} are set on the scorer that it is applied to: scorer=…({name}=…)"
+            if _is_constant(kind, name):
+                counterpart = f"{name} is a constant of {kind.__name__}; a parameter has a type: {name}: TYPE = VALUE"
             if name in SAMPLE_FIELDS and not counterpart:  # it is no misspelling of a parameter
                 counterpart = f"known: {', '.join(sorted(known))}"
             message = unknown(what, name, known)
             if counterpart:
                 message = replace(message, parts=(f"unknown {what} {name!r}; {counterpart}",))
             raise ConfigError(f"{label}: ", message)
+
+
+def _is_constant(kind: type[Any], name: str) -> bool:
+    """Whether a class has a plain attribute of this name that isn't declared."""
+    value = inspect.getattr_static(kind, name, None)
+    is_code = callable(value) or isinstance(value, property | functools.cached_property | classmethod | staticmethod)
+    return hasattr(kind, name) and not is_code and name not in kind.__dataclass_fields__
 
 
 def require_complete(kind: type[Question[Any]]) -> None:

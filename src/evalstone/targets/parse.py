@@ -30,7 +30,7 @@ from evalstone._core.files import is_folder
 from evalstone._core.guards import is_mapping
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
-from evalstone.errors import ConfigError, EvalstoneError, Problem, described, invalid, unknown
+from evalstone.errors import ConfigError, EvalstoneError, Problem, described, invalid, unknown, user_line
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import Limits
 from evalstone.targets.base import CONCURRENCY, Target
@@ -222,9 +222,9 @@ def _imported(module: str, named: str) -> ModuleType:
         if error.name is not None and (module + ".").startswith(error.name + "."):
             raise ConfigError(f"there is no module {module}, which {named} names") from None
         raise ConfigError(f"{named} can't be imported: ", error) from None
-    except EvalstoneError:
-        raise
     except (Exception, SystemExit) as error:  # whatever the module's own code raises
+        if isinstance(error, EvalstoneError) and not user_line(error):
+            raise
         raise ConfigError(f"{named} can't be imported: {described(error)}") from error
 
 
@@ -248,7 +248,7 @@ def _loaded(file: Path, named: str) -> ModuleType:
         spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]
-        if isinstance(error, EvalstoneError) or not isinstance(error, Exception | SystemExit):
+        if not isinstance(error, Exception | SystemExit):
             raise
         raise ConfigError(f"{named} can't be imported: {described(error)}") from error
     return module
