@@ -7,7 +7,8 @@ import inspect
 import pkgutil
 import re
 from collections.abc import Callable, Iterator
-from typing import Any, get_args
+from dataclasses import is_dataclass
+from typing import Any, get_args, get_type_hints
 
 import pytest
 
@@ -32,8 +33,9 @@ from evalstone._core.truth import PASSED, NoTruthValue, all_passed
 from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator, JudgeEvaluator
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.perturbations import CHECKED
-from evalstone.live import Guard
-from evalstone.questions.base import Question
+from evalstone.live import Guard, ListedScore, WatchedMean
+from evalstone.questions import ClaimVerdict, JudgeAnswer, PlanCriterion, PlanReview, StepVerdict
+from evalstone.questions.base import Question, answer_type
 from evalstone.questions.claims import ListClaims, VerifyClaims
 from evalstone.report.shown import Shown
 from evalstone.results.audit import Audit
@@ -135,6 +137,35 @@ def test_every_result_of_a_public_function_is_no_condition() -> None:
     forgotten = {name: by for name, by in _returned().items() if name in known - refusing - PLAIN}
     assert forgotten == {}
     assert _returned().keys() & refusing >= {"Run", "Gate", "Record", "GuardVerdict", "EvaluationResponse", "Audit"}
+
+
+def _parts(hint: Any) -> Iterator[type[Any]]:
+    """The dataclasses in a type, and in their fields."""
+    if is_dataclass(hint) and isinstance(hint, type):
+        yield hint
+        for inner in get_type_hints(hint).values():
+            yield from _parts(inner)
+    for inner in get_args(hint):
+        yield from _parts(inner)
+
+
+def _questions(kind: type[Any] = Question) -> Iterator[type[Any]]:
+    for own in kind.__subclasses__():
+        yield from (own, *_questions(own))
+
+
+def test_every_answer_of_a_judge_is_no_condition() -> None:
+    assert all(getattr(evalstone.scorers, name) for name in dir(evalstone.scorers))  # imports all of them
+    ours = [kind for kind in _questions() if kind.__module__.startswith("evalstone.") and hasattr(kind, "kind")]
+    answers = {part for kind in ours for part in _parts(answer_type(kind))}
+    assert answers >= {ClaimVerdict, PlanReview, PlanCriterion, StepVerdict}
+    assert {kind for kind in answers if not issubclass(kind, NoTruthValue)} == set()
+    assert ".value" in refuses(JudgeAnswer(value="no", judge="j"))
+
+
+def test_a_listed_score_and_a_watched_mean_are_no_conditions() -> None:
+    assert issubclass(ListedScore, NoTruthValue)
+    assert issubclass(WatchedMean, NoTruthValue)
 
 
 def test_what_is_shown_is_no_condition_except_a_list() -> None:

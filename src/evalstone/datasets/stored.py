@@ -72,7 +72,7 @@ def sample_of(row: object) -> Sample:
     """
     if not is_object(row):
         raise DataError(invalid("a sample", "an object", row, type(row).__name__))
-    if "format" in row:
+    if row.get("format", _SAMPLE) != _SAMPLE:
         SAMPLE_FORMAT.check(row)
     entries = {name: value for name, value in row.items() if name in _FIELDS}
     try:

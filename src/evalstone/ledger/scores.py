@@ -17,6 +17,7 @@ from evalstone._core.declarations import Range, check_argument
 from evalstone._core.file_format import SCORE_LIST_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
+from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, invalid, unknown
@@ -38,9 +39,10 @@ BUDGET_SPENT = "the daily budget is spent"
 
 
 @dataclass(frozen=True, kw_only=True)
-class ListedScore:
+class ListedScore(NoTruthValue):
     """A score in the ledger."""
 
+    _tested_by = ".value, against a threshold"
     time: datetime
     """The time of submission; for a run's scores, the start of the run."""
     source: Source

@@ -28,7 +28,7 @@ from evalstone._core.display import count, excerpt, joined
 from evalstone._core.file_format import LIVE_DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
 from evalstone._core.json import to_jsonable
-from evalstone._core.truth import PASSED, all_passed
+from evalstone._core.truth import PASSED, NoTruthValue, all_passed
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError, NotComparable, invalid
 from evalstone.ledger.base import existing
@@ -51,8 +51,10 @@ SETTLE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True, kw_only=True)
-class WatchedMean:
+class WatchedMean(NoTruthValue):
     """One test of a scorer: a mean that is watched."""
+
+    _tested_by = ".watch.passed"
 
     of: str
     """"score", "scored" (the share of samples with a score), or with `two_sided` also "score, rising"."""

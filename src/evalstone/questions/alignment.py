@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.items import VerdictPerItem
 from evalstone.questions.markers import QUARTERS, Between, Key, Subject, WorstFirst, YesNo
 
 
 @dataclass(frozen=True)
-class AlignmentPart:
+class AlignmentPart(NoTruthValue):
     """One part of the alignment: the judge's score, the reason, and what is missing."""
 
     score: Annotated[float, Between(0, 1, QUARTERS), WorstFirst()]
@@ -21,7 +22,7 @@ class AlignmentPart:
 
 
 @dataclass(frozen=True)
-class Alignment:
+class Alignment(NoTruthValue):
     """How well an answer does what was asked, in four parts."""
 
     intent: AlignmentPart
@@ -80,7 +81,7 @@ Followed: TypeAlias = Literal["yes", "no", "not_applicable"]
 
 
 @dataclass(frozen=True)
-class InstructionVerdict:
+class InstructionVerdict(NoTruthValue):
     """Whether an answer follows one instruction."""
 
     instruction: Annotated[str, Subject()]
@@ -117,7 +118,7 @@ class JudgeInstructions(VerdictPerItem[InstructionVerdict]):
 
 
 @dataclass(frozen=True)
-class CriterionVerdict:
+class CriterionVerdict(NoTruthValue):
     """Whether one criterion is met."""
 
     criterion: Annotated[str, Subject()]

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar, cast
 
 from evalstone._core.json import strict_jsonable, to_jsonable
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import JudgeError, OutcomeError
 from evalstone.questions.base import Question
 from evalstone.types import NO_USAGE, CallSource, JudgeCall, Usage
@@ -20,7 +21,7 @@ MOST_COUNTED = 2**31 - 1
 
 
 @dataclass(frozen=True, kw_only=True)
-class JudgeAnswer(Generic[A]):
+class JudgeAnswer(NoTruthValue, Generic[A]):
     """A judge's answer with its usage, cost and time.
 
     Raises:
@@ -28,6 +29,8 @@ class JudgeAnswer(Generic[A]):
             not a whole number up to 2,147,483,647; the cost is below 0; or JSON can't represent the value or the
             detail.
     """
+
+    _tested_by = ".value"
 
     value: A
     """The typed answer."""

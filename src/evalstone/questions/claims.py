@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import STOPWORDS, stem, words
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.items import ListOf
 from evalstone.questions.markers import Cites, NotInReply, Restates, Subject, WorstFirst
@@ -72,7 +73,7 @@ Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
 
 
 @dataclass(frozen=True)
-class ClaimVerdict:
+class ClaimVerdict(NoTruthValue):
     """What the passages say about one claim. `passages` are the numbers of the decisive ones, from 1.
 
     confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each claim.

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.evidence import SETTLED, VerdictByEvidence, cite_first
 from evalstone.questions.items import ListOf
 from evalstone.questions.limits import ContextLimits
@@ -34,7 +35,7 @@ Reached: TypeAlias = Literal["reached", "failed", "not_shown"]
 
 
 @dataclass(frozen=True)
-class GoalVerdict:
+class GoalVerdict(NoTruthValue):
     """Whether one criterion of a goal was reached. `passages` are the numbers of the decisive ones, from 1."""
 
     criterion: Annotated[str, Subject()]
@@ -129,7 +130,7 @@ class ListRequests(ListOf[str]):
 
 
 @dataclass(frozen=True)
-class RequestVerdict:
+class RequestVerdict(NoTruthValue):
     """Whether one request of a user is about one of the topics, and whether the assistant answered it."""
 
     request: Annotated[str, Subject()]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask
 from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
@@ -68,7 +69,7 @@ class ListQuestions(ListOf[str]):
 
 
 @dataclass(frozen=True)
-class QuestionVerdict:
+class QuestionVerdict(NoTruthValue):
     """Whether a text answers one question."""
 
     question: Annotated[str, Subject()]

@@ -14,6 +14,7 @@ from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable
 from evalstone._core.parsing import OPEN_PLACEHOLDER, REASON, choice_schema, member, object_schema, validated
 from evalstone._core.prompts import Material, Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, ReplyError, invalid
 from evalstone.questions.base import Question
 from evalstone.questions.grade import Grade
@@ -39,7 +40,7 @@ class OwnQuestion(Question[A]):
 
 
 @dataclass(frozen=True)
-class Chosen:
+class Chosen(NoTruthValue):
     """The word that the judge chose, its reason, and the probability of each word if known."""
 
     choice: Annotated[str, Unordered()]

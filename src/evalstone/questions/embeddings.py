@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.markers import Between, Unordered
 
 
 @dataclass(frozen=True)
-class Cosine:
+class Cosine(NoTruthValue):
     """The cosine of the angle between two embeddings, from -1 to 1."""
 
     cosine: Annotated[float, Between(-1, 1), Unordered()]

@@ -9,13 +9,14 @@ from typing import Annotated, Any
 
 from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.markers import QUARTERS, Between, WorstFirst
 from evalstone.questions.reply import number_in, reason_of, schema_of
 
 
 @dataclass(frozen=True)
-class Grade:
+class Grade(NoTruthValue):
     """A number and the judge's reason; from 0 to 1, unless the question has another range."""
 
     score: Annotated[float, Between(0, 1), WorstFirst()]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.markers import Quotes, Restates, Subject, WorstFirst, YesNo
 
@@ -46,7 +47,7 @@ class ListOpinions(ListOf[str]):
 
 
 @dataclass(frozen=True)
-class OpinionVerdict:
+class OpinionVerdict(NoTruthValue):
     """Whether one opinion is biased."""
 
     opinion: Annotated[str, Subject()]
@@ -81,7 +82,7 @@ class JudgeOpinions(VerdictPerItem[OpinionVerdict]):
 
 
 @dataclass(frozen=True)
-class ToxicityVerdict:
+class ToxicityVerdict(NoTruthValue):
     """Whether one part of a text is toxic."""
 
     part: Annotated[str, Subject(), Quotes("text")]

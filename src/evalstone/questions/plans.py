@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.conversation import CALL, NO_INSTRUCTIONS, READ_CONVERSATION
@@ -59,7 +60,7 @@ Holds: TypeAlias = Literal["yes", "partly", "no"]
 
 
 @dataclass(frozen=True)
-class PlanCriterion:
+class PlanCriterion(NoTruthValue):
     """Whether a plan meets one criterion, and what is wrong with it."""
 
     verdict: Annotated[Holds, WorstFirst("no", "partly", "yes")]
@@ -68,7 +69,7 @@ class PlanCriterion:
 
 
 @dataclass(frozen=True)
-class PlanReview:
+class PlanReview(NoTruthValue):
     """How good a plan is, by four criteria."""
 
     complete: PlanCriterion
@@ -116,7 +117,7 @@ Done: TypeAlias = Literal["done", "not_done"]
 
 
 @dataclass(frozen=True)
-class PlannedStepVerdict:
+class PlannedStepVerdict(NoTruthValue):
     """Whether one step of a plan was done. `passages` are the numbers of those in which it was done, from 1."""
 
     step: Annotated[str, Subject()]
@@ -126,7 +127,7 @@ class PlannedStepVerdict:
 
 
 @dataclass(frozen=True)
-class PlanExecution:
+class PlanExecution(NoTruthValue):
     """A verdict for each step of a plan in order, and the numbers of the unplanned tool calls."""
 
     plan: Annotated[tuple[PlannedStepVerdict, ...], NumberedBy("plan", "planned step")]

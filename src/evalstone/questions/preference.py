@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal, TypeAlias
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.markers import Unordered
 
@@ -13,7 +14,7 @@ Position: TypeAlias = Literal["first", "second", "tie"]
 
 
 @dataclass(frozen=True)
-class Preference:
+class Preference(NoTruthValue):
     """Which of two answers is better, by the order in which they were shown, and why."""
 
     better: Annotated[Position, Unordered()]

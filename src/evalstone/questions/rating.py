@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from evalstone._core.parsing import REASON, member, object_schema
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ReplyError
 from evalstone.questions.custom import OwnQuestion
 from evalstone.questions.items import ListOf
@@ -50,7 +51,7 @@ class WriteSteps(ListOf[str]):
 
 
 @dataclass(frozen=True)
-class Rating:
+class Rating(NoTruthValue):
     """A whole number on a scale from 1, the judge's reason, and the probability of each number if known."""
 
     score: Annotated[int, WorstFirst()]

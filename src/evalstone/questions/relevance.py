@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Literal, TypeAlias, get_args
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
@@ -18,7 +19,7 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 
 @dataclass(frozen=True)
-class PassageRating:
+class PassageRating(NoTruthValue):
     """How much one passage (its number, from 1) helps with the question, and whether the answer used it."""
 
     passage: Annotated[int, Subject()]
@@ -28,7 +29,7 @@ class PassageRating:
 
 
 @dataclass(frozen=True)
-class PassageRatings:
+class PassageRatings(NoTruthValue):
     """A rating for each passage in order, and what the question needs that no passage has."""
 
     passages: Annotated[tuple[PassageRating, ...], NumberedBy("context", "passage", "rating")]
@@ -89,7 +90,7 @@ def _of_pieces(number: int, pieces: Sequence[PassageRating]) -> PassageRating:
 
 
 @dataclass(frozen=True)
-class PassageVerdict:
+class PassageVerdict(NoTruthValue):
     """Whether one passage (its number, from 1) was useful for arriving at the answer."""
 
     passage: Annotated[int, Subject()]
@@ -127,7 +128,7 @@ class FindUsefulPassages(VerdictPerItem[PassageVerdict]):
 
 
 @dataclass(frozen=True)
-class PassageStatement:
+class PassageStatement(NoTruthValue):
     """A statement that the passages make, and whether it bears on the question."""
 
     statement: Annotated[str, Subject(), Quotes("context")]

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 from evalstone._core.guards import is_mapping
 from evalstone._core.parsing import member, object_schema, texts
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
 from evalstone.questions.markers import Between, Subject, WorstFirst
@@ -21,7 +22,7 @@ DIMENSIONS = ("content_accuracy", "completeness", "relevance", "consistency", "h
 
 
 @dataclass(frozen=True)
-class NoiseImpact:
+class NoiseImpact(NoTruthValue):
     """The impact of the noise in one dimension."""
 
     reason: str
@@ -30,7 +31,7 @@ class NoiseImpact:
 
 
 @dataclass(frozen=True)
-class Robustness:
+class Robustness(NoTruthValue):
     """The impact in each dimension, the serious issues, and the judge's overall number (should be from 0 to 1)."""
 
     dimensions: tuple[NoiseImpact, ...]

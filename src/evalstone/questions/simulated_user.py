@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from evalstone._core.prompts import Prompt
 from evalstone._core.text import is_blank
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Question
 from evalstone.questions.items import VerdictPerItem
@@ -14,7 +15,7 @@ from evalstone.questions.markers import MayOmit, Subject, WorstFirst
 
 
 @dataclass(frozen=True)
-class UserMessage:
+class UserMessage(NoTruthValue):
     """The simulated user's next message, or that they are finished."""
 
     finished: Annotated[bool, WorstFirst(True, False)]
@@ -65,7 +66,7 @@ class SayNext(Question[UserMessage]):
 
 
 @dataclass(frozen=True)
-class UserVerdict:
+class UserVerdict(NoTruthValue):
     """Whether a message of a simulated user is in character."""
 
     message: Annotated[str, Subject()]

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_args
 
 from evalstone._core.parsing import bare
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.items import ListOf, VerdictPerItem
 from evalstone.questions.limits import ContextLimits
@@ -42,7 +43,7 @@ Addressed: TypeAlias = Literal["yes", "partly", "no"]
 
 
 @dataclass(frozen=True)
-class StatementVerdict:
+class StatementVerdict(NoTruthValue):
     """Whether one statement addresses the question.
 
     confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each statement.
@@ -87,7 +88,7 @@ MATCHES: tuple[Match, ...] = get_args(Match)
 
 
 @dataclass(frozen=True)
-class StatementMatch:
+class StatementMatch(NoTruthValue):
     """How well the answer matches one statement of the reference, and its words; empty if it is missing."""
 
     statement: Annotated[str, Subject()]
@@ -97,7 +98,7 @@ class StatementMatch:
 
 
 @dataclass(frozen=True)
-class Contradiction:
+class Contradiction(NoTruthValue):
     """A statement of the answer that contradicts the reference."""
 
     reason: str
@@ -106,7 +107,7 @@ class Contradiction:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(NoTruthValue):
     """A match for each statement of the reference in order, extra statements, and contradictions."""
 
     matches: Annotated[tuple[StatementMatch, ...], NumberedBy("reference", "reference statement", "match")]

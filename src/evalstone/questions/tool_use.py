@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from evalstone._core.prompts import Prompt
+from evalstone._core.truth import NoTruthValue
 from evalstone.questions.base import Question
 from evalstone.questions.markers import MayOmit, NumberedBy, Subject, WorstFirst
 
 
 @dataclass(frozen=True)
-class ToolCallVerdict:
+class ToolCallVerdict(NoTruthValue):
     """Whether one tool call was appropriate."""
 
     call: Annotated[str, Subject()]
@@ -20,7 +21,7 @@ class ToolCallVerdict:
 
 
 @dataclass(frozen=True)
-class ToolCallVerdicts:
+class ToolCallVerdicts(NoTruthValue):
     """A verdict for each tool call in order, and the tools that should have been called but weren't."""
 
     calls: Annotated[tuple[ToolCallVerdict, ...], NumberedBy("calls", "call")]
@@ -61,7 +62,7 @@ class JudgeToolCalls(Question[ToolCallVerdicts]):
 
 
 @dataclass(frozen=True)
-class StepVerdict:
+class StepVerdict(NoTruthValue):
     """Whether one step was needed, and taken at the right time."""
 
     step: Annotated[str, Subject()]
@@ -71,7 +72,7 @@ class StepVerdict:
 
 
 @dataclass(frozen=True)
-class StepVerdicts:
+class StepVerdicts(NoTruthValue):
     """A verdict for each step in order, missing steps, and steps that should not have been taken."""
 
     steps: Annotated[tuple[StepVerdict, ...], NumberedBy("steps", "step")]

@@ -24,6 +24,7 @@ from evalstone._core.parsing import member
 from evalstone._core.prompts import Prompt
 from evalstone._core.reasoning import beside_reasoning, without_reasoning
 from evalstone._core.text import STOPS, normalized
+from evalstone._core.truth import NoTruthValue
 from evalstone._core.yes_no import FILLERS, HEDGE, NO, TAKES_BACK, YES
 from evalstone.errors import ReplyError
 from evalstone.questions.base import Ask, Question
@@ -37,7 +38,7 @@ Verdict: TypeAlias = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(NoTruthValue):
     """A verdict and the judge's reason for it. Undecided is an answer too: it is neither a yes nor a no.
 
     probability: that of a yes, among yes and no, in [0, 1], where the judge gives one.
