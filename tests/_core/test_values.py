@@ -198,6 +198,15 @@ def test_a_second_decorator_is_refused_because_it_would_lose_the_options_of_fiel
     assert not vars(own)["__dataclass_fields__"]["words"].compare
 
 
+def test_a_field_is_not_set_on_the_class_where_it_would_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(ConfigError, match="limit"):
+        monkeypatch.setattr(MaxWords, "limit", 7)
+    assert MaxWords().limit == MaxWords.limit == 5
+    before = MaxWords(limit=3).signature
+    monkeypatch.setattr(MaxWords, "version", 7)
+    assert MaxWords(limit=3).signature != before
+
+
 class Sevens:
     """No dataclass, with attributes of the names of fields."""
 

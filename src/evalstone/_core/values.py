@@ -26,7 +26,8 @@ _FIXED = {"frozen", "match_args", "order", "slots", "unsafe_hash", "weakref_slot
 
 
 class ValueMeta(_Meta):
-    """The class of values. It refuses a second `@dataclass`, which would lose what `field(…)` says about the fields."""
+    """The class of values. It refuses a second `@dataclass`, which would lose what `field(…)` says about the fields, an
+    option that values don't have, and a field that is set on the class, which would change nothing."""
 
     __instancecheck__ = ABCMeta.__instancecheck__  # values are no protocols, whose checks are slower
     __subclasscheck__ = ABCMeta.__subclasscheck__
@@ -39,6 +40,8 @@ class ValueMeta(_Meta):
     def __setattr__(cls, name: str, value: Any) -> None:
         if name == "__dataclass_params__" and name in vars(cls):
             raise ConfigError(f"{cls.__name__} is a dataclass without a decorator: remove @dataclass")
+        if "__dataclass_fields__" in vars(cls) and name in {each.name for each in fields(cls)}:
+            raise ConfigError(f"{name} is a field: set on {cls.__name__}, it would change nothing; pass {name}=…")
         super().__setattr__(name, value)
 
 

@@ -394,7 +394,7 @@ class _Watching:
             parts.append(("score, rising", [1 - x for x in means_before], [1 - x for x in means], scored))
         parts.append(("scored", _scored(before), _scored(now.units), now.units))
         watched = (self._test(*part, alpha / len(parts), 1.0 if part[0] == "scored" else info.scale) for part in parts)
-        tests = tuple(filter(None, watched))
+        tests = tuple(test for test in watched if test is not None)
         verdicts = [test.watch.verdict for test in tests]
         unfinished = sum(unit.unfinished for unit in now.units)
         by_unfinished = False

@@ -123,8 +123,12 @@ class Scorer(Value):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, rule in (("case_metadata", TEXTS), ("questions", QUESTIONS)):
-            if name in cls.__dict__ and not isinstance(value := cls.__dict__[name], property):
-                setattr(cls, name, check_argument(name, value, Annotated[Any, rule], cls.__name__))
+            value = cls.__dict__.get(name)
+            if value is None or isinstance(value, property):
+                continue
+            read = check_argument(name, value, Annotated[Any, rule], cls.__name__)
+            if read is not value:
+                setattr(cls, name, read)
         if all(cls.score is not base.score for base in cls.__mro__[1:] if issubclass(base, Scorer)):
             cls._read_parameters()
 
