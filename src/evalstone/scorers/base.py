@@ -123,8 +123,7 @@ class Scorer(Value):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         for name, rule in (("case_metadata", TEXTS), ("questions", QUESTIONS)):
-            value = cls.__dict__.get(name)
-            if value is None or isinstance(value, property):
+            if name not in cls.__dict__ or isinstance(value := cls.__dict__[name], property):
                 continue
             read = check_argument(name, value, Annotated[Any, rule], cls.__name__)
             if read is not value:
