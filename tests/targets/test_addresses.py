@@ -207,6 +207,14 @@ def test_files_of_one_name_are_modules_of_their_own(tmp_path: Path, monkeypatch:
         ("1 / 0", "there.py:agent", r"can't be imported: ZeroDivisionError: division by zero \(there.py, line 1\)"),
         ("import no_such_module_x", "there.py:agent", r"can't be imported: ModuleNotFoundError: No module named"),
         ("def agent(", "there.py:agent", r"can't be imported: SyntaxError"),
+        *[
+            (
+                "from evalstone.targets import Target\nclass Own(Target):\n  timeout = 5",
+                path,
+                r"can't be imported: ConfigError: .*timeout.* \(there\w*.py, line 2\)",
+            )
+            for path in ("there.py:agent", "there_of_test:agent")
+        ],
         ("raise KeyError('x')", "there_of_test:agent", r"there_of_test:agent can't be imported: KeyError: 'x'"),
     ],
 )

@@ -40,7 +40,8 @@ class ValueMeta(_Meta):
     def __setattr__(cls, name: str, value: Any) -> None:
         if name == "__dataclass_params__" and name in vars(cls):
             raise ConfigError(f"{cls.__name__} is a dataclass without a decorator: remove @dataclass")
-        if "__dataclass_fields__" in vars(cls) and name in {each.name for each in fields(cls)}:
+        kind: Any = cls
+        if "__dataclass_fields__" in vars(cls) and name in {each.name for each in fields(kind)}:
             raise ConfigError(f"{name} is a field: set on {cls.__name__}, it would change nothing; pass {name}=…")
         super().__setattr__(name, value)
 
