@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import json
+import os
 import pickle
 import tempfile
 from collections.abc import Callable, Sequence
 from decimal import Decimal
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -199,20 +200,58 @@ def test_a_gzip_file_that_is_cut_off_is_an_error(tmp_path: Path, monkeypatch: py
 def test_a_full_disk_names_the_temporary_folder_and_how_to_choose_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Full:
-        def write(self, data: bytes) -> int:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-        def close(self) -> None:
-            pass
-
-    def full(*, buffering: int) -> Full:
-        return Full()
+    def full(*, buffering: int) -> FileIO:
+        return FileIO("/dev/full", "r+")
 
     monkeypatch.setattr(tempfile, "TemporaryFile", full)
     with pytest.raises(WriteError, match="TMPDIR") as error:
         spooled(written(tmp_path / "d.jsonl", ROWS), monkeypatch)
     assert tempfile.gettempdir() in str(error.value)
+
+
+def test_a_missing_folder_for_temporary_files_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = str(tmp_path / "missing")
+    monkeypatch.setattr(tempfile, "tempdir", folder)
+    with pytest.raises(WriteError, match="TMPDIR") as error:
+        spooled(written(tmp_path / "d.jsonl", ROWS), monkeypatch)
+    assert folder in str(error.value)
+
+
+def test_samples_in_a_file_equal_the_same_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = written(tmp_path / "d.jsonl", ROWS)
+    small, (large, again) = load(path), (spooled(path, monkeypatch) for _ in range(2))
+    assert large == again == small == large
+    assert small.samples == large.samples
+    assert large.samples != small.samples[1:]
+    assert large.samples != (*small.samples[1:], small.samples[0])
+    assert large.samples != list(small.samples)  # as for a tuple
+
+
+def blocks_of_one(path: Path, rows: int, monkeypatch: pytest.MonkeyPatch) -> Sequence[Sample]:
+    monkeypatch.setattr(blocks, "_FEWEST_IN_BLOCK", 1)
+    monkeypatch.setattr(blocks, "_MORE_IN_BLOCK", 1)
+    return spooled(written(path, [{"output": str(number)} for number in range(rows)]), monkeypatch).samples
+
+
+def test_forked_processes_read_the_file_at_the_same_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = blocks_of_one(tmp_path / "d.jsonl", 300, monkeypatch)
+    expected = [str(number) for number in range(300)]
+
+    def right() -> bool:
+        return all([sample.output for sample in samples] == expected for _ in range(20))
+
+    children = list[int]()
+    for _ in range(2):
+        if not (child := os.fork()):
+            wrong = 1
+            try:
+                wrong = not right()
+            finally:
+                os._exit(wrong)
+        children.append(child)
+    ours = right()
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert ours
 
 
 def test_the_memory_for_a_parquet_file_does_not_grow_with_its_row_groups(tmp_path: Path) -> None:

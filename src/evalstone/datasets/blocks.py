@@ -6,17 +6,16 @@ import bisect
 import hashlib
 import itertools
 import json
-import tempfile
-import threading
-import weakref
+import operator
 import zlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, overload
+from typing import Any, cast, overload
 
+from evalstone._core.temporary import TemporaryData
 from evalstone.datasets.stored import sample_line, sample_of
-from evalstone.errors import DataError, WriteError
+from evalstone.errors import DataError
 from evalstone.types import Sample
 
 _FEWEST_IN_BLOCK, _MORE_IN_BLOCK = 64, 256
@@ -89,49 +88,33 @@ def _lines(body: bytes) -> list[str]:
 
 
 class _BlockFile:
-    """Blocks in a temporary file, which is deleted with this object. Raises WriteError if the disk is full."""
+    """Blocks in a temporary file. Raises WriteError as `TemporaryData` does."""
 
     def __init__(self, blocks: Iterable[SampleBlock]) -> None:
         self.places = array("Q")
         """The number of the first sample of each block."""
-        self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-        weakref.finalize(self, self._file.close)
+        self._data = TemporaryData("samples")
         self._sizes, self._hashes, self._offsets = array("Q"), list[str](), array("Q")
-        self._end = 0
-        self._lock = threading.Lock()
-        """Held while the file is at the block that is read: a thread of the ledger may read others."""
         for block in blocks:
-            self._append(block)
+            self._offsets.append(self._data.append(block.body))
+            self.places.append(block.place)
+            self._sizes.append(block.size)
+            self._hashes.append(block.hash)
         self.size = self.places[-1] + self._sizes[-1]
-
-    def _append(self, block: SampleBlock) -> None:
-        data = memoryview(block.body)
-        try:
-            while data:
-                data = data[self._file.write(data) or 0 :]
-        except OSError as error:
-            message = f"can't write samples to a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
-            raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
-        self.places.append(block.place)
-        self._sizes.append(block.size)
-        self._hashes.append(block.hash)
-        self._offsets.append(self._end)
-        self._end += len(block.body)
 
     def block(self, number: int) -> SampleBlock:
         """A block by its number."""
         start = self._offsets[number]
-        end = self._offsets[number + 1] if number + 1 < len(self._offsets) else self._end
-        with self._lock:
-            self._file.seek(start)
-            body = self._file.read(end - start) or b""
+        end = self._offsets[number + 1] if number + 1 < len(self._offsets) else self._data.size
+        body = self._data.read(start, end - start)
         return SampleBlock(self.places[number], self._sizes[number], self._hashes[number], body)
 
 
 class SpooledSamples(Sequence[Sample]):
     """The samples of a large dataset. They are in a temporary file, which is deleted with them, a third of their size.
 
-    Each iteration reads them again, a block at a time. Raises WriteError if the disk is full.
+    Each iteration reads them again, a block at a time. They equal the same samples in a tuple. Raises WriteError if the
+    disk is full.
     """
 
     def __init__(self, file: _BlockFile, size: int) -> None:
@@ -181,6 +164,14 @@ class SpooledSamples(Sequence[Sample]):
     def lines(self) -> Iterator[str]:
         """The samples as lines (see `sample_line`)."""
         return itertools.chain.from_iterable(block.lines for block in self.blocks())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SpooledSamples | tuple):
+            return NotImplemented
+        others = cast("Sequence[object]", other)
+        return len(self) == len(others) and all(map(operator.eq, self, others))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - it would need all samples
 
     def __reduce__(self) -> tuple[object, ...]:
         return (tuple, (list(self),))

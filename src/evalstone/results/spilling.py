@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
-import weakref
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from io import FileIO
 from typing import TypeVar, overload
 
 from evalstone._core.json import value_of
+from evalstone._core.temporary import TemporaryData
 from evalstone.datasets.stored import record_line
-from evalstone.errors import WriteError
 from evalstone.results.columns import Columns
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Record
@@ -54,9 +51,9 @@ class SpillingList(Sequence[_T]):
         self._count = 0
         self._unwritten: dict[int, bytes] = {}
         """Texts of values that are in memory until they are written to the file."""
-        self._file: FileIO | None = None
-        self._end = 0
-        self._window, self._window_at = b"", 0
+        self._file: TemporaryData | None = None
+        self._window: tuple[bytes, int] = b"", 0
+        """The bytes that were read last, and their place in the file."""
         self._cells_with_values = array("q")
 
     def put(self, cell: int, value: _T, text: str | None = None) -> None:
@@ -79,31 +76,19 @@ class SpillingList(Sequence[_T]):
         if len(self._values) <= self._limit:
             return
         self._unwritten[cell] = (self._write(value) if text is None else text).encode()
-        if len(self._unwritten) < min(_AT_ONCE, self._limit):
-            return
-        try:
+        if len(self._unwritten) >= min(_AT_ONCE, self._limit):
             self._spill()
-        except OSError as error:
-            message = f"can't write results to a temporary file in {tempfile.gettempdir()}: {error.strerror or error}"
-            raise WriteError(f"{message}. To use another folder, set TMPDIR") from None
 
     def _spill(self) -> None:
-        """Write the values that wait for it to the end of the file. They stay in memory unless all of them fit.
-
-        Writes are unbuffered, so that a full disk is an error of the values that don't fit, not of later reads.
-        """
+        """Write the values that wait for it to the file. They stay in memory unless all of them fit."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
-            weakref.finalize(self, self._file.close)
-        data = memoryview(b"".join(self._unwritten.values()))
-        offset = self._file.seek(self._end)
-        while data:
-            data = data[self._file.write(data) or 0 :]
+            self._file = TemporaryData("results")
+        offset = self._file.append(b"".join(self._unwritten.values()))
         for cell, text in self._unwritten.items():
             self._offsets[cell], self._lengths[cell] = offset, len(text)
             offset += len(text)
             del self._values[cell]
-        self._end, self._unwritten = offset, {}
+        self._unwritten = {}
 
     def at(self, cell: int) -> _T:
         """The value of a cell that has one."""
@@ -120,12 +105,11 @@ class SpillingList(Sequence[_T]):
         offset, size = self._offsets[cell], self._lengths[cell]
         if offset == _IN_MEMORY or self._file is None:
             return None
-        start = offset - self._window_at
-        if start < 0 or start + size > len(self._window):
+        window, at = self._window
+        if not at <= offset <= at + len(window) - size:
             # Values are mostly read in the order in which they were written.
-            self._file.seek(offset)
-            self._window, self._window_at, start = self._file.read(max(size, _WINDOW)) or b"", offset, 0
-        return self._window[start : start + size]
+            self._window = window, at = self._file.read(offset, max(size, _WINDOW)), offset
+        return window[offset - at : offset - at + size]
 
     def texts(self) -> Iterator[str]:
         """The values as texts, in order."""

@@ -1,0 +1,62 @@
+"""Data in a temporary file."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import weakref
+
+from evalstone.errors import WriteError
+
+
+class TemporaryData:
+    """Bytes in a temporary file, which is deleted with this object or its process. Threads, and processes that were
+    forked, may read it at the same time.
+
+    Args:
+        what: What the bytes are, for errors.
+
+    Raises:
+        WriteError: There is no folder for temporary files, or the disk is full.
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self.size = 0
+        self._lock = threading.Lock()
+        """Held while the position of the file matters."""
+        try:
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it lives as long as this object
+        except OSError as error:
+            raise self._failure(error) from None
+        weakref.finalize(self, self._file.close)
+
+    def append(self, data: bytes) -> int:
+        """Write bytes after the others, and return their place. Raises WriteError; nothing is then added.
+
+        Writes are unbuffered, so that a full disk is an error of the bytes that don't fit, not of later reads.
+        """
+        place, left = self.size, memoryview(data)
+        try:
+            with self._lock:
+                self._file.seek(place)
+                while left:
+                    left = left[self._file.write(left) or 0 :]
+        except OSError as error:
+            raise self._failure(error) from None
+        self.size += len(data)
+        return place
+
+    def read(self, place: int, size: int) -> bytes:
+        """At most `size` bytes from a place on."""
+        if hasattr(os, "pread"):  # forked processes share the position of the file
+            return os.pread(self._file.fileno(), size, place)
+        with self._lock:
+            self._file.seek(place)
+            return self._file.read(size) or b""
+
+    def _failure(self, error: OSError) -> WriteError:
+        folder = f" in {tempfile.tempdir}" if tempfile.tempdir else ""
+        message = f"can't write {self._what} to a temporary file{folder}: {error.strerror or error}"
+        return WriteError(f"{message}. To use another folder, set TMPDIR")
