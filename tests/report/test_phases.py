@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import struct
+import termios
 import threading
 from collections.abc import Generator
 from pathlib import Path
@@ -148,6 +153,46 @@ def test_a_line_is_no_longer_than_the_terminal_and_has_no_control_characters(
     assert shown.isprintable()
 
 
+def test_a_wide_character_takes_two_columns(
+    line: PhaseLine, clock: Clock, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "16")
+    with phase("reading 数据数据数据.jsonl"):
+        clock.now += 2
+        line.refresh()
+        assert terminal.line() == "reading 数据数"
+
+
+@pytest.mark.parametrize("columns", ["", "0"])
+def test_the_width_is_that_of_the_terminal_even_if_the_result_goes_to_a_file(
+    columns: str, line: PhaseLine, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 12, 0, 0))
+    with os.fdopen(theirs, "w") as stderr, os.fdopen(ours, "rb", buffering=0) as shown:
+        monkeypatch.setattr("sys.stderr", stderr)
+        line.begin(Phase("reading a long name"))
+        clock.now += 2
+        line.refresh()
+        assert shown.read(1000) == f"{ERASE}reading a l".encode()
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("name", ["dumb", "unknown"])
+def test_a_terminal_that_cannot_erase_a_line_shows_what_a_log_does(
+    name: str, terminal: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr(progress, "SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setenv("TERM", name)
+    with showing_phases(), progress_bar(1) as advance:
+        assert phases.watch(None) is None
+        advance(run_of(["0.5"]).records[0])
+    assert "1 of 1" in terminal.text()
+    assert "\x1b" not in terminal.text()
+
+
 def test_a_phase_that_an_error_ends_is_erased(line: PhaseLine, clock: Clock, terminal: Terminal) -> None:
     def broken() -> None:
         with phase("reading"):
@@ -190,13 +235,20 @@ def refreshed(monkeypatch: pytest.MonkeyPatch) -> threading.Semaphore:
     return done
 
 
+def wait_for(refreshed: threading.Semaphore) -> None:
+    """Return after the line was refreshed at least once from now on."""
+    while refreshed.acquire(blocking=False):
+        pass
+    assert all(refreshed.acquire(timeout=30) for _ in range(2))  # the first one may have begun before
+
+
 def test_phases_are_shown_by_a_thread_and_no_longer_than_the_block(
     terminal: Terminal, refreshed: threading.Semaphore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with showing_phases():
         with phase("reading"):
-            assert all(refreshed.acquire(timeout=30) for _ in range(3))
+            wait_for(refreshed)
         with showing_phases():  # one line is enough
             pass
     assert "reading" in terminal.text()
@@ -210,7 +262,7 @@ def test_a_bar_takes_the_place_of_the_line(
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     with showing_phases(), progress_bar(1) as advance:
         with phase("storing"):
-            assert all(refreshed.acquire(timeout=30) for _ in range(3))
+            wait_for(refreshed)
         advance(run_of(["0.5"]).records[0])
     assert "storing" not in terminal.text()
 

@@ -1,11 +1,12 @@
-"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log.
+"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log or a terminal that can't
+erase a line.
 
 Other phases that take long, such as reading a file, are a line in a terminal, which is erased at their end.
 """
 
 from __future__ import annotations
 
-import shutil
+import os
 import sys
 import threading
 import time
@@ -23,12 +24,13 @@ SILENCE = 0.5
 _REFRESH = 0.25
 """The seconds between two states of what is shown."""
 _ERASE = "\r\x1b[K"
+_USUAL_WIDTH = 80
 
 
 @contextmanager
 def progress_bar(total: int) -> Generator[Callable[[Record], None]]:
     """Show the progress toward `total` results. Yields the function to call for each record."""
-    if sys.stderr.isatty():
+    if _is_screen():
         with _bar(total) as advance:
             yield advance
     else:
@@ -107,7 +109,7 @@ class PhaseLine:
                 self._silent_since = now
             elif self._phases and (self._shown or now - self._silent_since >= SILENCE):
                 phase, since = self._phases[-1]
-                self._screen.write(f"{_ERASE}{_state(phase, now - since)[: _width() - 1]}")
+                self._screen.write(f"{_ERASE}{_cut(_state(phase, now - since), _width() - 1)}")
                 self._screen.flush()
                 self._shown = True
 
@@ -117,8 +119,26 @@ def _state(phase: phases.Phase, seconds: float) -> str:
     return safe(f"{phase.title}: {f'{done}, ' if phase.unit else ''}{seconds:.0f} s", 2000)
 
 
+def _cut(text: str, width: int) -> str:
+    """The beginning of a text that fits into a width. In a terminal, a Chinese character is as wide as two letters."""
+    from rich.cells import chop_cells  # noqa: PLC0415 - only a terminal needs rich
+
+    return next(iter(chop_cells(text, width)), "") if width > 1 else ""
+
+
+def _is_screen() -> bool:
+    """Whether standard error is a terminal that can erase a line."""
+    return sys.stderr.isatty() and os.environ.get("TERM", "").lower() not in ("dumb", "unknown")
+
+
 def _width() -> int:
-    return shutil.get_terminal_size().columns
+    """The columns of the terminal of standard error; standard output may be a file."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdecimal() and int(columns):
+        return int(columns)
+    with suppress(OSError, ValueError):  # ValueError: it has no file
+        return os.get_terminal_size(sys.stderr.fileno()).columns or _USUAL_WIDTH
+    return _USUAL_WIDTH
 
 
 _line: PhaseLine | None = None
@@ -126,9 +146,9 @@ _line: PhaseLine | None = None
 
 @contextmanager
 def showing_phases() -> Generator[None]:
-    """Within the block, show phases that take long, if standard error is a terminal."""
+    """Within the block, show phases that take long, if standard error is a terminal that can erase a line."""
     global _line
-    if _line is not None or not sys.stderr.isatty():
+    if _line is not None or not _is_screen():
         yield
         return
     line, ended = PhaseLine(), threading.Event()
