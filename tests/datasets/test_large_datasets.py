@@ -124,6 +124,17 @@ def test_slices_are_samples_in_order_and_the_first_ones_stay_in_the_file(
         assert [block.lines for block in sample_blocks(first)] == [block.lines for block in sample_blocks(small[:size])]
 
 
+def test_samples_are_read_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "_FEWEST_IN_BLOCK", 2)
+    monkeypatch.setattr(blocks, "_MORE_IN_BLOCK", 1)
+    path = written(tmp_path / "d.jsonl", ROWS)
+    large, small = spooled(path, monkeypatch).samples, load(path).samples
+    assert isinstance(large, SpooledSamples)
+    assert list(large.at([5, 0, 3, 3, 1])) == [small[place] for place in (5, 0, 3, 3, 1)]
+    assert isinstance(first := large[:3], SpooledSamples)
+    assert list(first.at([2, 0, 1])) == [small[place] for place in (2, 0, 1)]
+
+
 @pytest.mark.parametrize("large", [False, True])
 def test_the_samples_of_a_file_are_written_as_they_are(
     large: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Score, evaluate
+from evalstone import ConfigError, Run, Score, evaluate
 from evalstone._core.sizes import MOST_OUTCOMES, MOST_TRIALS
 from evalstone.api import plan_for
+from evalstone.datasets import loading
 from evalstone.errors import DataError, OutcomeError, RunStopped
 from evalstone.judges.model import ModelJudge
 from evalstone.live import Live
@@ -126,3 +128,35 @@ def test_a_stop_ends_the_loops_of_a_resumed_run(tmp_path: Path) -> None:
     with pytest.raises(RunStopped, match="interrupted"):
         evaluate(SAMPLES, one, stop=stop, on_sample=lambda _: None, **settings)
     assert len(asked) == calls
+
+
+@pytest.mark.parametrize("trials", [1, 2])
+def test_a_large_dataset_is_drawn_in_the_order_of_a_small_one(
+    trials: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "d.jsonl"
+    path.write_text("".join(json.dumps({"id": f"q{n}", "input": f"{n}", "reference": "1"}) + "\n" for n in range(20)))
+
+    def echo(input: str) -> str:
+        return input
+
+    def scored() -> tuple[list[str], Run]:
+        drawn = list[str]()
+        run = evaluate(
+            str(path),
+            ["exact_match", one],
+            target=echo,
+            trials=trials,
+            budget=1.0,
+            ledger=None,
+            concurrency=1,
+            on_record=lambda record: drawn.append(f"{record.key} {record.scorer}"),
+        )
+        return drawn, run
+
+    small = scored()
+    monkeypatch.setattr(loading, "MOST_IN_MEMORY", 3)
+    large = scored()
+    assert small[0] == large[0] != sorted(small[0])
+    assert len(large[0]) == 20 * trials * 2
+    assert [record.outcome for record in small[1]] == [record.outcome for record in large[1]]

@@ -1,4 +1,4 @@
-"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a CI log or a terminal that can't
+"""The progress of a run, on stderr: a bar in a terminal, and a line every few seconds in a log or a terminal that can't
 erase a line.
 
 Other phases that take long, such as reading a file, are a line in a terminal, which is erased at their end.

@@ -133,9 +133,11 @@ class Plan:
         """The number of outcomes of the run."""
         return len(self.dataset) * self.trials * len(self.scorers)
 
-    def cases(self) -> Iterator[Sample]:
-        """The samples to score, one for each trial, before the target has answered them."""
-        return iter(self.dataset) if self.target is None else cases(self.dataset, self.trials)
+    def cases(self, samples: Iterable[Sample] | None = None) -> Iterator[Sample]:
+        """The samples to score, one for each trial, before the target has answered them. samples: Some of the dataset;
+        None for all."""
+        some = self.dataset if samples is None else samples
+        return iter(some) if self.target is None else cases(some, self.trials)
 
     def random_order(self) -> list[int]:
         """The indices of the samples in a random order that is the same for the same plan."""

@@ -24,6 +24,7 @@ from evalstone._core.observe import observer
 from evalstone._core.phases import phase
 from evalstone._core.sizes import Concurrency
 from evalstone.agents.reasoning import answered, has_reasoning
+from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.stored import record_line
 from evalstone.errors import (
     AnswerPending,
@@ -401,12 +402,25 @@ class _Runner:
                 yield index, sample, scorer
                 index += 1
 
+    def _drawn_cells(self) -> Iterator[Cell]:
+        """All cells, with the samples in random order."""
+        order, samples = self.plan.random_order(), self.plan.dataset.samples
+        drawn = samples.at(order) if isinstance(samples, SpooledSamples) else map(samples.__getitem__, order)
+        cells = (itertools.product(self.plan.cases([sample]), self.plan.scorers) for sample in drawn)
+        size = self.plan.trials * len(self.scorers)
+        return (
+            (index, case, scorer)
+            for place, of_sample in zip(order, cells, strict=True)
+            for index, (case, scorer) in enumerate(of_sample, start=place * size)
+        )
+
     async def _open_cells(self, shuffled: bool) -> Iterator[Cell]:
-        cells = self._cells()
-        if shuffled:
-            listed = [cell async for cell in self._stoppable(cells)]
-            by_sample = [list(group) for _, group in itertools.groupby(listed, key=lambda cell: cell[1].id)]
-            cells = itertools.chain.from_iterable(by_sample[place] for place in self.plan.random_order())
+        if not shuffled:
+            cells = self._cells()
+        elif isinstance(self.plan.dataset.samples, SpooledSamples):
+            cells = await sync.call_at_once(self._drawn_cells)
+        else:
+            cells = self._drawn_cells()
         # The stop is checked here, too, because a resumed run may skip millions of cells before the next open one.
         return (cell for cell in cells if not self.records.has(cell[0]) or self.stop.requested)
 
