@@ -7,6 +7,7 @@ import json
 import os
 import pickle
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from decimal import Decimal
 from io import FileIO
@@ -23,6 +24,7 @@ from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.blocks import SpooledSamples, sample_blocks
 from evalstone.datasets.stored import write_samples
 from evalstone.errors import DataError, WriteError
+from tests.traced import chat, message, span, spans
 
 pa: Any = pyarrow
 pq: Any = parquet
@@ -145,6 +147,22 @@ def test_the_samples_of_a_file_are_written_as_they_are(
     assert list(load(tmp_path / "s.jsonl")) == list(samples)
     lines = (tmp_path / "s.jsonl").read_text("utf-8").splitlines()
     assert '"a\\u2028é \\ud83d"' in lines[4]
+
+
+@pytest.mark.parametrize("rows", [ROWS, [spans(span(1, "chat", chat([message("user", "q")], "a")))]])
+def test_a_pipe_is_read_once(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.jsonl"
+    os.mkfifo(pipe)
+    file = written(tmp_path / "file.jsonl", rows)
+
+    def write() -> None:
+        pipe.write_bytes(file.read_bytes())
+
+    writer = threading.Thread(target=write, daemon=True)
+    writer.start()
+    read = load(pipe)
+    writer.join(timeout=30)
+    assert read.samples == load(file).samples
 
 
 def test_a_mapping_is_kept_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,17 +103,17 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
-            first, rows = _opened(standard_input)
+            first, rows = _opened(standard_input(), "stdin")
             if is_telemetry(first):
-                listed = list(rows)
-                return _read_traces("stdin", "stdin", mapping, lambda: iter(listed))
+                return _read_traces("stdin", "stdin", mapping, _again(rows))
             return _read("stdin", "stdin", RowReader(mapping), lambda: rows)
-        file = find(path)
+        file, source = find(path), named(str(path))
         with phase(f"reading {path.name}"):
-            if not file.cells and is_telemetry(_first(file.rows, named(str(path)))):
-                return _read_traces(path.name, named(str(path)), mapping, file.rows)
+            first, rows = _opened(file.rows(), source)
+            if not file.cells and is_telemetry(first):
+                return _read_traces(path.name, source, mapping, file.rows if path.is_file() else _again(rows))
             reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
-            return _read(path.name, named(str(path)), reader, file.rows)
+            return _read(path.name, source, reader, lambda: rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(mapping), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
@@ -124,18 +124,19 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
     return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(rows), in_memory=True)
 
 
-def _opened(rows: Callable[[], Rows]) -> tuple[Any, Rows]:
-    """The first row, and all rows."""
-    iterator = rows()
-    first = next(iterator, None)
-    return (None, iterator) if first is None else (first[1], itertools.chain((first,), iterator))
-
-
-def _first(rows: Callable[[], Rows], source: str) -> Any:
+def _opened(rows: Rows, source: str) -> tuple[Any, Rows]:
+    """The first row, and all rows: a pipe can be read only once. Raises DataError that names the source."""
     try:
-        return _opened(rows)[0]
+        first = next(rows, None)
     except DataError as error:
         raise DataError(f"{source}: ", error) from None
+    return (None, rows) if first is None else (first[1], itertools.chain((first,), rows))
+
+
+def _again(rows: Rows) -> Callable[[], Rows]:
+    """Rows that are read several times, from memory."""
+    listed = list(rows)
+    return lambda: iter(listed)
 
 
 def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Callable[[], Rows]) -> Dataset:
