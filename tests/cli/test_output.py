@@ -17,7 +17,7 @@ from rich.console import Group
 from rich.text import Text
 
 from evalstone import write_run
-from evalstone._core import redaction
+from evalstone._core import phases, redaction
 from evalstone.cli import output
 from evalstone.cli.options import Outputs
 from evalstone.errors import ConfigError
@@ -309,3 +309,36 @@ def test_a_run_without_results_leaves_no_folder(tmp_path: Path, evalstone: Evals
     (tmp_path / "kept").mkdir()
     assert evalstone(*call.split()).returncode == code
     assert {path.name for path in tmp_path.iterdir()} == {"samples.jsonl", "none.jsonl", "e.toml", "kept"}
+
+
+class Phases:
+    """The titles of phases that have begun."""
+
+    def __init__(self) -> None:
+        self.titles = list[str]()
+
+    def begin(self, phase: phases.Phase) -> None:
+        self.titles.append(phase.title)
+
+    def end(self, phase: phases.Phase) -> None:
+        pass
+
+    def clear(self) -> None:
+        pass
+
+
+@pytest.mark.parametrize(("to_file", "shown"), [(True, ["writing csv"]), (False, [])])
+def test_what_is_redirected_to_a_file_is_written_in_a_phase(
+    to_file: bool, shown: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, write = os.pipe()
+    file = os.open(tmp_path / "out.csv", os.O_WRONLY | os.O_CREAT)
+    before = phases.watch(watched := Phases())
+    try:
+        with os.fdopen(read), os.fdopen(write, "w") as pipe, os.fdopen(file, "w") as out:
+            monkeypatch.setattr(sys, "stdout", out if to_file else pipe)
+            assert output.deliver({"csv": ("-", lambda: ["a\n"])})
+    finally:
+        phases.watch(before)
+    assert watched.titles == shown
+    assert (tmp_path / "out.csv").read_text() == ("a\n" if to_file else "")

@@ -8,6 +8,7 @@ import io
 import logging
 import os
 import re
+import stat
 import sys
 import threading
 import traceback
@@ -15,7 +16,7 @@ import warnings
 from collections.abc import Callable, Generator, Iterable, Mapping
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TextIO, TypeAlias
 
 from evalstone._core import phases
 from evalstone._core.display import UNLIMITED, safe, visible
@@ -275,8 +276,17 @@ def deliver(outputs: Mapping[str, Output]) -> bool:
     for name in to_stdout:
         phases.clear()
         sys.stdout.reconfigure(encoding="utf-8", errors=_READABLE, newline="")  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
-        sys.stdout.writelines(map(redacted, requested[name][1]()))
+        # In a terminal or a pager, the phase would be in the middle of the result.
+        with phases.phase(f"writing {name}") if _is_file(sys.stdout) else contextlib.nullcontext():
+            sys.stdout.writelines(map(redacted, requested[name][1]()))
     return bool(to_stdout)
+
+
+def _is_file(stream: TextIO) -> bool:
+    try:
+        return stat.S_ISREG(os.fstat(stream.fileno()).st_mode)
+    except (OSError, ValueError):  # it is closed, or there is nothing below it
+        return False
 
 
 def present(view: View, outputs: Mapping[str, Output]) -> bool:
