@@ -142,8 +142,8 @@ def unmeasured(records: Sequence[Record], exchanges: Sequence[Exchange]) -> list
     found: list[tuple[Record, list[str]]] = []
     for record in records:
         if isinstance(record.outcome, Score):
-            replies = [leaf.reply or "" for step in record.steps for leaf in step.leaves()]
-            sample = samples[record.sample]
+            replies = [leaf.reply or "" for call in record.calls for leaf in call.leaves()]
+            sample = samples[record.sample_id]
             if why := [flaw for reply in replies for flaw in flaws(reply, instructions.get(reply, ""), sample)]:
                 found.append((record, why))
     return found
@@ -187,7 +187,7 @@ def report(records: Sequence[Record], exchanges: Sequence[Exchange], seconds: fl
     others = [record.outcome for record in records if not isinstance(record.outcome, Score)]
     for (kind, why), count in Counter((type(one).__name__, class_of(one)) for one in others).most_common():
         lines.append(f"  {count:3} {kind}: {why}")
-    steps = (leaf for record in records for step in record.steps for leaf in step.leaves())
+    steps = (leaf for record in records for call in record.calls for leaf in call.leaves())
     kept = {leaf.reply for leaf in steps if leaf.answer is not None}
     asked = conversations(exchanges)
     again = [replies for replies in asked if len(replies) > 1]
@@ -205,7 +205,7 @@ def report(records: Sequence[Record], exchanges: Sequence[Exchange], seconds: fl
         f"scores of nothing       {len(found)} of {sum(isinstance(record.outcome, Score) for record in records)}",
     ]
     for record, why in found:
-        lines += [f"  {name_of(record)} {record.sample} = {record.value:.2f}: {each}"[:160] for each in why[:3]]
+        lines += [f"  {name_of(record)} {record.sample_id} = {record.value:.2f}: {each}"[:160] for each in why[:3]]
     return "\n".join(lines)
 
 

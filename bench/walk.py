@@ -56,7 +56,7 @@ async def evaluated(url: str, output: str, ledger: Path) -> None:
     judge = {"model": "openai/gpt-4o-mini", "base_url": url, "api_key": "none"}
     run = await aevaluate([sample], ["faithfulness"], judge=judge, ledger=ledger)
     (record,) = run.records
-    if not isinstance(record.outcome, Score) or len(record.steps) != 2:
+    if not isinstance(record.outcome, Score) or len(record.calls) != 2:
         raise RuntimeError(f"expected one score of two judge calls: {run}")
 
 

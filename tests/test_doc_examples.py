@@ -175,7 +175,7 @@ def a_name_is_that_of_a_scorer(row: Sequence[str]) -> None:
 def confidences(scorer: str, question: str) -> Sequence[float]:
     """The lexical judge's confidence in each verdict on the demo's answers."""
     run = evaluate(str(DEMO_DATA), scorer, judge="lexical", ledger=None)
-    steps = [step for record in run.records for step in record.steps if step.question == question]
+    steps = [call for record in run.records for call in record.calls if call.question == question]
     if question == "claim_supported":
         return [step.confidence or 0 for step in steps]
     return [verdict["confidence"] for step in steps for verdict in cast("Sequence[Any]", step.answer)]

@@ -149,7 +149,7 @@ def test_a_resumed_run_counts_the_samples_from_before(tmp_path: Path) -> None:
     rows = [{"id": f"s{n}", "output": THOUGHT if n < 3 else "B"} for n in range(40)]
 
     def on_record(record: Any) -> None:
-        if record.sample == "s2":
+        if record.sample_id == "s2":
             stop.request("enough")
 
     settings: dict[str, Any] = {"ledger": tmp_path / "l.db", "concurrency": 1}

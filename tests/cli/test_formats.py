@@ -124,7 +124,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
                           accepted=3)  # fmt: skip
         mine = live.write_frame(opened, [seen], rows, [])
         outcomes = (es.Score(1.0, reason="It does."), es.Score(0.0), es.Failed("the judge is away"))
-        records = (es.Record(sample="s", scorer=signature, outcome=each) for each in outcomes)
+        records = (es.Record(sample_id="s", scorer=signature, outcome=each) for each in outcomes)
         live.finish(opened, [row.ended(record) for row, record in zip(mine, records, strict=True)])
     return folder
 

@@ -113,7 +113,7 @@ def interrupted(folder: Path, server: Server, after: int, *signs: signal.Signals
 
 def outcomes(folder: Path) -> list[tuple[str, float]]:
     lines = (folder / "res" / "records.jsonl").read_text().splitlines()
-    return [(row["sample"], row["value"]) for row in map(json.loads, lines)]
+    return [(row["sample_id"], row["value"]) for row in map(json.loads, lines)]
 
 
 WHOLE = [(str(n), 1.0) for n in range(SAMPLES)]

@@ -57,7 +57,7 @@ def test_the_last_records_are_those_of_the_last_evaluation_and_a_run_is_found_by
     for run in ("last", "nightly"):
         done = evalstone("ledger", "export", "r.jsonl", "--what", "records", "--run", run, "--ledger", "l.db")
         assert (done.returncode, "1 row written" in done.stdout) == (0, True), done
-        assert [json.loads(line)["sample"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == ["a"]
+        assert [json.loads(line)["sample_id"] for line in (tmp_path / "r.jsonl").read_text().splitlines()] == ["a"]
 
 
 @pytest.mark.parametrize(("line", "told"), [("[" * 100_000, "nested too deeply"), ("{", "not JSON"), ("9" * 5000, "")])
@@ -85,8 +85,8 @@ def test_answers_and_records_are_exported_as_parquet(
     assert done.returncode == 0, done.stderr
     table = parquet.read_table(tmp_path / "x.parquet")
     assert table.num_rows == rows
-    steps = table.to_pylist()[0]
-    assert json.loads(steps["steps"])[0]["judge"] == "openai/x" if what == "records" else steps["judge"] == "openai/x"
+    row = table.to_pylist()[0]
+    assert json.loads(row["calls"])[0]["judge"] == "openai/x" if what == "records" else row["judge"] == "openai/x"
 
 
 def test_prune_says_what_would_go_and_deletes_with_yes(ledger: Path, tmp_path: Path, evalstone: Evalstone) -> None:

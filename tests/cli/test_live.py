@@ -38,7 +38,7 @@ def ledger(tmp_path: Path) -> Path:
                 for number in range(accepted)
             ]  # fmt: skip
             mine = live.write_frame(opened, [counts], rows, [])
-            live.finish(opened, [mine[0].ended(Record(sample="s", scorer=scorer, outcome=Score(1.0)))])
+            live.finish(opened, [mine[0].ended(Record(sample_id="s", scorer=scorer, outcome=Score(1.0)))])
     return path
 
 

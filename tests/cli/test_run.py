@@ -21,14 +21,14 @@ from tests.serving import Response, Server, completion, obliging, serving
 
 COLUMNS = [
     "format",
-    "sample",
+    "sample_id",
     "scorer",
     "outcome",
     "value",
     "scale",
     "reason",
     "evidence",
-    "steps",
+    "calls",
     "seconds",
     "cost",
     "error",
@@ -68,7 +68,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     ):
         assert told in done.stdout
     rows = records(tmp_path / "res")
-    assert [(row["sample"], row["outcome"]) for row in rows] == [("one", "score")] * 2 + [("two", "score")] * 2
+    assert [(row["sample_id"], row["outcome"]) for row in rows] == [("one", "score")] * 2 + [("two", "score")] * 2
     assert list(rows[0]) == COLUMNS
     assert Record.from_dict(rows[0]).value == 1.0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
@@ -99,7 +99,7 @@ def test_a_model_judge_gives_the_right_scores_and_survives_trouble(
         scorers = ("-s", "faithfulness", "-s", "hallucination", "-s", "context_precision", "-s", "answer_relevancy")
         done = evalstone("run", str(data), *scorers, "--judge", "openai/gpt-5.1", "--out", "res", env=at(server))
     assert done.returncode == 0, done.stderr + done.stdout
-    values = {(row["sample"], row["scorer"].partition("(")[0]): row["value"] for row in records(tmp_path / "res")}
+    values = {(row["sample_id"], row["scorer"].partition("(")[0]): row["value"] for row in records(tmp_path / "res")}
     assert values == {
         (sample, scorer): value
         for sample in ("one", "two")
@@ -453,7 +453,7 @@ def test_a_threshold_names_a_scorer_however_its_parameters_are_written(data: Pat
 
 def test_limit_scores_the_first_samples(tmp_path: Path, data: Path, evalstone: Evalstone) -> None:
     assert evalstone("run", str(data), "-s", "faithfulness", "--limit", "1", "--out", "res").returncode == 0
-    assert [row["sample"] for row in records(tmp_path / "res")] == ["one"]
+    assert [row["sample_id"] for row in records(tmp_path / "res")] == ["one"]
     assert evalstone("run", str(data), "-s", "faithfulness", "--limit", "0").returncode == 2
 
 

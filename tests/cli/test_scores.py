@@ -49,7 +49,8 @@ def ledger(tmp_path: Path) -> str:
         values = [1.0 if n % 10 and (n < 400 or n % 2) else 0.0 for n in range(700)]
         reason = "\x1b[31mred\u202e"
         records = [
-            Record(sample=f"\x1b]0;{n}", scorer=SIGNATURE, outcome=Score(x, 1.0, reason)) for n, x in enumerate(values)
+            Record(sample_id=f"\x1b]0;{n}", scorer=SIGNATURE, outcome=Score(x, 1.0, reason))
+            for n, x in enumerate(values)
         ]
         ended = [row.ended(found) for row, found in zip(mine, records, strict=True)]
         live.finish(opened, [replace(row, finished=row.submitted) for row in ended])
@@ -86,7 +87,9 @@ def test_skipped_failed_and_pending_scores_are_listed_by_their_state(evalstone: 
         counts = LiveCounts(stream="shop", scorer=SIGNATURE, owner="o", hour=1, seen=3)
         skipped, failed, _ = live.write_frame(opened, [counts], rows, [])
         outcomes = (skipped, Skipped("no output")), (failed, Failed("the judge is away"))
-        live.finish(opened, [row.ended(Record(sample="s", scorer=SIGNATURE, outcome=each)) for row, each in outcomes])
+        live.finish(
+            opened, [row.ended(Record(sample_id="s", scorer=SIGNATURE, outcome=each)) for row, each in outcomes]
+        )
     listed = evalstone("ledger", "scores", "--ledger", url)
     assert listed.returncode == 0, listed.stderr
     for line, words in zip(
@@ -117,7 +120,7 @@ def test_csv_has_each_score_as_it_is_stored(evalstone: Evalstone, tmp_path: Path
     listed = list_scores(url)
     header, *rows = csv.reader(io.StringIO(evalstone("ledger", "scores", "--ledger", url, "--csv", "-").stdout))
     found = [dict(zip(header, row, strict=True)) for row in rows]
-    assert [row["sample"].lstrip("'") for row in found] == [one.sample for one in listed]
+    assert [row["sample_id"].lstrip("'") for row in found] == [one.sample_id for one in listed]
     assert [row["reason"] for row in found] == [one.reason for one in listed]
     assert {row["run name"] for row in found} == {"1 to 5"}
     assert [(row["state"], row["value"], row["scale"]) for row in found] == [

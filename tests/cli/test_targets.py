@@ -85,7 +85,10 @@ def test_its_samples_are_scored_again_as_a_dataset(evalstone: Evalstone, app: st
     done = evalstone("run", "out/samples.jsonl", *RIGHT, "-o", "again", "-q")
     assert done.returncode == 0, done.stderr
     rows = [json.loads(line) for line in (tmp_path / "again" / "records.jsonl").read_text().splitlines()]
-    assert [(row["sample"], row["group"], row["value"]) for row in rows][:2] == [("q0", "q0", 1.0), ("q0-2", "q0", 0.0)]
+    assert [(row["sample_id"], row["group"], row["value"]) for row in rows][:2] == [
+        ("q0", "q0", 1.0),
+        ("q0-2", "q0", 0.0),
+    ]
     assert calls(tmp_path) == 8
 
 

@@ -32,7 +32,7 @@ ROWS = [
 def test_a_judge_is_compared_with_the_labels_and_what_was_learned_is_kept(tmp_path: Path):
     ledger = tmp_path / "ledger.db"
     made = calibrate(ROWS, "faithfulness", judge="lexical", ledger=ledger)
-    assert [(pair.sample, pair.value, pair.labels) for pair in made.pairs] == [
+    assert [(pair.sample_id, pair.value, pair.labels) for pair in made.pairs] == [
         ("a", 1.0, (1.0,)), ("b", 0.0, (0.0,)), ("c", 1.0, (1.0,)), ("d", 0.0, (0.0,)),
     ]  # fmt: skip
     assert made.threshold is not None
@@ -78,7 +78,7 @@ def test_words_of_quality_fit_a_scorer_whose_lower_score_is_better():
 
 def test_labels_beside_the_data_leave_the_other_samples_unasked():
     made = calibrate({"a": "yes", "b": "no"}, data=ROWS, ledger=None)
-    assert [pair.sample for pair in made.pairs] == ["a", "b"]
+    assert [pair.sample_id for pair in made.pairs] == ["a", "b"]
 
 
 def test_the_default_threshold_is_an_evaluators_own():

@@ -69,7 +69,7 @@ def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
     detail: Any = answer.detail
     assert (detail["escalated"], detail["confidence"]) == (escalated, confidence)
     assert answer.confidence == (0.7 if escalated else confidence)
-    assert [step.judge for step in answer.members] == ["cheap", "dear"][: 1 + int(escalated)]
+    assert [call.judge for call in answer.members] == ["cheap", "dear"][: 1 + int(escalated)]
 
 
 def test_what_the_first_cannot_answer_goes_to_the_second() -> None:
@@ -87,7 +87,7 @@ def test_what_ends_a_run_is_not_escalated_and_the_seconds_error_is_the_cascades(
     with pytest.raises(ProviderError, match="gone") as error:
         asked(Cascade(sure("yes", 0.1), Raising(ProviderError("gone", cost=0.5))))
     assert error.value.cost == 0.5
-    assert [step.judge for step in error.value.members] == ["cheap", "raising"]
+    assert [call.judge for call in error.value.members] == ["cheap", "raising"]
 
 
 def test_only_the_unsure_claims_are_put_to_the_second() -> None:

@@ -164,10 +164,10 @@ def test_an_answers_members_are_steps_whose_usage_and_cost_add_up(judge: Judge) 
     answer = answered(judge)
     assert bool(answer.members) == bool(judge.members)
     if answer.members:
-        assert answer.usage == sum((step.usage for step in answer.members), Usage())
-        assert answer.cost == pytest.approx(sum(step.cost or 0.0 for step in answer.members))
+        assert answer.usage == sum((call.usage for call in answer.members), Usage())
+        assert answer.cost == pytest.approx(sum(call.cost or 0.0 for call in answer.members))
         known = {leaf.identity for leaf in leaves(judge)}
-        assert {leaf.judge for step in answer.members for leaf in step.leaves()} <= known
+        assert {leaf.judge for call in answer.members for leaf in call.leaves()} <= known
 
 
 @pytest.mark.parametrize(
@@ -246,7 +246,7 @@ def test_a_dry_run_counts_the_calls_of_the_run_and_knows_their_price(judge: Judg
         assert guess.cost == 0
     run = evaluate([SAMPLE], ["faithfulness"], judge=judge, ledger=None, budget=1.0)
     costly = {leaf.identity for leaf in leaves(judge) if leaf.cacheable == judge.cacheable}
-    asked = sum(leaf.judge in costly for r in run.records for step in r.steps for leaf in step.leaves())
+    asked = sum(leaf.judge in costly for r in run.records for call in r.calls for leaf in call.leaves())
     assert guess.calls == asked
 
 

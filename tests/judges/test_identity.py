@@ -141,16 +141,16 @@ def test_a_refused_setting_is_visible_in_answers_records_and_the_run(tmp_path: P
         run = run_with(server.url, file)
         identity = ModelJudge("vllm/m", base_url=server.url).identity
         assert all("temperature" not in request for request in server.requests[-4:])
-        assert [step.refused_settings for record in run.records for step in record.steps] == [("temperature",)] * 4
+        assert [call.refused_settings for record in run.records for call in record.calls] == [("temperature",)] * 4
         assert run.warnings == {"temperature refused": 4}
         assert run.judge == run.judge_of("toxicity") == f"{identity} without temperature"
         assert "temperature; 4 answers were" in run_view(run).warnings[0]
         with Ledger(str(file)) as ledger:
-            key = run.records[0].steps[0].fingerprint
+            key = run.records[0].calls[0].fingerprint
             assert ledger.answers(identity, [key])[key].refused_settings == ("temperature",)
         write_run(run, tmp_path / "results")
         line = json.loads((tmp_path / "results" / "records.jsonl").read_text().splitlines()[0])
-        assert line["steps"][0]["refused_settings"] == ["temperature"]
+        assert line["calls"][0]["refused_settings"] == ["temperature"]
         assert json.loads((tmp_path / "results" / "summary.json").read_text())["warnings"] == {"temperature refused": 4}
         # Answers that are used again say so, too, though the endpoint takes the setting by now.
         server.behaviour = obliging

@@ -186,7 +186,7 @@ def test_fact_check_scores_the_whole_response_by_its_probability():
     response = "The Eiffel Tower is 300 metres tall. It was completed in 1889."
     run = evaluate([{"output": response, "context": list(TOWER)}], "fact_check", judge="lexical", ledger=None)
     assert run["fact_check"].mean == support(response)
-    (step,) = run.records[0].steps
+    (step,) = run.records[0].calls
     assert step.question == "claim_supported"
     assert step.alternatives == {"yes": support(response), "no": 1 - support(response)}
     single = FactCheckingEvaluator("lexical").evaluate(EvaluationRequest("", TOWER, response))

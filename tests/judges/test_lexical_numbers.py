@@ -198,7 +198,7 @@ def test_a_unit_after_a_number_has_one_spelling(text: str, expected: str):
 def test_a_year_in_the_century_of_its_sentence_is_not_mentioned_rather_than_contradicted():
     found, _ = checked("The house was built in 1889.", "The house was built in the 19th century.")
     assert found.value == 0
-    assert found.steps[1].answer[0]["verdict"] == "not_mentioned"
+    assert found.calls[1].answer[0]["verdict"] == "not_mentioned"
 
 
 def test_a_month_and_a_century_are_named_in_reasons():

@@ -66,7 +66,7 @@ def test_a_panel_votes_on_each_claim_and_keeps_the_votes() -> None:
     assert detail["agreement"] == pytest.approx(2 / 3)
     assert detail["entropy"] == pytest.approx(-(2 / 3) * math.log2(2 / 3) - (1 / 3) * math.log2(1 / 3))
     assert detail["verdicts"][0]["votes"] == {"not_mentioned": 1, "supported": 2}
-    assert [step.judge for step in answer.members] == ["a", "b", "c"]
+    assert [call.judge for call in answer.members] == ["a", "b", "c"]
 
 
 def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_silent() -> None:
@@ -96,7 +96,7 @@ def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
     with pytest.raises(ReplyError, match=r"1 of 2 judges .* 2 .*: nonsense\)") as error:
         asked(panel, YES_NO)
     assert (error.value.cost, error.value.usage, error.value.reply) == (0.25, Usage(5, 1, 0, 2), "raw")
-    assert [step.judge for step in error.value.members] == ["a", "broken"]
+    assert [call.judge for call in error.value.members] == ["a", "broken"]
     assert asked(Panel(yes("a", "yes"), broken, quorum=1), YES_NO).value.verdict == "yes"
 
 
@@ -200,7 +200,7 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
     detail: Any = answer.detail
     assert detail["flip_rate"] == pytest.approx(0.4)
     assert (detail["samples"], answer.confidence) == (5, 0.6)
-    assert [step.repeat_index for step in answer.members] == [0, 1, 2, 3, 4]
+    assert [call.repeat_index for call in answer.members] == [0, 1, 2, 3, 4]
 
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
@@ -224,7 +224,7 @@ def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() ->
         model = ModelJudge("vllm/x", base_url=server.url, seed=7)
         answer = asked(SelfConsistency(model, n=3), YES_NO)
     assert sorted(request["seed"] for request in server.requests) == [7, 8, 9]
-    assert {step.judge for step in answer.members} == {model.identity}
+    assert {call.judge for call in answer.members} == {model.identity}
 
 
 def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:

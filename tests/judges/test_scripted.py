@@ -157,7 +157,7 @@ def test_a_question_that_was_not_recorded_cannot_be_answered(tmp_path: Path):
 
 def test_what_was_asked_in_vain_is_not_replayed(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, ["no json"])
-    assert record.steps[0].reply == "no json"
+    assert record.calls[0].reply == "no json"
     assert ReplayJudge.from_records(written(tmp_path, record)).calls == {}
 
 
@@ -187,18 +187,18 @@ STEP = {"fingerprint": "f", "reply": "r", "answer": 1}
         "null",
         "5",
         "{}",
-        '{"steps": 5}',
-        '{"steps": [5]}',
-        '{"steps": [{}]}',
-        json.dumps({"steps": [{**STEP, "fingerprint": ["f"]}]}),
-        json.dumps({"steps": [{**STEP, "fingerprint": None}]}),
-        json.dumps({"steps": [{**STEP, "reply": {"a": 1}}]}),
-        json.dumps({"steps": [STEP]})[:-3],
+        '{"calls": 5}',
+        '{"calls": [5]}',
+        '{"calls": [{}]}',
+        json.dumps({"calls": [{**STEP, "fingerprint": ["f"]}]}),
+        json.dumps({"calls": [{**STEP, "fingerprint": None}]}),
+        json.dumps({"calls": [{**STEP, "reply": {"a": 1}}]}),
+        json.dumps({"calls": [STEP]})[:-3],
     ],
 )
 def test_a_file_that_is_broken_is_refused_with_the_line(tmp_path: Path, line: str):
     file = tmp_path / "records.jsonl"
-    file.write_text(f"{json.dumps({'steps': [STEP]})}\n{line}\n", encoding="utf-8")
+    file.write_text(f"{json.dumps({'calls': [STEP]})}\n{line}\n", encoding="utf-8")
     with pytest.raises(DataError, match=r"\.jsonl, line 2: not "):
         ReplayJudge.from_records(file)
 
@@ -217,8 +217,8 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
 
 def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
-    steps = tuple(dataclasses.replace(step, reply=None, confidence=0.75) for step in record.steps)
-    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
+    calls = tuple(dataclasses.replace(call, reply=None, confidence=0.75) for call in record.calls)
+    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, calls=calls)))
     assert [call["reply"] for call in replay.calls.values()] == [None, None]
     answer = asked(replay, ListClaims(text="a and b", question="q"))
     assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
@@ -242,8 +242,8 @@ def test_an_embedding_model_does_not_narrow_the_limits_of_a_replay(tmp_path: Pat
     """Its window is that of one text. With it, the questions of other scorers were split otherwise than in the run."""
     record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
     embeddings = EmbeddingModel("openai/text-embedding-3-small")
-    steps = tuple(dataclasses.replace(step, judge=embeddings.identity) for step in record.steps)
-    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, steps=steps)))
+    calls = tuple(dataclasses.replace(call, judge=embeddings.identity) for call in record.calls)
+    replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, calls=calls)))
     assert replay.context_limits == embeddings.context_limits == ModelJudge("vllm/unlisted").context_limits
     panel = Panel(LexicalJudge(), ModelJudge("vllm/a", context_window=4_096))
     assert limits_named(panel.identity).longest == panel.context_limits.longest

@@ -59,13 +59,13 @@ def test_every_answer_and_every_error_is_a_line_of_the_log(tmp_path: Path) -> No
     judge = LoggingJudge(ScriptedJudge([claims("a")], retries=0), path)
     asked(judge, ONE, TWO)
     first, second = lines(path)
-    assert (first["judge"], first["steps"][0]["answer"], first["steps"][0]["question"]) == (
+    assert (first["judge"], first["calls"][0]["answer"], first["calls"][0]["question"]) == (
         "scripted",
         ["a"],
         "list_claims",
     )
-    assert second["steps"][0]["answer"] is None
-    assert "no answer" in second["steps"][0]["detail"]["error"]
+    assert second["calls"][0]["answer"] is None
+    assert "no answer" in second["calls"][0]["detail"]["error"]
     assert "inputs" not in first
 
 
@@ -83,7 +83,7 @@ def test_a_log_holds_what_was_asked_and_not_what_was_reused(tmp_path: Path) -> N
     judge = LoggingJudge(Slow(), path)
     for _ in range(2):
         evaluate([{"output": "o", "context": ["o"]}], ["faithfulness"], judge=judge, ledger=tmp_path / "l.db")
-    assert [line["steps"][0]["question"] for line in lines(path)].count("list_claims") == 1
+    assert [line["calls"][0]["question"] for line in lines(path)].count("list_claims") == 1
 
 
 def test_a_key_is_never_written(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_key_is_never_written(tmp_path: Path) -> None:
         (error,) = asked(LoggingJudge(model, path, include_inputs=True), ONE)
     assert isinstance(error, ProviderError)
     assert "secret" not in path.read_text("utf-8") + str(error)
-    assert "*** and ***" in lines(path)[0]["steps"][0]["detail"]["error"]
+    assert "*** and ***" in lines(path)[0]["calls"][0]["detail"]["error"]
 
 
 def test_text_of_a_judge_cannot_begin_a_line_of_its_own(tmp_path: Path) -> None:

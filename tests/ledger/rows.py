@@ -33,7 +33,7 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
         cost=None,
         reply=asked.reply,
     )
-    return Record(sample=sample, scorer=scorer, outcome=Score(value, 1.0, "why", {"x": 1}), steps=(step,))
+    return Record(sample_id=sample, scorer=scorer, outcome=Score(value, 1.0, "why", {"x": 1}), calls=(step,))
 
 
 def records(run: str, *those: Record, first: int = 0) -> list[tuple[str, int, Record]]:

@@ -37,8 +37,8 @@ def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
 
 def test_all_three_outcomes_come_back(url: str) -> None:
     outcomes = [
-        Record(sample="a", scorer="s@1", outcome=Skipped("no claim")),
-        Record(sample="b", scorer="s@1", outcome=Failed("broke", "raw reply")),
+        Record(sample_id="a", scorer="s@1", outcome=Skipped("no claim")),
+        Record(sample_id="b", scorer="s@1", outcome=Failed("broke", "raw reply")),
         record("c"),
     ]
     with Ledger(url) as ledger:
@@ -50,7 +50,7 @@ def test_a_record_written_again_replaces_the_first(url: str) -> None:
     with Ledger(url) as ledger:
         ledger.write(records=records("r1", record("b", 0.1), record("a", 0.2)))
         ledger.write(records=records("r1", record("b", 0.9)))
-        assert [(r.sample, r.value) for r in ledger.records("r1")] == [("b", 0.9), ("a", 0.2)]
+        assert [(r.sample_id, r.value) for r in ledger.records("r1")] == [("b", 0.9), ("a", 0.2)]
 
 
 def test_records_are_in_the_order_of_their_cells_whenever_they_were_written(url: str) -> None:
@@ -58,8 +58,8 @@ def test_records_are_in_the_order_of_their_cells_whenever_they_were_written(url:
         for cell in (2, 0, 3, 1):
             ledger.write(records=records("r1", record(str(cell)), first=cell))
             ledger.write(records=records("r2", record("other"), first=cell))
-        assert [r.sample for r in ledger.records("r1")] == ["0", "1", "2", "3"]
-        assert [(cell, r.sample) for cell, r in ledger.records_after("r1", 0, 2)] == [(1, "1"), (2, "2")]
+        assert [r.sample_id for r in ledger.records("r1")] == ["0", "1", "2", "3"]
+        assert [(cell, r.sample_id) for cell, r in ledger.records_after("r1", 0, 2)] == [(1, "1"), (2, "2")]
 
 
 def test_several_answers_to_one_question_are_told_apart_by_their_number(url: str) -> None:
@@ -133,7 +133,7 @@ def test_an_id_longer_than_an_index_takes_is_kept_like_any_other(url: str) -> No
     ids = ["".join(chr(97 + (n * k) % 26) for n in range(20_000)) for k in (3, 5)]
     with Ledger(url) as ledger:
         ledger.write(records=records("r1", *map(record, ids)))
-        assert [r.sample for r in ledger.records("r1")] == ids
+        assert [r.sample_id for r in ledger.records("r1")] == ids
 
 
 def test_what_is_written_in_one_go_is_written_all_or_not_at_all(url: str) -> None:

@@ -35,7 +35,7 @@ def add_live(
     row = LiveScore(**values)
     (mine,) = live.write_frame(ledger, [], [row], [])
     if not pending:
-        found = None if outcome is None else Record(sample="q1", scorer=scorer, outcome=outcome)
+        found = None if outcome is None else Record(sample_id="q1", scorer=scorer, outcome=outcome)
         live.finish(ledger, [mine.ended(found)])
 
 
@@ -67,7 +67,7 @@ def filled(url: str) -> str:
 
 
 def names(found: list[ListedScore]) -> list[str]:
-    return [one.trace or f"{one.run}:{one.scorer}:{one.sample}" for one in found]
+    return [one.trace or f"{one.run}:{one.scorer}:{one.sample_id}" for one in found]
 
 
 WHOLE = [
@@ -141,7 +141,7 @@ def test_what_is_listed_of_each(filled: str) -> None:
     assert (by["ta/6"].value, by["ta/6"].scale, by["ta/6"].entity, by["ta/6"].stream) == (3.0, 5.0, "other", "shop")
     assert [by[f"ta/{n}"].reason for n in (1, 2, 3, 4)] == ["", "no claims", "boom", ""]
     assert by["ta/5"].reason == BUDGET_SPENT
-    assert (by["ta/1"].sample, by["ta/4"].sample) == ("q1", "")
+    assert (by["ta/1"].sample_id, by["ta/4"].sample_id) == ("q1", "")
     first = by[f"r1:{B}:r1-0"]
     assert (first.time, first.source, first.entity, first.reason) == (at(2.5), "run", "", "why")
     assert (first.stream, first.run, first.run_name) == (None, "r1", "nightly")

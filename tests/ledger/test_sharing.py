@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 def scores(folder: Path, out: str) -> list[tuple[str, float]]:
     lines = (folder / out / "records.jsonl").read_text().splitlines()
-    return [(row["sample"], row["value"]) for row in map(json.loads, lines)]
+    return [(row["sample_id"], row["value"]) for row in map(json.loads, lines)]
 
 
 def test_two_processes_at_once_ask_each_question_once(folder: Path, url: str) -> None:

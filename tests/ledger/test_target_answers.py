@@ -59,7 +59,7 @@ def run_it(url: str, number: int = SAMPLES) -> Run:
 
 
 def table(run: Run) -> list[tuple[object, ...]]:
-    return [(r.sample, r.trial, r.scorer, r.value, type(r.outcome), getattr(r.outcome, "error", "")) for r in run]
+    return [(r.sample_id, r.trial, r.scorer, r.value, type(r.outcome), getattr(r.outcome, "error", "")) for r in run]
 
 
 def figures(run: Run) -> list[object]:
@@ -186,9 +186,9 @@ def test_a_run_that_was_killed_reads_as_far_as_it_came(url: str, here: Path) -> 
     assert (read.trials, read.stop_reason, read.recorded_cost) == (2, "unfinished", None)
     assert read.cost
     assert read.cost % COST == 0
-    assert {(one.id, one.trial) for one in read.dataset or ()} >= {(r.sample, r.trial) for r in read}
+    assert {(one.id, one.trial) for one in read.dataset or ()} >= {(r.sample_id, r.trial) for r in read}
     outputs = {(one.id, one.trial): one.output for one in read.dataset or ()}
-    assert all(outputs[r.sample, r.trial] for r in read if r.value is not None)
+    assert all(outputs[r.sample_id, r.trial] for r in read if r.value is not None)
 
 
 def test_what_could_not_be_asked_and_what_failed_are_in_the_samples_of_a_resumed_run(here: Path) -> None:
@@ -237,7 +237,7 @@ def test_a_stored_answer_that_cannot_be_read_is_asked_for_again(here: Path) -> N
 
 def test_a_failure_of_the_target_is_told_from_one_of_the_scorer(here: Path) -> None:
     run = run_it("l.db", 30)
-    failures = {(r.sample, r.trial) for r in run if isinstance(r.outcome, Failed)}
+    failures = {(r.sample_id, r.trial) for r in run if isinstance(r.outcome, Failed)}
     assert failures == {(f"q{n}", t) for n in range(30) for t in (1, 2, 3, 4) if chance(f"question {n}", t) < 0.1}
     assert run.target is not None
     assert run.target.failed == len(failures)

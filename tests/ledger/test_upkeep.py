@@ -111,7 +111,7 @@ def test_any_text_can_be_written_to_parquet(tmp_path: Path) -> None:
         ledger.start_run(run())
         ledger.write(records=records("r1", record(ODD)))
         assert write_parquet(tmp_path / "r.parquet", "records", export_records(ledger, "r1")) == 1
-    assert parquet.read_table(tmp_path / "r.parquet").column("sample").to_pylist() == [storable(ODD)]
+    assert parquet.read_table(tmp_path / "r.parquet").column("sample_id").to_pylist() == [storable(ODD)]
 
 
 def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers(url: str, tmp_path: Path) -> None:
@@ -127,7 +127,7 @@ def test_the_records_of_a_run_are_lines_of_records_jsonl_and_bring_their_answers
 
 def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp_path: Path) -> None:
     kept = record("a")
-    failed = dataclasses.replace(kept, steps=(dataclasses.replace(kept.steps[0], answer=None, reply="no idea"),))
+    failed = dataclasses.replace(kept, calls=(dataclasses.replace(kept.calls[0], answer=None, reply="no idea"),))
     with Ledger(tmp_path / "l.db") as ledger:
         assert import_rows(ledger, placed([failed.to_dict()]))["answer"] == 0
 
@@ -314,7 +314,7 @@ def test_a_damaged_ledger_is_said_to_be_and_all_but_the_damage_is_recovered(
     assert verify(tmp_path / "good.db").sound
     with Ledger(tmp_path / "good.db") as ledger:
         assert set(ledger.records("r1")[0].to_dict()) == set(record("0").to_dict())
-        assert all(r == record(r.sample) for r in ledger.records("r1"))
+        assert all(r == record(r.sample_id) for r in ledger.records("r1"))
 
 
 def test_a_ledger_that_was_cut_off_is_recovered_up_to_there(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_a_sample_whose_answers_are_refused_is_given_up_after_five_workers(start
     rows = found(live)
     (failed,) = [row for row in rows if row.state == "failed"]
     assert failed.record is not None
-    assert failed.record.sample == long.id
+    assert failed.record.sample_id == long.id
     assert "5 workers ended" in str(failed.body)
     assert len([row for row in rows if row.state == "scored"]) == 3
 

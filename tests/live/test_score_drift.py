@@ -131,7 +131,7 @@ class World:
             self.written += 1
             sample = Sample(id=str(number), output="x", metadata={"group": group(number)} if group else {})
             steps = steps_by(judge)
-            found = None if outcome is None else Record(sample="x", scorer=scorer, outcome=outcome, steps=steps)
+            found = None if outcome is None else Record(sample_id="x", scorer=scorer, outcome=outcome, calls=steps)
             rows.append(
                 LiveScore(
                     id=f"o/{self.written}", stream=name, source="live", scorer=scorer, owner="o",
@@ -167,7 +167,7 @@ def baseline(
     steps = steps_by(judge)
     records = [
         Record(
-            sample=str(n), scorer=SCORER, outcome=outcome, steps=steps, group=str(n % groups) if groups else None,
+            sample_id=str(n), scorer=SCORER, outcome=outcome, calls=steps, group=str(n % groups) if groups else None,
             weight=1 + weight * n if weight else None,
         )
         for n, outcome in enumerate(outcomes)
@@ -296,7 +296,7 @@ def test_a_scorer_of_which_the_baseline_has_no_score_is_not_watched_by_its_mean(
     world.stream(scores(0.9, 300))
     world.stream([Failed("boom")] * 300, scorer="z@1")
     first = baseline(GOOD)
-    records = [Record(sample=each.sample, scorer="z@1", outcome=Failed("boom")) for each in first.records]
+    records = [Record(sample_id=each.sample_id, scorer="z@1", outcome=Failed("boom")) for each in first.records]
     second = run_of(records, ScorerInfo(name="z", signature="z@1", scale=1.0, lower_is_better=False))
     both = replace(
         first,

@@ -77,7 +77,7 @@ def test_every_outcome_is_a_score_or_says_why_it_is_none_and_keeps_the_reply(usu
     for record in usual.records:
         match record.outcome:
             case Score():
-                assert all(step.reply in replies for step in record.steps)
+                assert all(call.reply in replies for call in record.calls)
             case Failed(error=error, reply=reply):
                 assert error
                 assert reply in replies

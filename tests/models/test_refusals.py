@@ -106,7 +106,7 @@ def test_a_refused_setting_is_learned_from_each_shape_of_an_error(status: int, b
         lambda request, _: Response(status, body) if "temperature" in request else completion(YES)
     )
     assert record.value == 1
-    assert record.steps[0].refused_settings == ("temperature",)
+    assert record.calls[0].refused_settings == ("temperature",)
     assert ["temperature" in request for request in requests] == [True, False]
 
 
@@ -118,7 +118,7 @@ def test_a_setting_may_be_named_in_another_style(name: str, status: int) -> None
         return Response(status, body) if "reasoning_effort" in request else completion(YES)
 
     record, requests = scored(behaviour, reasoning_effort="low")
-    assert record.steps[0].refused_settings == ("reasoning_effort",)
+    assert record.calls[0].refused_settings == ("reasoning_effort",)
     assert len(requests) == 2
 
 
@@ -163,7 +163,7 @@ def test_a_limit_on_the_reply_is_sent_under_its_new_name(status: int) -> None:
         lambda request, _: refusal(status, told) if "max_tokens" in request else completion(YES), max_tokens=77
     )
     assert record.value == 1
-    assert record.steps[0].refused_settings == ()
+    assert record.calls[0].refused_settings == ()
     assert [(each.get("max_tokens"), each.get("max_completion_tokens")) for each in requests] == [
         (77, None),
         (None, 77),
@@ -309,7 +309,7 @@ def test_token_probabilities_are_requested_unless_they_are_switched_off(logprobs
     record, requests = scored(lambda request, number: completion(YES), logprobs=logprobs)
     assert record.value == 1
     assert ["logprobs" in request or "top_logprobs" in request for request in requests] == [sent]
-    assert record.steps[0].refused_settings == ()
+    assert record.calls[0].refused_settings == ()
 
 
 @pytest.mark.parametrize(
@@ -396,7 +396,7 @@ def test_interrupted_replies_are_paid_for(finish: str) -> None:
     one = (100 + 10 * 20) / 1e6
     assert isinstance(record.outcome, Failed)
     assert record.cost == pytest.approx(len(requests) * one)
-    assert record.steps[0].usage.requests == len(requests) == 5
+    assert record.calls[0].usage.requests == len(requests) == 5
 
 
 def test_interrupted_replies_stay_within_the_budget() -> None:

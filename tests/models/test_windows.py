@@ -209,13 +209,13 @@ def test_a_prompt_that_the_server_cuts_is_read_in_parts() -> None:
         judge = ModelJudge("ollama/m", base_url=server.url, prices=(1, 10))
         run = evaluate([sample], "hallucination", judge=judge, ledger=None)
     assert run.records[0].value is not None
-    cut = [step for step in run.records[0].steps if step.detail and "cut the prompt" in step.detail.get("error", "")]
+    cut = [call for call in run.records[0].calls if call.detail and "cut the prompt" in call.detail.get("error", "")]
     assert len(cut) == 1
     assert cut[0].detail is not None
     assert "read 4,096 tokens of" in cut[0].detail["error"]
     assert "context_window=4096" in cut[0].detail["error"]
     assert cut[0].cost == pytest.approx((4096 + 200) / 1e6)
-    assert run.cost == pytest.approx(sum(step.cost or 0 for step in run.records[0].steps))
+    assert run.cost == pytest.approx(sum(call.cost or 0 for call in run.records[0].calls))
     whole, *parts = [len(asked_in(request).split()) for request in server.requests if "House 1 " in asked_in(request)]
     assert parts
     assert 1.3 * max(parts) < 4096 < whole

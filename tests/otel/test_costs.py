@@ -36,7 +36,7 @@ def tokens(emitted: Emitted) -> float:
 
 
 def recorded(runs: Iterable[Run]) -> int:
-    steps = (step for run in runs for record in run.records for step in record.steps)
+    steps = (call for run in runs for record in run.records for call in record.calls)
     return sum(step.usage.input + step.usage.output for step in steps)
 
 
@@ -57,7 +57,7 @@ def test_what_was_retried_malformed_and_refused_costs_what_the_summary_says(emit
     assert tokens(emitted) == recorded([first])
     usage = emitted.metric("gen_ai.client.inference.operation.input_tokens").values()
     assert all(point.min > 0 for point in usage)  # calls without an answer have no tokens, not zero
-    assert {record.sample for record in first.records if not isinstance(record.outcome, Score)} >= {"q3", "q4"}
+    assert {record.sample_id for record in first.records if not isinstance(record.outcome, Score)} >= {"q3", "q4"}
 
 
 def test_every_call_of_a_run_that_its_budget_stops_and_that_goes_on_is_counted_once(

@@ -245,7 +245,7 @@ def test_a_resumed_run_emits_only_what_it_scores(emitted: Emitted, tmp_path: Pat
     stop, records = evalstone.StopSignal(), list[str]()
 
     def on_record(record: evalstone.Record) -> None:
-        records.append(record.sample)
+        records.append(record.sample_id)
         stop.request("enough")
 
     with emitted.enabled():
@@ -271,8 +271,8 @@ def test_a_run_has_the_same_records_with_telemetry_and_without(emitted: Emitted)
 
     def timeless(run: evalstone.Run) -> Any:
         (record,) = run
-        steps = [{**step, "seconds": 0} for step in record.to_dict()["steps"]]
-        return {**record.to_dict(), "seconds": 0, "steps": steps}
+        calls = [{**call, "seconds": 0} for call in record.to_dict()["calls"]]
+        return {**record.to_dict(), "seconds": 0, "calls": calls}
 
     assert timeless(plain) == timeless(traced)
 

@@ -195,7 +195,7 @@ def test_the_note_on_a_citation_is_in_the_record_the_warnings_and_the_report_and
     judge = ScriptedJudge(replies)
     run = evaluate([sample, sample | {"context": [TICKETS, BRIDGE]}], "faithfulness", judge=judge, ledger=None)
     assert [record.value for record in run] == [1.0, 1.0]
-    details = [record.steps[1].detail for record in run]
+    details = [record.calls[1].detail for record in run]
     assert details[0] is not None
     assert "passages from 0" in details[0]["citations"]
     assert details[1] is None

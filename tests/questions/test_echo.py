@@ -157,4 +157,4 @@ def test_no_scorer_scores_an_echo(scorer: str, echo: int) -> None:
 
     run = evaluate([SAMPLE], scorer, judge=ScriptedJudge(parrot, retries=0), ledger=None)
     for record in run.records:
-        assert not isinstance(record.outcome, Score) or not record.steps, record.outcome
+        assert not isinstance(record.outcome, Score) or not record.calls, record.outcome

@@ -255,4 +255,4 @@ def test_an_invented_claim_costs_its_own_sample_and_the_model_is_shown_why() -> 
     assert isinstance(record.outcome, Failed)
     assert "1815" in record.outcome.error
     assert len(judge.asked) == 1
-    assert record.steps[0].usage.requests == 3
+    assert record.calls[0].usage.requests == 3

@@ -118,7 +118,7 @@ def _ledger(path: Path) -> Path:
         )
         mine = live.write_frame(opened, [counts], rows, [])
         outcomes = (Failed("the judge is away") if n == 3 else Score(float(n % 2)) for n in range(30))
-        records = (Record(sample="s", scorer=signature, outcome=outcome) for outcome in outcomes)
+        records = (Record(sample_id="s", scorer=signature, outcome=outcome) for outcome in outcomes)
         ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
         live.finish(opened, [replace(row, finished=row.submitted) for row in ended])
     return path

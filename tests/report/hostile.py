@@ -45,7 +45,7 @@ def hostile_run() -> Run:
         for number, text in enumerate(HOSTILE)
     ]
     run = evaluate(samples, [Claimed()], ledger=None)
-    records = [replace(record, steps=(_call(record.sample),)) for record in run.records]
+    records = [replace(record, calls=(_call(record.sample_id),)) for record in run.records]
     return replace(run, records=tuple(records))
 
 

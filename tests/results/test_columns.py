@@ -34,10 +34,10 @@ def record(case: int, scorer: str, *, trials: bool = False) -> Record:
     """A record of one of all kinds."""
     drawn = random.Random(f"{case} {scorer}")
     return Record(
-        sample=f"s{case // 3 if trials else case}",
+        sample_id=f"s{case // 3 if trials else case}",
         scorer=scorer,
         outcome=drawn.choice(OUTCOMES),
-        steps=(call(None),) if drawn.random() < 0.5 else (),
+        calls=(call(None),) if drawn.random() < 0.5 else (),
         group=None if case % 4 == 0 else f"g{case % 3}",
         trial=case % 3 + 1 if trials else None,
         weight=2.5 if case % 5 == 1 else None,
@@ -65,9 +65,9 @@ def test_records_in_any_order_have_their_places() -> None:
     random.Random(1).shuffle(records)
     columns = Columns.of(SCORERS, records)
     assert list(columns.entries()) == [Entry.of(record, place) for place, record in enumerate(records)]
-    cases: dict[str, list[Entry]] = {entry.sample: [] for entry in columns.entries()}
+    cases: dict[str, list[Entry]] = {entry.sample_id: [] for entry in columns.entries()}
     for entry in columns.entries():
-        cases[entry.sample].append(entry)
+        cases[entry.sample_id].append(entry)
     assert list(columns.by_case()) == list(cases.values())
 
 
@@ -81,7 +81,7 @@ def test_a_run_that_ended_early_has_the_entries_of_its_records(in_memory: int) -
     entries = list(kept.columns.entries())
     assert list(kept) == [records[cell] for cell in cells]
     assert entries == [Entry.of(record, place) for place, record in enumerate(kept)]
-    assert [kept[entry.place].sample for entry in entries] == [entry.sample for entry in entries]
+    assert [kept[entry.place].sample_id for entry in entries] == [entry.sample_id for entry in entries]
     assert [len(group) for group in kept.columns.by_case()] == [
         sum(cell in cells for cell in (case, case + 1)) for case in range(0, 60, 2)
     ]
@@ -112,17 +112,17 @@ def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -
         entries = [entry for entry in columns.entries(scorer) if entry.kind in kinds]
         assert list(map(columns.kind, rows)) == [entry.kind for entry in entries]
         assert list(columns.keys(rows)) == [entry.key for entry in entries]
-        assert list(columns.samples(rows)) == [entry.sample for entry in entries]
+        assert list(columns.samples(rows)) == [entry.sample_id for entry in entries]
         assert list(columns.values(rows)) == [entry.value for entry in entries]
         assert columns.groups(rows) == [entry.group for entry in entries]
         weights = [entry.weight for entry in entries]
         assert list(columns.weights(rows) or ()) == ([weight or 1.0 for weight in weights] if any(weights) else [])
     some = {"s3", "s7", "missing"}
     found = [entry for _, entry in columns.entries_of(columns.cases_of(some))]
-    assert found == [entry for entry in columns.entries() if entry.sample in some]
+    assert found == [entry for entry in columns.entries() if entry.sample_id in some]
     values = [entry.value for entry in columns.entries()]
     assert [None if math.isnan(value) else value for _, _, value in columns.cells()] == values
-    assert [columns.sample(case) for case, _, _ in columns.cells()] == [entry.sample for entry in columns.entries()]
+    assert [columns.sample(case) for case, _, _ in columns.cells()] == [entry.sample_id for entry in columns.entries()]
 
 
 @pytest.mark.parametrize(("second", "places"), [(1, (1, 0)), (5, (5, 0)), (8, (8, 0))])
@@ -134,7 +134,7 @@ def test_the_first_repeated_entry_is_found(second: int, places: tuple[int, int])
 
 
 @pytest.mark.parametrize(
-    ("outcome", "steps", "kind"),
+    ("outcome", "calls", "kind"),
     [
         (Score(0.5), (), "score"),
         (Score(0.5), (call(None),), "score"),
@@ -146,8 +146,8 @@ def test_the_first_repeated_entry_is_found(second: int, places: tuple[int, int])
         (Failed(f"{TARGET_FAILED}down"), (), "target_failed"),
     ],
 )
-def test_the_kind_of_an_entry(outcome: Score | Skipped | Failed, steps: tuple[JudgeCall, ...], kind: str) -> None:
-    entry = Entry.of(replace(record(0, "a"), outcome=outcome, steps=steps))
+def test_the_kind_of_an_entry(outcome: Score | Skipped | Failed, calls: tuple[JudgeCall, ...], kind: str) -> None:
+    entry = Entry.of(replace(record(0, "a"), outcome=outcome, calls=calls))
     assert (entry.kind, entry.undefined) == (kind, kind == "undefined")
 
 
@@ -158,6 +158,6 @@ def test_the_columns_of_a_run_know_its_weights() -> None:
 
 def test_a_run_has_columns() -> None:
     run: Run = run_of(["0.5", "0.25"])
-    assert [(entry.sample, entry.value) for entry in run.columns.entries()] == [
-        (one.sample, one.value) for one in run.records
+    assert [(entry.sample_id, entry.value) for entry in run.columns.entries()] == [
+        (one.sample_id, one.value) for one in run.records
     ]

@@ -58,8 +58,8 @@ def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
 
 def test_the_samples_that_changed_most_come_first() -> None:
     changes = compare(run_of(A), run_of(B))["given"].changes
-    assert (changes[0].sample, changes[0].a, changes[0].b) == ("s4", 0.0, 0.5)
-    assert {change.sample for change in changes} == {"s1", "s3", "s4"}
+    assert (changes[0].sample_id, changes[0].a, changes[0].b) == ("s4", 0.0, 0.5)
+    assert {change.sample_id for change in changes} == {"s1", "s3", "s4"}
 
 
 @pytest.mark.parametrize(("missing", "counted", "unpaired"), [("worst", 2, 0), ("failed", 1, 1), ("ignore", 0, 2)])

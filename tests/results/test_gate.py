@@ -279,7 +279,7 @@ def test_the_notes_say_how_many_scores_are_missing_and_what_changes_that() -> No
 def test_a_skip_without_an_answer_of_the_judge_is_a_failure() -> None:
     call = JudgeCall(question="verdict", fingerprint="1", judge="judge", answer=None)
     run = run_of([*MIXED, "skip"])
-    (silent,) = [replace(record, steps=(call,)) for record in run if record.value is None]
+    (silent,) = [replace(record, calls=(call,)) for record in run if record.value is None]
     run = replace(run, records=[*(record for record in run if record.value is not None), silent])
     assert gate(run, GateCriteria(minimum={"given": 0.5}), missing="failed").decisions[0].missing == 1
 
@@ -322,8 +322,8 @@ def stopped(texts: list[str], tested: int, groups: bool = False) -> Run:
 
 def test_a_stopped_run_is_tested_by_betting_in_the_order_of_the_draw() -> None:
     run = stopped(MIXED, 30)
-    order = sorted((record.sample for record in run), key=lambda sample: place_in_order("seed", sample))[:30]
-    values = {record.sample: record.value for record in run}
+    order = sorted((record.sample_id for record in run), key=lambda sample: place_in_order("seed", sample))[:30]
+    values = {record.sample_id: record.value for record in run}
     drawn = [values[sample] for sample in order]
     criteria = GateCriteria(minimum={"given": 0.8}, pass_rate={"given": (0.9, 0.2)})
     held = gate(run, criteria)
@@ -347,8 +347,8 @@ def test_a_regression_of_a_stopped_run_takes_the_pairs_in_the_order_of_the_draw(
         run = replace(run, drawn=Drawn(seed="seed", tested={GIVEN: 25}))
     else:
         before = replace(before, drawn=Drawn(seed="seed", tested={GIVEN: 25}))
-    order = sorted((record.sample for record in run), key=lambda sample: place_in_order("seed", sample))[:25]
-    a, b = ({record.sample: record.value for record in one} for one in (before, run))
+    order = sorted((record.sample_id for record in run), key=lambda sample: place_in_order("seed", sample))[:25]
+    a, b = ({record.sample_id: record.value for record in one} for one in (before, run))
     test = MaxRegression("given", [b[x] for x in order], [a[x] for x in order], 0.3, stopped=True)
     held = gate(run, GateCriteria(max_regression={"given": 0.3}), baseline=before)
     assert held.decisions == decide([test], alpha=0.04, next_alpha=0.005)

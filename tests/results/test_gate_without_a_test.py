@@ -60,10 +60,10 @@ def test_the_best_score_is_that_of_the_scorers_scale_and_direction() -> None:
 
 def test_the_first_samples_that_miss_are_named_with_their_reasons() -> None:
     found = required(run_of(["1", "0.5", "fail", *["0"] * 8]))
-    assert found.misses[0] == Miss(sample="s2", trial=None, value=0.5, reason="says 0.5")
-    assert (found.misses[1].sample, found.misses[1].value) == ("s3", None)
+    assert found.misses[0] == Miss(sample_id="s2", trial=None, value=0.5, reason="says 0.5")
+    assert (found.misses[1].sample_id, found.misses[1].value) == ("s3", None)
     assert "could not convert" in found.misses[1].reason
-    assert [one.sample for one in found.misses] == ["s2", "s3", "s4", "s5", "s6"]
+    assert [one.sample_id for one in found.misses] == ["s2", "s3", "s4", "s5", "s6"]
     assert required(run_of(["1"])).misses == ()
 
 
@@ -75,7 +75,7 @@ def test_every_trial_counts_and_a_failed_answer_misses() -> None:
 
     cases = [{"id": name, "input": name} for name in "ab"]
     found = required(evaluate(cases, Given(), target=agent, trials=3, ledger=None))
-    assert (found.verdict, found.n, [(one.sample, one.trial) for one in found.misses]) == ("fail", 6, [("b", 3)])
+    assert (found.verdict, found.n, [(one.sample_id, one.trial) for one in found.misses]) == ("fail", 6, [("b", 3)])
 
 
 def test_samples_that_were_skipped_are_left_out_and_said() -> None:
@@ -87,7 +87,7 @@ def test_a_judge_that_declines_does_not_say_that_a_score_is_the_best() -> None:
     run = evaluate([{"id": "a", "output": "Hello!"}], "bias", judge="lexical", ledger=None)
     found = gate(run, GateCriteria(require=["bias"]))
     (miss,) = found.decisions[0].misses
-    assert (found.verdict, found.decisions[0].n, miss.sample, miss.value) == ("fail", 1, "a", None)
+    assert (found.verdict, found.decisions[0].n, miss.sample_id, miss.value) == ("fail", 1, "a", None)
     assert isinstance(run.records[0].outcome, Skipped)
     assert miss.reason == run.records[0].outcome.reason
     assert "no score" in str(found)
@@ -150,7 +150,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert "without a test" not in str(gate(run, GateCriteria(require=["given"]), alpha=None))
     (plain,) = found.to_dict()["criteria"]
     assert (plain["kind"], plain["p_pass"]) == ("require", None)
-    assert plain["misses"][0] == {"sample": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
+    assert plain["misses"][0] == {"sample_id": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
 
 
 def test_without_any_score_reports_say_so() -> None:
@@ -218,7 +218,7 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
 
 
 def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
-    sample, score, reason = miss_cells(Miss(sample="q1", trial=2, value=0.25, reason="\x1b[2J" + "a" * 300))
+    sample, score, reason = miss_cells(Miss(sample_id="q1", trial=2, value=0.25, reason="\x1b[2J" + "a" * 300))
     assert (sample, score) == ("q1 #2", "0.25")
     assert "\x1b" not in reason
     assert len(reason) < LONGEST_REASON + 10  # control characters are written out

@@ -37,7 +37,7 @@ def test_an_id_that_no_sample_has_is_named_with_its_line(tmp_path: Path) -> None
 
 def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
     run = run_of([str(0.2 + float(answer) / 2) for answer in ANSWERS])
-    labels = {record.sample: (record.value or 0.0) - 0.1 for record in list(run)[:20]}
+    labels = {record.sample_id: (record.value or 0.0) - 0.1 for record in list(run)[:20]}
     found = corrected(run, "given", labels)
     assert found.result.raw is not None
     assert found.result.estimate is not None
@@ -70,8 +70,8 @@ def test_no_more_samples_are_chosen_than_there_are() -> None:
 def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_few() -> None:
     data = [{"kind": "x" if number < 30 else "y"} for number in range(40)]
     run = run_of([str(0.2 + float(answer) / 2) for answer in ANSWERS], metadata=data)
-    chosen = [record for record in run if int(record.sample[1:]) % 2 or record.sample == "s2"]
-    labels = {record.sample: (record.value or 0.0) - 0.1 for record in chosen}
+    chosen = [record for record in run if int(record.sample_id[1:]) % 2 or record.sample_id == "s2"]
+    labels = {record.sample_id: (record.value or 0.0) - 0.1 for record in chosen}
     found = corrected(run, "given", labels, slice_by="kind")
     x, y = found.slices
     assert (x.field, x.key, x.result.labeled, x.result.n) == ("kind", "x", 16, 30)
@@ -92,7 +92,7 @@ def test_corrected_slices_are_on_the_scorers_scale() -> None:
     ends: list[float] = []
     for scale in (1, 10):
         run = run_of(answers, [Given(scale=scale)], metadata=data)
-        labels = {record.sample: (record.value or 0.0) - 0.1 * scale for record in list(run)[:20]}
+        labels = {record.sample_id: (record.value or 0.0) - 0.1 * scale for record in list(run)[:20]}
         found = corrected(run, "given", labels, slice_by="kind")
         (part,) = found.slices
         assert part.result == found.result

@@ -26,7 +26,7 @@ import json
 from evalstone.results.files import read_run
 run = read_run(folder)
 assert "given" in str(run) and "given" in run._repr_html_()
-assert run["given"].mean is not None and run[0].sample == "s1"
+assert run["given"].mean is not None and run[0].sample_id == "s1"
 run.to_dicts(wide=True)
 """
 COMPARE = (

@@ -75,7 +75,7 @@ def test_a_gate_on_all_scores_is_the_next_look_after_one_that_watched_them(tmp_p
 
 def test_a_gate_on_more_labels_is_the_next_look(tmp_path: Path) -> None:
     run = run_of(SCORES)
-    few, more = ({"given": {record.sample: 1.0 for record in run.records[:n]}} for n in (10, 30))
+    few, more = ({"given": {record.sample_id: 1.0 for record in run.records[:n]}} for n in (10, 30))
     assert next_look(tmp_path, run, CRITERIA, few, None) == 1
     assert remember(tmp_path, run, CRITERIA, "inconclusive", few, None, look=1, alpha=0.05, missing="worst") == ()
     assert [next_look(tmp_path, run, CRITERIA, labels, None) for labels in (few, more)] == [1, 2]

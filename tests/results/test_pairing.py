@@ -153,7 +153,7 @@ def test_power_slices_and_three_runs_pair_by_what_was_asked() -> None:
 def test_the_samples_that_changed_most_show_the_answers_of_both_runs() -> None:
     compared = compare(judged(rows(["0.0", "0.5"])), judged(rows(["1.0", "0.5"])))
     (change,) = compared["given"].changes
-    assert change.sample != change.sample_b
+    assert change.sample_id != change.sample_id_b
     (examples,) = comparison_view(compared).examples
     (shown,) = examples.samples
     assert [item.text for item in shown.panel[-1].items] == ["0.0", "1.0"]
@@ -447,7 +447,7 @@ def test_how_long_a_conversation_became_does_not_decide_which_ones_are_paired() 
 def test_labels_belong_to_answers_and_are_found_by_the_ids_of_their_own_run() -> None:
     a, b = judged(rows(WORSE)), judged(rows(BETTER))
     labels = {
-        letter: {"given": load_labels(run, "given", {record.sample: record.value for record in run.records})}
+        letter: {"given": load_labels(run, "given", {record.sample_id: record.value for record in run.records})}
         for letter, run in (("A", a), ("B", b))
     }
     (corrected,) = compare(a, b, labels=labels).corrected

@@ -49,9 +49,9 @@ class Offset(Scorer):
 def test_a_run_is_a_sequence_of_records() -> None:
     run = run_of(["0.5", "1.0", "skip"])
     assert len(run) == 3
-    assert [record.sample for record in run] == ["s1", "s2", "s3"]
-    assert (run[0].sample, run[-1].sample) == ("s1", "s3")
-    assert [record.sample for record in run[1:]] == ["s2", "s3"]
+    assert [record.sample_id for record in run] == ["s1", "s2", "s3"]
+    assert (run[0].sample_id, run[-1].sample_id) == ("s1", "s3")
+    assert [record.sample_id for record in run[1:]] == ["s2", "s3"]
     with pytest.raises(IndexError):
         run[3]
 
@@ -161,10 +161,10 @@ def test_the_wide_table_has_one_row_per_sample_with_its_texts() -> None:
     run = run_of(["0.5", "skip"], [Given(), Harm()], question="How?")
     texts = {"input": "How?", "reference": None, "context": None}
     assert run.to_dicts(wide=True) == [
-        {"sample": "s1", **texts, "output": "0.5", "given": 0.5, "harm": 0.5},
-        {"sample": "s2", **texts, "output": "skip", "given": None, "harm": None},
+        {"sample_id": "s1", **texts, "output": "0.5", "given": 0.5, "harm": 0.5},
+        {"sample_id": "s2", **texts, "output": "skip", "given": None, "harm": None},
     ]
-    assert replace(run, dataset=None).to_dicts(wide=True)[0] == {"sample": "s1", "given": 0.5, "harm": 0.5}
+    assert replace(run, dataset=None).to_dicts(wide=True)[0] == {"sample_id": "s1", "given": 0.5, "harm": 0.5}
 
 
 def test_a_scorer_that_is_named_like_a_text_does_not_replace_it() -> None:
@@ -182,7 +182,7 @@ def test_data_frames_are_long_or_wide(library: str) -> None:
     frame: Any = getattr(run, f"to_{library}")()
     assert frame.shape[0] == 4
     wide: Any = getattr(run, f"to_{library}")(wide=True)
-    assert list(wide.columns) == ["sample", "input", "output", "reference", "context", "given", "harm"]
+    assert list(wide.columns) == ["sample_id", "input", "output", "reference", "context", "given", "harm"]
     assert list(wide["given"]) == [0.5, 1.0]
 
 
@@ -230,7 +230,7 @@ def test_a_full_disk_loses_no_record_that_was_kept_in_a_file(tmp_path: Path) -> 
     def fill() -> None:
         for number in range(100):
             put.append(f"s{number}")
-            records.put(number, Record(sample=put[-1], scorer="x", outcome=Skipped("a reason of some words")))
+            records.put(number, Record(sample_id=put[-1], scorer="x", outcome=Skipped("a reason of some words")))
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))
@@ -238,7 +238,7 @@ def test_a_full_disk_loses_no_record_that_was_kept_in_a_file(tmp_path: Path) -> 
         with pytest.raises(WriteError, match=rf"{os.strerror(errno.EFBIG)}.*TMPDIR"):
             fill()
         assert 3 < len(put) < 100
-        assert [record.sample for record in records] == put
+        assert [record.sample_id for record in records] == put
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 

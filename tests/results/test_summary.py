@@ -88,7 +88,7 @@ def test_equal_verdicts_behind_different_scores_are_named(verdicts: list[list[st
         call = JudgeCall(
             question="q", fingerprint="f", judge="j", answer=[{"verdict": word} for word in each], usage=Usage(1, 1)
         )
-        builder.add(replace(run_of([str(number / 4)]).records[0], steps=(call,)))
+        builder.add(replace(run_of([str(number / 4)]).records[0], calls=(call,)))
     assert builder.summary().doubt == doubt
 
 

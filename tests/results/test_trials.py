@@ -41,7 +41,7 @@ def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, 
     trials = max(map(len, table.values()))
     records = [
         Record(
-            sample=sample,
+            sample_id=sample,
             scorer=info.signature,
             outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
             group=fields.get("groups", {}).get(sample, sample),
@@ -91,7 +91,7 @@ def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
     assert expected is not None
     assert (found.passes[1].all.low, found.passes[1].all.high) == pytest.approx((expected.low, expected.high))
     assert (found.always, found.never) == (1, 1)
-    assert [(one.sample, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
+    assert [(one.sample_id, one.passed, one.trials) for one in found.flaky] == [("b", 2, 4), ("d", 1, 4)]
 
 
 def test_a_trial_whose_target_failed_did_not_pass_and_an_undefined_one_can_be_left_out() -> None:
@@ -142,9 +142,9 @@ def test_a_threshold_and_the_direction_say_what_passes() -> None:
     run = run_of({"a": [1, 2], "b": [2.5, 4]}, info=graded)
     (half,) = run.reliability("grade")
     assert half.threshold == 2.5
-    assert (half.always, half.never, [one.sample for one in half.flaky]) == (1, 0, ["b"])
+    assert (half.always, half.never, [one.sample_id for one in half.flaky]) == (1, 0, ["b"])
     (strict,) = run.reliability("grade", threshold=1)
-    assert (strict.always, strict.never, [one.sample for one in strict.flaky]) == (0, 1, ["a"])
+    assert (strict.always, strict.never, [one.sample_id for one in strict.flaky]) == (0, 1, ["a"])
     assert [run.reliability("grade", threshold=limit)[0].always for limit in (0, 5)] == [0, 2]
     with pytest.raises(ConfigError) as raised:
         run.reliability("grade", threshold=6)

@@ -52,7 +52,7 @@ def test_only_the_largest_changes_are_listed() -> None:
     a, b = run_of(["0.0"] * 15), run_of([str(n / 20) for n in range(15)])
     changes = compare(a, b)["given"].changes
     assert len(changes) == MAX_CHANGES
-    assert [change.sample for change in changes[:3]] == ["s15", "s14", "s13"]
+    assert [change.sample_id for change in changes[:3]] == ["s15", "s14", "s13"]
 
 
 def test_a_score_at_the_threshold_passes() -> None:

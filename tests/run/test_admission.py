@@ -66,7 +66,7 @@ def scored(judge: Slow, concurrency: int, budget: float, **options: Any) -> Run:
 
 def cost(scorer: str, dollars: float | None) -> Record:
     call = JudgeCall(question="kind", fingerprint="f", judge="judge", answer=None, cost=dollars)
-    return Record(sample="s", scorer=scorer, outcome=Score(1.0), steps=(call,))
+    return Record(sample_id="s", scorer=scorer, outcome=Score(1.0), calls=(call,))
 
 
 async def begun_at_once(admission: Admission, *scorers: str) -> list[str]:

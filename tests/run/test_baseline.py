@@ -82,7 +82,7 @@ def test_a_run_ends_once_its_comparison_with_the_baseline_is_clear(
     assert run["given"].scored < 300
     (found,) = watch.decisions()
     assert (found.name, found.kind, found.threshold, found.n) == ("given", "max_regression", -margin, len(run))
-    differences = [float(answers[int(r.sample[1:]) - 1]) - BEFORE[int(r.sample[1:]) - 1] for r in run]
+    differences = [float(answers[int(r.sample_id[1:]) - 1]) - BEFORE[int(r.sample_id[1:]) - 1] for r in run]
     assert found.estimate == pytest.approx(sum(differences) / len(differences))
     again = gate(run, GateCriteria(max_regression={"given": margin}), baseline=before)
     (later,) = again.decisions
@@ -114,7 +114,7 @@ def test_a_largest_change_saves_samples_and_a_larger_one_is_an_error_that_names_
 
 def test_pairs_count_in_the_random_order_whichever_is_done_first() -> None:
     plan, before = plan_of(BETTER), run_of(BEFORE)
-    records = {record.sample: record for record in run_of(BETTER)}
+    records = {record.sample_id: record for record in run_of(BETTER)}
     order = [f"s{place + 1}" for place in plan.random_order()[:40]]
     in_order_, disturbed = (watching(plan, before, given=0.05) for _ in range(2))
     for watch, names in ((in_order_, order), (disturbed, random.Random(2).sample(order, 40))):
@@ -153,7 +153,7 @@ def test_a_scorer_may_have_a_threshold_and_a_maximum_regression() -> None:
 
 def test_samples_that_the_baseline_did_not_score_are_left_out() -> None:
     before = run_of(BEFORE[:100])
-    few = replace(before, records=[record for record in before if int(record.sample[1:]) % 2])
+    few = replace(before, records=[record for record in before if int(record.sample_id[1:]) % 2])
     watch = watching(plan_of(BETTER[:100]), few, given=0.0)
     for record in run_of(BETTER[:100]):
         watch.add(record)

@@ -279,7 +279,7 @@ def test_a_setting_that_is_refused_is_left_out_from_then_on_by_later_calls_too(
     assert done.complete
     assert done.summary[0].scored == 4
     assert ["temperature" in request for request in server.requests] == [True] * 4 + [False] * 8
-    assert {step.refused_settings for record in done.records for step in record.steps} == {("temperature",)}
+    assert {call.refused_settings for record in done.records for call in record.calls} == {("temperature",)}
     assert done.warnings["temperature refused"] == 8
 
 
@@ -445,7 +445,7 @@ def test_a_prompt_that_the_server_cuts_is_put_into_the_next_batch_in_parts(serve
         pass
     assert done.records[0].value is not None
     assert [len(batch.requests) for batch in server.batches][:2] == [1, 1]
-    assert any("cut the prompt" in str(step.detail) for step in done.records[0].steps)
+    assert any("cut the prompt" in str(call.detail) for call in done.records[0].calls)
 
 
 @BOTH

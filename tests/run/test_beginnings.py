@@ -65,7 +65,7 @@ def usage_of(scorer: str, ledger: Path | None = None, repeats: int = 1) -> list[
         judge = SelfConsistency(judge, repeats) if repeats > 1 else judge
         sample = {"input": "How many rooms?", "output": ANSWER, "context": CONTEXT}
         record = evaluate([sample], [scorer], judge=judge, ledger=ledger).records[0]
-    return [leaf.usage for step in record.steps for leaf in step.leaves()]
+    return [leaf.usage for call in record.calls for leaf in call.leaves()]
 
 
 @pytest.mark.parametrize("ledger", [False, True])

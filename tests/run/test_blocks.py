@@ -41,7 +41,7 @@ def test_code_scorers_store_their_records_together(sizes: list[int], tmp_path: P
     assert max(sizes) == runner.BLOCK
     assert len(sizes) < 50
     stored = read_run(run.id, ledger=tmp_path / "l.db")
-    assert {(one.sample, one.scorer, one.value) for one in stored} == {(o.sample, o.scorer, o.value) for o in run}
+    assert {(one.sample_id, one.scorer, one.value) for one in stored} == {(o.sample_id, o.scorer, o.value) for o in run}
 
 
 def test_a_record_waits_no_longer_than_its_time(

@@ -50,8 +50,8 @@ def counted(run: Run) -> list[Counts]:
 def in_records(run: Run) -> list[Counts]:
     sources = {info.signature: [0, 0, 0] for info in run.scorers}
     for record in run.records:
-        for step in record.steps:
-            for leaf in step.leaves():
+        for call in record.calls:
+            for leaf in call.leaves():
                 sources[record.scorer][["asked", "shared", "cached"].index(leaf.source)] += 1
     return [(asked, shared, cached) for asked, shared, cached in sources.values()]
 
@@ -125,7 +125,7 @@ def test_a_shared_failure_says_so_and_counts_once() -> None:
         run = evaluate(SAMPLES[:1], BOTH, judge=judge, ledger=None)
     assert len(server.requests) == 1
     assert all(isinstance(record.outcome, Failed) for record in run)
-    assert [step.source for record in run for step in record.steps] == ["asked", "shared"]
+    assert [call.source for record in run for call in record.calls] == ["asked", "shared"]
     assert counted(run) == [(1, 0, 0), (0, 0, 0)]
 
 
@@ -140,7 +140,7 @@ def test_saved_results_have_the_three_counts(tmp_path: Path) -> None:
     run = evaluate(SAMPLES, BOTH, judge=Paid("one"), ledger=ledger)
     write_run(run, tmp_path / "out")
     records = [json.loads(line) for line in (tmp_path / "out" / "records.jsonl").read_text().splitlines()]
-    by_scorer = {record["scorer"].split("(")[0]: {step["source"] for step in record["steps"]} for record in records}
+    by_scorer = {record["scorer"].split("(")[0]: {step["source"] for step in record["calls"]} for record in records}
     assert by_scorer == {"faithfulness": {"cached"}, "hallucination": {"shared"}}
     lines = json.loads((tmp_path / "out" / "summary.json").read_text())["scorers"]
     counts = [{name: line[name] for name in ("asked", "shared", "cached")} for line in lines]
@@ -176,7 +176,7 @@ def test_a_scorer_that_asks_twice_in_a_batch_shares_its_own_call(run: Call) -> N
 def test_one_score_says_where_its_answers_are_from(tmp_path: Path) -> None:
     sample: dict[str, Any] = {"output": "Ada was 7.", "context": ["Ada was 7."]}
     sources = [
-        [step.source for step in score("faithfulness", **sample, judge=Paid("one"), ledger=tmp_path / "l.db").steps]
+        [call.source for call in score("faithfulness", **sample, judge=Paid("one"), ledger=tmp_path / "l.db").calls]
         for _ in range(2)
     ]
     assert sources == [["asked", "asked"], ["cached", "cached"]]

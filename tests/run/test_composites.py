@@ -108,7 +108,7 @@ def test_members_answers_are_kept_and_the_combined_one_is_not(tmp_path: Path) ->
     assert kept == ["one", "two"]
     (again,) = put(panel, YES_NO, ledger=ledger)
     assert again.source == "cached"
-    assert (again.value, again.cost, [step.source for step in again.members]) == (first.value, 0.0, ["cached"] * 2)
+    assert (again.value, again.cost, [call.source for call in again.members]) == (first.value, 0.0, ["cached"] * 2)
     assert len(one.asked) == len(two.asked) == 1
 
 
@@ -166,8 +166,8 @@ def test_steps_show_the_members_and_costs_add_up_once() -> None:
 
     first, second = asyncio.run(ask()).calls
     assert (first.judge, first.cost, first.usage) == (panel.identity, pytest.approx(1.1), Usage(3, 3, 0, 3))
-    assert [(step.judge, step.cost) for step in first.members] == [("one", 0.5), ("two", 0.5), ("three", 0.1)]
-    assert (second.cost, second.source, [step.cost for step in second.members]) == (0.0, "shared", [0.0, 0.0, 0.0])
+    assert [(call.judge, call.cost) for call in first.members] == [("one", 0.5), ("two", 0.5), ("three", 0.1)]
+    assert (second.cost, second.source, [call.cost for call in second.members]) == (0.0, "shared", [0.0, 0.0, 0.0])
 
 
 def test_a_panel_that_fails_leaves_a_step_with_its_members_and_others_who_wait_pay_nothing() -> None:
@@ -180,8 +180,8 @@ def test_a_panel_that_fails_leaves_a_step_with_its_members_and_others_who_wait_p
         return scopes
 
     (first,), (second,) = (scope.calls for scope in asyncio.run(ask()))
-    assert (first.answer, first.cost, [step.judge for step in first.members]) == (None, 0.6, ["one", "two"])
-    assert (second.cost, [step.cost for step in second.members]) == (0.0, [0.0, 0.0])
+    assert (first.answer, first.cost, [call.judge for call in first.members]) == (None, 0.6, ["one", "two"])
+    assert (second.cost, [call.cost for call in second.members]) == (0.0, [0.0, 0.0])
 
 
 def test_a_member_that_fails_on_each_of_the_first_questions_is_not_asked_again() -> None:
@@ -203,7 +203,7 @@ def errors_of(judge: Judge, *, count: int, known_working: bool = False) -> list[
         session = Session(judge)
         if known_working:
             answered = JudgeCall(question="q", fingerprint="f", judge=judge.identity, answer="yes")
-            session.restore(Record(sample="s", scorer="x", outcome=Score(1.0), steps=(answered,)))
+            session.restore(Record(sample_id="s", scorer="x", outcome=Score(1.0), calls=(answered,)))
         questions = [ClaimSupported(claim=str(number), context=("p",)) for number in range(count)]
         return [(await asyncio.gather(session.ask(each), return_exceptions=True))[0] for each in questions]
 

@@ -589,7 +589,7 @@ def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path, monk
     run = run_it(url)
 
     def table(run: Run) -> list[Any]:
-        return [(r.sample, r.trial, r.scorer, r.value, getattr(r.outcome, "error", "")) for r in run]
+        return [(r.sample_id, r.trial, r.scorer, r.value, getattr(r.outcome, "error", "")) for r in run]
 
     assert table(run) == table(whole)
     assert [spoken(sample) for sample in of(run)] == [spoken(sample) for sample in of(whole)]

@@ -99,7 +99,7 @@ def test_a_declared_kind_includes_its_subclasses_and_an_explanation_needs_no_dec
         return min(1.0, len(await ask(Narrower(text=output))) / 10)
 
     record = score(narrow, output="x", judge=ScriptedJudge([{"claims": ["x"]}, {"explanation": "because"}]))
-    assert [call.question for call in record.steps] == ["list_claims", "explain"]
+    assert [call.question for call in record.calls] == ["list_claims", "explain"]
 
 
 @pytest.mark.parametrize("questions", [[ListClaims, 3], ListClaims, (ListClaims(text="x"),), ("ListClaims",)])

@@ -47,12 +47,12 @@ def reply_to(request: dict[str, Any]) -> str:
 
 
 def dropped_of(run: Run) -> list[Any]:
-    details = [step.detail or {} for record in run.records for step in record.steps]
+    details = [call.detail or {} for record in run.records for call in record.calls]
     return [detail["dropped"] for detail in details if "dropped" in detail]
 
 
 def numbers_of(run: Run) -> list[Any]:
-    return [(record.scorer, record.value, [step.answer for step in record.steps]) for record in run.records]
+    return [(record.scorer, record.value, [call.answer for call in record.calls]) for record in run.records]
 
 
 def test_a_dropped_item_stands_in_the_record_and_is_counted_once_for_scorers_that_share_the_list() -> None:
@@ -60,7 +60,7 @@ def test_a_dropped_item_stands_in_the_record_and_is_counted_once_for_scorers_tha
         judge = ModelJudge("vllm/m", base_url=server.url)
         run = evaluate([SAMPLE], ["faithfulness", "hallucination"], judge=judge, ledger=None)
     assert [record.value for record in run.records] == [1.0, 0.0]
-    assert run.records[0].steps[0].answer == GROUNDED
+    assert run.records[0].calls[0].answer == GROUNDED
     assert dropped_of(run) == [[WHY]] * 2
     assert run.warnings[DROPPED_ITEMS] == 1
     assert NOTE in " ".join(str(run).split())
@@ -93,7 +93,7 @@ def test_a_stored_reply_gives_the_same_answer_and_the_same_drop(tmp_path: Path) 
         assert dropped_of(run) == [[WHY]]
         assert run.warnings[DROPPED_ITEMS] == 1
         assert NOTE in " ".join(str(run).split())
-    assert all(step.source == "cached" for record in again.records for step in record.steps)
+    assert all(call.source == "cached" for record in again.records for call in record.calls)
 
 
 def test_a_resumed_run_counts_what_was_dropped_before_the_interruption(tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_batches_drop_what_a_correction_did_not_mend(server: BatchServer, run: C
     again = run(samples=[SAMPLE], model=model)
     for each in (done, again):
         assert [record.value for record in each.records] == [1.0]
-        assert each.records[0].steps[0].answer == GROUNDED
+        assert each.records[0].calls[0].answer == GROUNDED
         assert dropped_of(each) == [[WHY]]
         assert each.warnings[DROPPED_ITEMS] == 1
     assert len(server.batches) == 3
@@ -160,7 +160,7 @@ def test_a_list_with_more_inventions_fails_and_names_them(invented: int) -> None
     assert isinstance(outcome, Failed)
     assert all(f"claims.{number}" in outcome.error for number in range(3, 3 + invented))
     assert len(judge.asked) == 1
-    assert run.records[0].steps[0].usage.requests == 4
+    assert run.records[0].calls[0].usage.requests == 4
     assert DROPPED_ITEMS not in run.warnings
 
 

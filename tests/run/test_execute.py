@@ -60,7 +60,7 @@ class Beyond(Scorer):
 
 def test_a_run_has_a_record_for_each_sample_and_scorer_in_order(tmp_path: Path) -> None:
     run = evaluate(SAMPLES, ["faithfulness", Length()], ledger=tmp_path / "l.db")
-    assert [(r.sample, r.scorer.partition("(")[0].partition("@")[0]) for r in run] == [
+    assert [(r.sample_id, r.scorer.partition("(")[0].partition("@")[0]) for r in run] == [
         (sample, scorer) for sample in ("one", "two", "three") for scorer in ("faithfulness", "length")
     ]
     assert run["faithfulness"].scored == 2
@@ -134,15 +134,15 @@ def test_answers_of_a_model_are_stored_whatever_their_price(tmp_path: Path) -> N
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url, prices=(0.0, 0.0))
         runs = [evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=tmp_path / "l.db") for _ in range(2)]
         asked = len(server.requests)
-    assert asked == sum(step.source == "asked" for record in runs[0].records for step in record.steps)
-    assert all(step.source != "asked" for record in runs[1].records for step in record.steps)
+    assert asked == sum(call.source == "asked" for record in runs[0].records for call in record.calls)
+    assert all(call.source != "asked" for record in runs[1].records for call in record.calls)
     assert [run.cost for run in runs] == [0.0, 0.0]
 
 
 def test_answers_of_judges_without_a_model_are_not_stored(tmp_path: Path) -> None:
     for _ in range(2):
         run = evaluate(SAMPLES, ["faithfulness"], judge="lexical", ledger=tmp_path / "l.db")
-        assert not any(step.source == "cached" for record in run.records for step in record.steps)
+        assert not any(call.source == "cached" for record in run.records for call in record.calls)
 
 
 def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
@@ -294,13 +294,13 @@ def test_it_works_inside_a_running_loop_and_from_synchronous_code_within_it() ->
 def test_records_are_told_as_they_are_made() -> None:
     told: list[Record] = []
     run = evaluate(SAMPLES, "faithfulness", ledger=None, on_record=told.append)
-    assert {r.sample for r in told} == {r.sample for r in run}
+    assert {r.sample_id for r in told} == {r.sample_id for r in run}
 
 
 def test_one_sample_in_one_line() -> None:
     record = score("faithfulness", output="Paris is in France.", context=["Paris is in France."])
     assert record.value == 1.0
-    assert [step.question for step in record.steps] == ["list_claims", "verify_claims"]
+    assert [call.question for call in record.calls] == ["list_claims", "verify_claims"]
 
 
 def test_evaluators_and_classes_and_parameters_are_scorers_too() -> None:
@@ -355,7 +355,7 @@ def test_a_run_prints_as_a_table_and_reads_back_from_its_dictionaries() -> None:
 
 def test_every_step_of_a_record_has_question_answer_and_judge() -> None:
     run = evaluate(SAMPLES, "faithfulness", ledger=None)
-    step = run.records[0].steps[1]
+    step = run.records[0].calls[1]
     assert step.question == "verify_claims"
     assert step.judge == "lexical@7"
     assert step.answer[0]["verdict"] == "supported"
@@ -375,7 +375,7 @@ def test_a_run_is_a_table_of_pandas_and_of_polars() -> None:
     pytest.importorskip("polars", reason="the extra `polars` is not installed")
     run = evaluate(SAMPLES, ["faithfulness"], ledger=None)
     for table in (run.to_pandas(), run.to_polars()):
-        assert list(table["sample"]) == ["one", "two", "three"]
+        assert list(table["sample_id"]) == ["one", "two", "three"]
         assert list(table["outcome"]) == ["score", "score", "skipped"]
 
 
@@ -432,13 +432,13 @@ def test_a_record_that_cannot_be_stored_is_in_the_results_until_then(
     refused = list[str]()
 
     async def full(self: AsyncLedger, run: str, records: list[tuple[int, Record, str]]) -> None:
-        refused.extend(record.sample for _, record, _ in records)
+        refused.extend(record.sample_id for _, record, _ in records)
         raise LedgerError("no room")
 
     monkeypatch.setattr(AsyncLedger, "keep_records", full)
     with pytest.raises(LedgerError, match="no room") as raised:
         evaluate([Sample(id=str(n), output="a") for n in range(40)], Length(), ledger=tmp_path / "l.db", concurrency=1)
-    assert sorted(record.sample for record in raised.value.run.records) == sorted(refused)
+    assert sorted(record.sample_id for record in raised.value.run.records) == sorted(refused)
     assert raised.value.run.stop_reason == "no room"
 
 

@@ -107,7 +107,7 @@ def test_an_exception_in_a_callback_ends_the_calls_of_it_and_keeps_the_judges(tm
     seen = list[str]()
 
     def fail(record: evalstone.Record) -> None:
-        seen.append(record.sample)
+        seen.append(record.sample_id)
         raise RuntimeError("enough")
 
     with serving(lambda request, n: Response(body=obliging(request, n), delay=0.01 * n)) as server:

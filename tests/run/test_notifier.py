@@ -62,10 +62,10 @@ def test_a_sample_comes_once_after_its_records_and_one_at_a_time(
         at_once[0] += 1
         assert at_once == [1]
         time.sleep(0.001)
-        name = value.sample if isinstance(value, Record) else value.sample.id
+        name = value.sample_id if isinstance(value, Record) else value.sample.id
         if isinstance(value, SampleResult) and name == "s1":
             # Stored: another process would see them.
-            assert len([record for record in read_run("last", ledger=ledger) if record.sample == "s1"]) == 3
+            assert len([record for record in read_run("last", ledger=ledger) if record.sample_id == "s1"]) == 3
         calls.append((type(value).__name__, name))
         assert on_loop() == (of_records if isinstance(value, Record) else of_samples)
         at_once[0] -= 1
@@ -98,7 +98,7 @@ def test_a_sample_comes_with_its_answer_and_its_records_by_title() -> None:
     assert one.sample.output == "0.12"
     assert list(one.records) == TITLES
     assert [record.value for record in one.records.values()] == [0.12, 0.12, pytest.approx(1.2)]
-    assert {(record.sample, record.trial) for record in one.records.values()} == {("q1", 2)}
+    assert {(record.sample_id, record.trial) for record in one.records.values()} == {("q1", 2)}
     lost = by_case["q2", 1]
     assert lost.sample.output is None
     assert all(isinstance(record.outcome, Failed) for record in lost.records.values())
@@ -140,13 +140,15 @@ def test_a_resumed_run_calls_with_every_sample_and_an_interrupted_one_with_whole
     stop, seen, again = StopSignal(), list[str](), list[SampleResult]()
 
     def on_record(record: Record) -> None:
-        if record.sample == "s4":
+        if record.sample_id == "s4":
             stop.request("enough")
 
     first = evaluate(
         samples, SCORERS, stop=stop, on_record=on_record, on_sample=lambda one: seen.append(one.sample.id), **settings
     )
-    records: Mapping[str, int] = {name: sum(r.sample == name for r in first) for name in {r.sample for r in first}}
+    records: Mapping[str, int] = {
+        name: sum(r.sample_id == name for r in first) for name in {r.sample_id for r in first}
+    }
     assert min(records.values()) < 3  # a sample that was begun and isn't whole
     assert sorted(seen) == sorted(name for name, number in records.items() if number == 3)
     run = evaluate(samples, SCORERS, on_sample=again.append, **settings)
@@ -202,14 +204,14 @@ def test_failures_of_an_interrupted_run_that_were_not_tried_again_complete_their
     stop, seen = StopSignal(), list[SampleResult]()
 
     def on_record(record: Record) -> None:
-        if record.sample == "q3":
+        if record.sample_id == "q3":
             stop.request("enough")
 
     evaluate(CASES, SCORERS, stop=stop, on_record=on_record, **settings)
     stop = StopSignal()
     stop.request("at once")
     run = evaluate(CASES, SCORERS, stop=stop, on_sample=seen.append, **settings)
-    whole = [name for name in ("q0", "q1", "q2", "q3", "q4") if sum(r.sample == name for r in run) == 3]
+    whole = [name for name in ("q0", "q1", "q2", "q3", "q4") if sum(r.sample_id == name for r in run) == 3]
     assert "q1" in whole
     assert sorted(one.sample.id for one in seen) == whole
     failed = next(one for one in seen if one.sample.id == "q1")
@@ -223,7 +225,7 @@ def test_a_batch_calls_with_each_sample_when_its_answers_are_there(server: objec
     while not one.complete:
         results.clear()
         one = run("faithfulness", "toxicity", on_sample=results.append, batch=True)
-    assert sorted(r.sample.id for r in results) == sorted({record.sample for record in one})
+    assert sorted(r.sample.id for r in results) == sorted({record.sample_id for record in one})
     assert all(len(r.records) == 2 for r in results)
 
 
@@ -237,14 +239,14 @@ def test_calls_that_are_added_during_one_are_awaited_too() -> None:
 
     async def slow(record: Record) -> None:
         await asyncio.sleep(0.01)
-        calls.append(record.sample)
+        calls.append(record.sample_id)
 
     async def add_during_a_call() -> None:
         notifier = Notifier(on_record=slow)
-        notifier.add_record(Record(sample="a", scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id="a", scorer="given@1", outcome=Skipped("x")))
         first = asyncio.ensure_future(notifier.done())
         await asyncio.sleep(0.005)
-        notifier.add_record(Record(sample="b", scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id="b", scorer="given@1", outcome=Skipped("x")))
         await notifier.done()
         assert calls == ["a", "b"]
         await first
@@ -258,7 +260,7 @@ def test_a_thousand_calls_that_wait_are_enough() -> None:
     notifier = Notifier(on_record=nothing)
     for number in range(MOST_WAITING):
         assert not notifier.full
-        notifier.add_record(Record(sample=str(number), scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id=str(number), scorer="given@1", outcome=Skipped("x")))
     assert notifier.full
     asyncio.run(notifier.done())
     assert not notifier.full

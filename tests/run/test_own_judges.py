@@ -55,7 +55,7 @@ class Counted(Scorer):
 
 def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
     run = evaluate(ROWS, [Faithfulness(judge="lexical"), Counted()], judge=Named(name="b"), ledger=None)
-    assert [{call.judge for call in record.steps} for record in run] == [{"lexical@7"}, {"b"}]
+    assert [{call.judge for call in record.calls} for record in run] == [{"lexical@7"}, {"b"}]
     assert run["faithfulness"].judges == ("lexical@7",)
     assert run["counted"].judges == ("b",)
     assert run.judge == "b, lexical@7"
@@ -67,7 +67,7 @@ def test_a_scorer_s_judge_answers_in_place_of_the_run_s() -> None:
 )
 def test_a_judge_is_named_in_every_spelling_of_a_scorer(spec: Any) -> None:
     record = score(spec, ROWS[0], judge=ScriptedJudge([]))
-    assert {call.judge for call in record.steps} == {"lexical@7"}
+    assert {call.judge for call in record.calls} == {"lexical@7"}
 
 
 def test_an_evaluator_s_own_judge_is_asked_in_a_run() -> None:
@@ -143,14 +143,14 @@ def test_a_dry_run_lists_every_judge_that_the_run_then_asks_and_counts_shared_ca
     scorers = [*own, "faithfulness(scale=2)", "hallucination(scale=2)"]
     found = asyncio.run(estimate(plan_for(ROWS, scorers, judge=cheap)))
     run = evaluate(ROWS, scorers, judge=cheap, ledger=None)
-    asked = Counter(call.judge for record in run for call in record.steps if call.source == "asked")
+    asked = Counter(call.judge for record in run for call in record.calls if call.source == "asked")
     assert {one.judge: one.calls for one in found.judges} == asked == {"dear": 2, "cheap": 2, "free": 1}
     assert [(one.judge, one.cost, one.usage.input > 0) for one in found.judges] == [
         ("dear", 1.0, True),
         ("free", 0.0, False),
         ("cheap", 1.0, True),
     ]
-    shared = [sum(call.source == "shared" for call in record.steps) for record in run]
+    shared = [sum(call.source == "shared" for call in record.calls) for record in run]
     assert [line.shared for line in found.scorers] == shared == [0, 2, 0, 0, 2]
     assert (found.calls, found.cost, found.judge) == (4, run.cost, "cheap, dear, free")
     assert by_judge([found, found])[0] == JudgeEstimate("dear", 4, found.judges[0].usage + found.judges[0].usage, 2.0)
@@ -187,7 +187,7 @@ def test_a_step_s_judge_answers_in_place_of_the_run_s_and_is_named() -> None:
     own = ScriptedJudge([{"answer": "found"}], name="own")
     scorer = Pipeline(analyze=PromptStep("{{output}}?", judge=own), score=PromptStep("{{analyze}}?"), name="p")
     run = evaluate(ROWS, scorer, judge=ScriptedJudge([GRADE], name="shared"), ledger=None)
-    assert [call.judge for record in run for call in record.steps] == ["own", "shared"]
+    assert [call.judge for record in run for call in record.calls] == ["own", "shared"]
     assert run["p"].judges == ("own", "shared")
     assert run.judge == "shared, own"
     assert run["p"].mean == 1

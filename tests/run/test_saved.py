@@ -90,7 +90,9 @@ def test_the_records_of_a_sample_are_together_whenever_they_were_made(tmp_path: 
         made = database.scalars("SELECT scorer FROM records ORDER BY position")
     assert made == [Given().signature] * 3 + [Late().signature] * 3
     read = read_run("last", ledger=tmp_path / "l.db")
-    assert [(record.sample, record.scorer) for record in read] == [(record.sample, record.scorer) for record in run]
+    assert [(record.sample_id, record.scorer) for record in read] == [
+        (record.sample_id, record.scorer) for record in run
+    ]
     (worst,) = run_view(read, worst=1).examples[0].samples
     assert [(worst.id, outcome.title, outcome.value) for outcome in worst.outcomes] == [
         ("s2", "late", 0.25),

@@ -288,7 +288,7 @@ def test_the_call_that_shows_a_judge_to_be_of_no_use_stands_in_its_record(tmp_pa
     with pytest.raises(JudgeUnavailable, match=r"first 10 questions; .*: broken"):
         evaluate(samples, OneFails(), judge=judge, ledger=tmp_path / "l.db", concurrency=1, on_record=records.append)
     assert len(records) == judge.paid == 10
-    assert [[step.cost for step in record.steps] for record in records] == [[1.0]] * 10
+    assert [[call.cost for call in record.calls] for record in records] == [[1.0]] * 10
     assert all(isinstance(record.outcome, Failed) for record in records)
     with Ledger(str(tmp_path / "l.db")) as ledger:
         (row,) = ledger.runs()
@@ -327,7 +327,7 @@ def test_calls_that_a_scorer_leaves_behind_are_ended_and_counted(answered: bool)
 
     judge = Waiting()
     (record,) = evaluate([{"output": "x"}], Careless(), judge=judge, ledger=None)
-    assert (record.value, record.cost, judge.paid, len(record.steps)) == (1.0, 1.0, 1.0, 1)
+    assert (record.value, record.cost, judge.paid, len(record.calls)) == (1.0, 1.0, 1.0, 1)
 
 
 def test_a_call_that_one_scorer_leaves_unsent_is_asked_for_another_that_asks_at_that_moment() -> None:

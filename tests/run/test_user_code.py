@@ -93,7 +93,7 @@ def test_a_function_of_a_sample_that_fails_concerns_that_sample_alone(
     ]
     run = evaluate(SAMPLES, scorers, ledger=tmp_path / "l.db" if ledger else None)
     assert run.complete
-    assert {record.sample for record in run if isinstance(record.outcome, Failed)} == {"3"}
+    assert {record.sample_id for record in run if isinstance(record.outcome, Failed)} == {"3"}
     assert run["faithfulness"].scored == 5
 
 
@@ -141,7 +141,7 @@ def test_an_error_of_the_users_own_code_concerns_its_sample_whatever_its_class(
     samples = [Sample(id=str(n), input=str(n), output=PARIS) for n in range(6)]
     run = evaluate(samples, [Pipeline(score=either(step, is_async=is_async), name="steps"), Own()], ledger=None)
     assert (len(run), run.complete) == (12, True)
-    assert [(record.sample, type(record.outcome)) for record in run if record.value is None] == [("3", Failed)] * 2
+    assert [(record.sample_id, type(record.outcome)) for record in run if record.value is None] == [("3", Failed)] * 2
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -155,7 +155,7 @@ def test_a_script_is_a_function_of_the_question(is_async: bool) -> None:
     run = evaluate(SAMPLES[:1], "faithfulness", judge=judge, ledger=None)
     line = script.__code__.co_firstlineno + 3
     assert run[0].outcome == Failed(f"ZeroDivisionError: no luck ({Path(__file__).name}, line {line})")
-    assert [step.question for step in run[0].steps] == ["list_claims"]
+    assert [call.question for call in run[0].calls] == ["list_claims"]
 
 
 def test_a_function_that_can_only_be_plain_is_refused_when_it_is_async() -> None:
@@ -183,19 +183,19 @@ def test_records_are_passed_on_one_at_a_time_once_they_are_stored(tmp_path: Path
         at_once[0] += 1
         assert at_once == [1]
         time.sleep(0.005)
-        told.append(record.sample)
+        told.append(record.sample_id)
         at_once[0] -= 1
 
     run = evaluate(
         SAMPLES, "faithfulness", ledger=tmp_path / "l.db", on_record=either(on_record, is_async=is_async), progress=True
     )
-    assert sorted(told) == [record.sample for record in run]
+    assert sorted(told) == [record.sample_id for record in run]
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_on_record_raises_ends_the_run_and_the_records_so_far_stay(tmp_path: Path, is_async: bool) -> None:
     def on_record(record: Record) -> None:
-        if record.sample == "2":
+        if record.sample_id == "2":
             raise ZeroDivisionError("no luck")
 
     given: dict[str, Any] = {"ledger": tmp_path / "l.db", "concurrency": 1}
@@ -224,7 +224,7 @@ def test_on_record_leaves_many_records_to_a_transaction_and_is_called_with_resum
     stop = StopSignal()
 
     def on_record(record: Record) -> None:
-        told.append(record.sample)
+        told.append(record.sample_id)
         if len(told) == 200:
             stop.request("enough")
 
@@ -233,9 +233,9 @@ def test_on_record_leaves_many_records_to_a_transaction_and_is_called_with_resum
     assert 200 <= len(told) == len(first) == sum(written) < 400
     assert len(written) < len(told) / 4
     again: list[str] = []
-    run = evaluate(samples, Given(), ledger=tmp_path / "l.db", on_record=lambda record: again.append(record.sample))
+    run = evaluate(samples, Given(), ledger=tmp_path / "l.db", on_record=lambda record: again.append(record.sample_id))
     assert run.resumed == len(first)
-    assert sorted(again) == sorted(record.sample for record in run)
+    assert sorted(again) == sorted(record.sample_id for record in run)
 
 
 def test_on_record_may_score_something_itself() -> None:
@@ -466,7 +466,7 @@ def test_an_outcome_of_a_class_of_ones_own_is_an_outcome(tmp_path: Path) -> None
 
 def contents(record: Record) -> Any:
     """What two runs of the same plan have in common."""
-    return record.sample, record.scorer, record.outcome, [(step.question, step.answer) for step in record.steps]
+    return record.sample_id, record.scorer, record.outcome, [(call.question, call.answer) for call in record.calls]
 
 
 def test_a_record_is_the_same_fresh_resumed_spilled_and_read_back(

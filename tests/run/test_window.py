@@ -141,7 +141,7 @@ def test_a_judgment_on_the_whole_is_refused_before_anything_is_sent(scorer: str,
     assert isinstance(record.outcome, Failed)
     assert re.search(r"[\d,]+ tokens, .* 3,072 \(context_window 4,096, ", record.outcome.error)
     assert record.outcome.error.endswith(f"or use {advice}")
-    assert record.steps == ()
+    assert record.calls == ()
 
 
 def test_a_server_that_refuses_a_prompt_teaches_its_window() -> None:
@@ -205,7 +205,7 @@ def test_a_window_that_an_endpoint_names_or_has_is_learned_once(named: int | Non
     run = evaluate(samples(12), ["context_relevance"], judge=judge, ledger=None, concurrency=1)
     assert all(record.value is not None for record in run)
     assert judge.refused < 5
-    assert run.records[11].steps[0].answer is not None
+    assert run.records[11].calls[0].answer is not None
 
 
 def test_what_is_learned_leaves_everything_else_as_it_was() -> None:

@@ -274,7 +274,7 @@ def test_a_sample_without_a_needed_field_is_skipped_before_anything_is_asked(kin
         record, judge = record_of(kind(), sample, lambda _: pytest.fail("asked"))
         assert record.outcome == Skipped(f"{kind.name} needs {NEEDED.get(name, name)}")
         assert judge.asked == []
-        assert record.steps == ()
+        assert record.calls == ()
 
 
 @every
@@ -327,7 +327,7 @@ def test_the_questions_that_are_asked_are_among_those_announced(kind: type[Score
     record, judge = record_of(kind(), Sample(**FULL), lambda question: json.dumps(question.example()))
     assert isinstance(record.outcome, Score)
     assert {type(question) for question in judge.asked} <= set(kind.questions)
-    assert [step.fingerprint for step in record.steps] == [question.fingerprint for question in judge.asked]
+    assert [call.fingerprint for call in record.calls] == [question.fingerprint for question in judge.asked]
 
 
 @countable
@@ -347,7 +347,7 @@ def test_explain_costs_one_more_question_and_puts_the_judges_words_in_place(kind
     explained, judge = record_of(kind(scale=10, explain=True), Sample(**FULL), script)
     assert isinstance(plain.outcome, Score)
     assert explained.outcome == dataclasses.replace(plain.outcome, reason="It says so.")
-    assert len(explained.steps) == len(plain.steps) + 1
+    assert len(explained.calls) == len(plain.calls) + 1
     asked = judge.asked[-1].render()[1]
     assert kind.name in asked
     assert f"{plain.outcome.value:.4g} out of 10" in asked
@@ -366,8 +366,8 @@ def test_a_score_stands_where_its_explanation_fails_and_both_are_paid_for(kind: 
     assert isinstance(explained.outcome, Score)
     assert dataclasses.replace(explained.outcome, reason=plain.outcome.reason) == plain.outcome
     assert explained.outcome.reason.startswith(f"{plain.outcome.reason} The explanation failed: ")
-    assert len(explained.steps) == len(plain.steps) + 1
-    assert explained.steps[-1].usage.requests == 1
+    assert len(explained.calls) == len(plain.calls) + 1
+    assert explained.calls[-1].usage.requests == 1
 
 
 @asking

@@ -119,7 +119,7 @@ def test_a_model_embeds_both_texts_in_one_request_and_is_asked_once(tmp_path: Pa
         again = evaluate(SAMPLES, scorer, ledger=tmp_path / "ledger.db")
         assert len(server.requests) == 2
         assert [record.value for record in again] == [record.value for record in run]
-        assert all("embedding" not in (step.reply or "") for record in run for step in record.steps)
+        assert all("embedding" not in (call.reply or "") for record in run for call in record.calls)
 
 
 def test_a_single_sample_is_paid_for_once_too(tmp_path: Path):

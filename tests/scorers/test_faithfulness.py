@@ -87,7 +87,7 @@ def test_a_miscount_that_is_mended_in_a_retry_counts_as_if_it_had_never_been():
     record, _ = record_of(Faithfulness(), SAMPLE, [SAID, verdicts("supported"), MIXED], retries=1)
     assert isinstance(record.outcome, Score)
     assert record.outcome.value == pytest.approx(1 / 3)
-    assert record.steps[1].usage.requests == 2
+    assert record.calls[1].usage.requests == 2
 
 
 def test_a_citation_of_a_passage_that_does_not_exist_fails_with_the_reply():

@@ -121,7 +121,7 @@ def test_a_run_has_the_win_rate_and_its_position_bias_can_be_counted():
     assert run["pairwise"].mean == pytest.approx((0.5 + 0.5 + 1 + 1) / 4)
     evidence = [cast(Any, record.outcome).evidence for record in run]
     assert sum(one["position"] == "first" for one in evidence) == 2
-    assert [len(record.steps) for record in run] == [2] * 4
+    assert [len(record.calls) for record in run] == [2] * 4
 
 
 def test_a_reply_that_names_neither_place_fails():

@@ -128,5 +128,5 @@ def test_the_votes_of_a_panel_never_count_a_call_twice():
     run = evaluate([sample], "plan_adherence", judge=panel, ledger=None)
     [record] = run.records
     assert isinstance(record.outcome, Score)
-    assert record.steps[0].answer["unplanned"] == [ON_IT]
+    assert record.calls[0].answer["unplanned"] == [ON_IT]
     assert (record.outcome.value, record.outcome.evidence["unplanned"]) == (1, [])

@@ -217,7 +217,7 @@ def test_a_judge_is_asked_for_each_turn_and_equal_turns_are_one_call() -> None:
     judge = Says(words={"alpha": "good", "beta": "fair"})
     record = score(PerTurn(GRADE), conversation("alpha", "beta", "alpha"), judge=judge)
     assert outcome(record).value == pytest.approx(2.5 / 3)
-    assert len(record.steps) == 3
+    assert len(record.calls) == 3
     assert sorted(judge.asked) == [("alpha", 0), ("beta", 0)]
     assert record.cost == 1.0
 
@@ -477,7 +477,7 @@ def test_a_repeated_scorer_is_the_mean_of_judgments_of_their_own() -> None:
     assert outcome(record).value == 0.5
     assert sorted(judge.asked) == [("alpha", 0), ("alpha", 1), ("alpha", 2)]
     assert [one["value"] for one in outcome(record).evidence["judgments"]] == [1.0, 0.0, 0.5]
-    assert sorted(step.repeat_index for step in record.steps) == [0, 1, 2]
+    assert sorted(call.repeat_index for call in record.calls) == [0, 1, 2]
     assert record.cost == 1.5
 
 

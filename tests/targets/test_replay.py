@@ -35,7 +35,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def outcomes(run: Any) -> list[Any]:
-    return [(record.sample, record.trial, record.value, getattr(record.outcome, "error", "")) for record in run]
+    return [(record.sample_id, record.trial, record.value, getattr(record.outcome, "error", "")) for record in run]
 
 
 def test_a_replayed_run_gives_the_same_records_and_costs_nothing(folder: Path) -> None:

@@ -36,7 +36,7 @@ def live(ledger: str) -> Run:
 def table(run: Run) -> list[Any]:
     failed = (record.outcome.error if isinstance(record.outcome, Failed) else "" for record in run)
     return [
-        (record.sample, record.trial, record.value, error.partition(" (")[0])
+        (record.sample_id, record.trial, record.value, error.partition(" (")[0])
         for record, error in zip(run, failed, strict=True)
     ]
 
@@ -155,7 +155,7 @@ def test_a_run_whose_samples_or_answers_are_gone_is_refused(ledger: str, live: R
         import_rows(other, placed(row for row in rows if row["type"] not in ("block", "item")))
     with pytest.raises(ConfigError, match=f"{live.id} .*: its samples"):
         evaluate(CASES, BORN, target=f"replay:{live.id}", trials=3, ledger=moved)
-    failures = [row for row in rows if row["type"] == "record" and row["body"]["sample"] == "q1"]
+    failures = [row for row in rows if row["type"] == "record" and row["body"]["sample_id"] == "q1"]
     with Ledger(bare) as other:
         import_rows(other, placed(row for row in rows if row["type"] != "answer" and row not in failures))
     with pytest.raises(ConfigError, match=f"{live.id} .* no longer"):

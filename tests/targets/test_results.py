@@ -35,7 +35,7 @@ def run() -> Run:
 
 def test_a_row_for_each_sample_and_trial(run: Run) -> None:
     wide = run.to_dicts(wide=True)
-    assert [(row["sample"], row["trial"], row["output"], row["contains"]) for row in wide][:4] == [
+    assert [(row["sample_id"], row["trial"], row["output"], row["contains"]) for row in wide][:4] == [
         ("q0", 1, "question 0, answer 1", 1.0),
         ("q0", 2, "question 0, answer 2", 0.0),
         ("q1", 1, "question 1, answer 1", 1.0),
@@ -62,7 +62,7 @@ def test_csv_has_the_answer_of_each_trial(run: Run) -> None:
 def test_a_folder_reads_back_as_the_run(run: Run, tmp_path: Path) -> None:
     read = read_run(write_run(run, tmp_path))
     assert read.trials == 2
-    assert [(r.sample, r.trial, r.value) for r in read] == [(r.sample, r.trial, r.value) for r in run]
+    assert [(r.sample_id, r.trial, r.value) for r in read] == [(r.sample_id, r.trial, r.value) for r in run]
     assert [(s.id, s.trial, s.output, s.state) for s in read.dataset or ()] == [
         (s.id, s.trial, s.output, s.state) for s in run.dataset or ()
     ]

@@ -239,7 +239,9 @@ def test_trials_repeat_the_target_and_keep_the_sample_s_id() -> None:
         return "1815" if trial % 2 else "1912"
 
     run = evaluate(CASES[:3], BORN, target=agent, trials=4, ledger=None)
-    assert [(record.sample, record.trial) for record in run] == [(f"q{n}", t) for n in range(3) for t in (1, 2, 3, 4)]
+    assert [(record.sample_id, record.trial) for record in run] == [
+        (f"q{n}", t) for n in range(3) for t in (1, 2, 3, 4)
+    ]
     assert [record.value for record in run][:4] == [1, 0, 1, 0]
     assert run[1].to_dict()["trial"] == 2
 

@@ -254,7 +254,15 @@ def test_a_tool_that_the_target_gave_up_is_given_up_again(tmp_path: Path) -> Non
 def test_a_call_that_had_not_returned_is_an_error_for_a_function_that_can_t_wait(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     call = {"tool": "search", "arguments": {"query": "question 0"}, "seconds": 1, "finished": False}
-    line = {"format": "tool_calls/1", "sample": "q0", "trial": 1, "thread": "t", "turn": 1, "began": 1, "calls": [call]}
+    line = {
+        "format": "tool_calls/1",
+        "sample_id": "q0",
+        "trial": 1,
+        "thread": "t",
+        "turn": 1,
+        "began": 1,
+        "calls": [call],
+    }
     path.write_text(json.dumps(line) + "\n")
     shop = Shop(Tools.replay(path))
     (error,) = errors(one(lambda *, input: str(shop.search(input))))

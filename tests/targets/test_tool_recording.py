@@ -55,7 +55,7 @@ def call(tool: str = "search", **arguments: Any) -> RecordedCall:
 
 
 def line(sample: str, thread: str, *calls: RecordedCall, turn: int = 1, began: int = 1) -> RecordedLine:
-    return RecordedLine(sample=sample, trial=1, thread=thread, turn=turn, began=began, calls=calls)
+    return RecordedLine(sample_id=sample, trial=1, thread=thread, turn=turn, began=began, calls=calls)
 
 
 def recording(path: Path) -> list[str]:
@@ -107,7 +107,7 @@ def test_a_line_whose_writer_was_killed_is_not_there_and_the_next_one_is_whole(t
 def test_a_long_line_whose_writer_was_killed_is_cut_off_whole(tmp_path: Path) -> None:
     path = tmp_path / "calls.jsonl"
     lines = recording(path)
-    path.write_text("".join(lines) + '{"format": "tool_calls/1", "sample": "d", "calls": "' + "x" * 200_000)
+    path.write_text("".join(lines) + '{"format": "tool_calls/1", "sample_id": "d", "calls": "' + "x" * 200_000)
     Recorder(path).add(line("e", "t", call(query="e")))
     assert path.read_text().splitlines(keepends=True)[:3] == lines
     assert problems(replayed(path, "a", "b", "c", "e")) == []
@@ -138,19 +138,22 @@ def test_a_call_that_finished_has_a_result_or_an_error(tmp_path: Path, changed: 
     ("text", "problem"),
     [
         ("notes without an end", "line 1: not the tool calls of an answer"),
-        ('{"format": "tool_calls/1", "sample": "a", "trial": 1}\n', "line 1: not the tool calls of an answer .*thread"),
         (
-            '{"format": "tool_calls/1", "sample": "a", "trial": "1", "thread": "t", "turn": 1, "began": 1, '
+            '{"format": "tool_calls/1", "sample_id": "a", "trial": 1}\n',
+            "line 1: not the tool calls of an answer .*thread",
+        ),
+        (
+            '{"format": "tool_calls/1", "sample_id": "a", "trial": "1", "thread": "t", "turn": 1, "began": 1, '
             '"calls": []}\n',
             "line 1: .*trial",
         ),
         (
-            '{"format": "tool_calls/1", "sample": "a", "trial": 1, "thread": "t", "turn": 1, "began": 1, '
+            '{"format": "tool_calls/1", "sample_id": "a", "trial": 1, "thread": "t", "turn": 1, "began": 1, '
             '"calls": [{"tool": "x"}]}\n',
             r"line 1: .*calls\.0",
         ),
         ("[" * 100_000 + "\n", "line 1: not the tool calls"),
-        ('{"format": "tool_calls/1", "sample": torn\n{"sample": "b"}', "line 1: not the tool calls"),
+        ('{"format": "tool_calls/1", "sample_id": torn\n{"sample_id": "b"}', "line 1: not the tool calls"),
     ],
 )
 def test_what_is_no_recording_is_refused_and_stays_as_it_is(tmp_path: Path, text: str, problem: str) -> None:
@@ -222,7 +225,7 @@ def test_threads_write_whole_lines(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(add, range(100)))
-    assert sorted(json.loads(line)["sample"] for line in path.read_text().splitlines()) == sorted(
+    assert sorted(json.loads(line)["sample_id"] for line in path.read_text().splitlines()) == sorted(
         f"s{n}" for n in range(100)
     )
     assert path.stat().st_mode & 0o777 == 0o600
@@ -238,7 +241,7 @@ def test_a_recorder_waits_for_another_process_that_writes(tmp_path: Path) -> Non
             time.sleep(0.1)
             assert path.read_bytes() == b""
         adding.result(5)
-    assert path.read_bytes().startswith(b'{"format": "tool_calls/1", "sample": "a"')
+    assert path.read_bytes().startswith(b'{"format": "tool_calls/1", "sample_id": "a"')
 
 
 def test_sets_are_compared_whatever_their_order() -> None:

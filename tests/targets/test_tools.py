@@ -35,8 +35,8 @@ def test_a_replay_gives_the_same_answers_and_calls_nothing(tmp_path: Path, stric
     assert outputs(plain) == outputs(first) == outputs(again)
     assert replaying.calls == []
     rows = [json.loads(line) for line in path.read_text().splitlines()]
-    assert sorted((row["sample"], row["trial"]) for row in rows) == [(f"q{n}", t) for n in range(3) for t in (1, 2)]
-    call = next(row for row in rows if row["sample"] == "q0" and row["trial"] == 2)["calls"][0]
+    assert sorted((row["sample_id"], row["trial"]) for row in rows) == [(f"q{n}", t) for n in range(3) for t in (1, 2)]
+    call = next(row for row in rows if row["sample_id"] == "q0" and row["trial"] == 2)["calls"][0]
     assert call.pop("seconds") >= 0
     assert call == {
         "tool": "search",

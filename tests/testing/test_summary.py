@@ -28,7 +28,7 @@ SOURCES: tuple[CallSource, ...] = ("asked", "shared", "cached")
 
 
 def record(sample: str, group: str | None = None, *steps: JudgeCall) -> Record:
-    return Record(sample=sample, scorer=INFO.signature, outcome=Score(1.0), group=group, steps=steps)
+    return Record(sample_id=sample, scorer=INFO.signature, outcome=Score(1.0), group=group, calls=steps)
 
 
 def calls_line(asked: int, shared: int, cached: int, cost: str) -> str:
@@ -51,7 +51,7 @@ def test_what_is_sent_of_a_score_has_no_evidence_and_no_answers() -> None:
     scored = dataclasses.replace(record("a", None, call, unanswered), outcome=Score(1.0, evidence=["secret"]))
     data = as_data(INFO, scored, "test")
     assert "secret" not in json.dumps(data)
-    assert [step["answer"] for step in data["record"]["steps"]] == [True, None]
+    assert [step["answer"] for step in data["record"]["calls"]] == [True, None]
     assert Record.from_dict(data["record"]).value == 1.0
 
 

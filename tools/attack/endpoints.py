@@ -241,11 +241,11 @@ def odd_replies(folder: Path) -> Result:
         for record in records(folder):
             is_score = record["outcome"] == "score"
             scored, failed = scored + is_score, failed + (not is_score)
-            if record["sample"].startswith("good") and not is_score:
-                broken.append(f"{record['sample']}: {record['error']}")
+            if record["sample_id"].startswith("good") and not is_score:
+                broken.append(f"{record['sample_id']}: {record['error']}")
             own = ("Error: '", "object has no attribute", "OverflowError", "RecursionError", "TypeError")
             if any(name in str(record["error"]) for name in own):
-                broken.append(f"{record['sample']}: {str(record['error'])[:200]}")
+                broken.append(f"{record['sample_id']}: {str(record['error'])[:200]}")
     return Result(odd, f"{scored} of {2 * odd} samples scored, {failed} failed or skipped", broken)
 
 

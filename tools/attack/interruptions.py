@@ -29,7 +29,7 @@ def _begun(process: Process, server: Server, requests: int) -> None:
 
 
 def _table(folder: Path) -> list[tuple[str, str, float]]:
-    return [(record["sample"], record["outcome"], record["value"]) for record in records(folder)]
+    return [(record["sample_id"], record["outcome"], record["value"]) for record in records(folder)]
 
 
 def _signaled(folder: Path, sign: signal.Signals, tries: int, paid_twice: int, codes: tuple[int, ...]) -> Result:

@@ -212,7 +212,7 @@ def _print_record(record: evalstone.Record, title: str) -> None:
         case failed:
             text = f"failed: {failed.error}"
     trial = "" if record.trial is None else f", trial {record.trial}"
-    to_stderr(f"{record.sample}{trial}: {title} {text} ({record.seconds:.2f} s)")
+    to_stderr(f"{record.sample_id}{trial}: {title} {text} ({record.seconds:.2f} s)")
 
 
 def _show_run(

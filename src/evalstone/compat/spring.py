@@ -295,7 +295,7 @@ class JudgeEvaluator(Value):
 
         def note(record: Record) -> None:
             try:
-                responses[record.sample] = self.response(scorer, record)
+                responses[record.sample_id] = self.response(scorer, record)
             except (JudgeError, OutcomeError) as error:
                 errors.append(error)
                 stop.request(str(error))
@@ -310,7 +310,7 @@ class JudgeEvaluator(Value):
 
     def response(self, scorer: GradedScorer, record: Record) -> EvaluationResponse:
         """Return the response to a request from the record of `as_scorer()` on its `sample`. Raises as `evaluate`."""
-        outcome, calls = record.outcome, record.steps
+        outcome, calls = record.outcome, record.calls
         usage = sum((call.usage for call in calls), Usage())
         cost = total_cost(call.cost for call in calls)
         reply = calls[-1].reply if calls else None

@@ -262,7 +262,7 @@ _OTHER_ROWS: Mapping[tuple[str, ...], str] = {
 
 def _check_samples(columns: tuple[str, ...]) -> None:
     """Raise DataError for a row that is known to be something else than a sample."""
-    if {"sample", "scorer", "outcome"} <= set(columns):
+    if {"sample_id", "scorer", "outcome"} <= set(columns):
         raise DataError(
             "these are scores, as report --csv writes them; the samples are in the data of the run, and in the "
             "samples.jsonl of its results folder"

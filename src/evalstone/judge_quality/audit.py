@@ -225,7 +225,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
     runs = [await options.run("audit", work.versions, work.scorers, work.judge, ledger)]
     scores: AuditScores = {}
     for record in runs[0].records:
-        name, _, sample = record.sample.partition(":")
+        name, _, sample = record.sample_id.partition(":")
         scores.setdefault((unquote(name), record.scorer), {})[sample] = record.value
     for one in work.perturbations:
         others = _rescorers(work.scorers, one)
@@ -244,7 +244,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         original = {other.signature: signature for signature, other in others.items()}
         for record in run.records:
             key = (one.name, original.get(record.scorer, record.scorer))
-            scores.setdefault(key, {})[record.sample] = record.value
+            scores.setdefault(key, {})[record.sample_id] = record.value
     return runs, scores
 
 

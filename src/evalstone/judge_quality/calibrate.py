@@ -193,10 +193,10 @@ def _unfitted(
     summary = run.summary[0]
     pairs = tuple(
         LabeledScore(
-            record.sample,
+            record.sample_id,
             record.value,
-            labeled.labels[record.sample],
-            {field: key_of[record.sample] for field, key_of in keys.items()},
+            labeled.labels[record.sample_id],
+            {field: key_of[record.sample_id] for field, key_of in keys.items()},
         )
         for record in run.records
         if record.value is not None

@@ -27,7 +27,7 @@ A = TypeVar("A")
 class LoggingJudge(Judge, kw_only=False):
     """Appends every call of a judge to a JSON Lines file as it ends. Answers from the ledger are not logged.
 
-    Each line has `time`, `judge`, `steps` (the call as in records.jsonl, with the raw reply) and, with
+    Each line has `time`, `judge`, `calls` (the call as in records.jsonl, with the raw reply) and, with
     `include_inputs`, the question's texts as `inputs`. `ReplayJudge.from_records` reads the file. The judge's secrets
     are written as `***`. Raises ConfigError or WriteError if the file can't be written.
     """
@@ -87,7 +87,7 @@ class LoggingJudge(Judge, kw_only=False):
             "format": JUDGE_CALL_FORMAT,
             "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "judge": call.judge,
-            "steps": [to_jsonable(call)],
+            "calls": [to_jsonable(call)],
         }
         if self.include_inputs:
             line["inputs"] = to_jsonable(question.inputs())

@@ -152,14 +152,14 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
         file = Path(path)
         identities: set[str] = set()
         try:
-            steps = [step for step in _steps(file, judge, identities) if step["answer"] is not None]
+            calls = [call for call in _calls(file, judge, identities) if call["answer"] is not None]
         except OSError as error:
             raise DataError(f"can't read {file}: {error.strerror or error}") from None
-        if judge is not None and not steps:
+        if judge is not None and not calls:
             raise DataError(f"{file} has no answers of {judge!r}")
         source = str(file) if judge is None else f"{file}, {judge}"
         limits = [limits_named(identity) for identity in sorted(identities)]
-        return cls({step["fingerprint"]: step for step in steps}, source, narrowest(*limits or [DEFAULT_LIMITS]))
+        return cls({call["fingerprint"]: call for call in calls}, source, narrowest(*limits or [DEFAULT_LIMITS]))
 
     @property
     def identity(self) -> str:
@@ -212,28 +212,28 @@ def limits_named(identity: str) -> ContextLimits:
     return narrowest(*limits)
 
 
-def _steps(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
-    """The steps of one judge. The identities of the judges that the scorers asked are added to `identities`."""
+def _calls(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:
+    """The calls of one judge. The identities of the judges that the scorers asked are added to `identities`."""
     for place, line in file_values(file):
         for known in (RECORD_FORMAT, JUDGE_CALL_FORMAT):
             if known.is_of(line):
                 known.check(line, place)
         try:
-            identities.update(str(step.get("judge")) for step in line["steps"])
-            steps = [answer for step in line["steps"] for answer in _steps_of(step, judge)]
-            for step in steps:
-                if not isinstance(step["fingerprint"], str) or not isinstance(step["reply"], str | None):
+            identities.update(str(call.get("judge")) for call in line["calls"])
+            calls = [answer for call in line["calls"] for answer in _calls_of(call, judge)]
+            for call in calls:
+                if not isinstance(call["fingerprint"], str) or not isinstance(call["reply"], str | None):
                     raise TypeError("fingerprint and reply must be text")
-                _ = step["answer"]
+                _ = call["answer"]
         except (KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{place}: not a line of records.jsonl ({error!r})") from None
-        yield from steps
+        yield from calls
 
 
-def _steps_of(step: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
-    """The step itself, or one judge's steps inside it. Of several repetitions, only the first one counts."""
-    if judge is None or (step["judge"] == judge and step.get("repeat_index", 0) == 0):
-        yield step
+def _calls_of(call: Mapping[str, Any], judge: str | None) -> Iterator[Mapping[str, Any]]:
+    """The call itself, or one judge's calls inside it. Of several repetitions, only the first one counts."""
+    if judge is None or (call["judge"] == judge and call.get("repeat_index", 0) == 0):
+        yield call
     else:
-        for member in step.get("members", ()):
-            yield from _steps_of(member, judge)
+        for member in call.get("members", ()):
+            yield from _calls_of(member, judge)

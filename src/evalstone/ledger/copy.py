@@ -158,7 +158,7 @@ def _rows_of(line: Any) -> Iterator[tuple[str, dict[str, Any]]]:
     if not is_object(line):
         raise TypeError("expected an object")
     if "type" not in line:
-        for call in (leaf for step in Record.from_dict(line).steps for leaf in step.leaves()):
+        for call in (leaf for asked in Record.from_dict(line).calls for leaf in asked.leaves()):
             if call.reply is not None and call.answer is not None:
                 key = Key(call.fingerprint, call.judge, call.repeat_index)
                 yield "answer", to_row(StoredAnswer.of(key, call.question, call))
@@ -216,11 +216,11 @@ def _checked(name: str, expected: Any, nullable: bool, value: Any) -> Any:
     return expected(value)
 
 
-_NESTED = ("evidence", "steps", "error")
+_NESTED = ("evidence", "calls", "error")
 PARQUET_COLUMNS: Mapping[str, Mapping[str, type]] = {
     "answers": {name: kind for name, (kind, _) in schema.answers.types.items()},
     "records": {
-        **dict.fromkeys(("sample", "scorer", "outcome"), str),
+        **dict.fromkeys(("sample_id", "scorer", "outcome"), str),
         **dict.fromkeys(("value", "scale"), float),
         "reason": str,
         **dict.fromkeys(("seconds", "cost"), float),

@@ -56,7 +56,7 @@ class ListedScore(NoTruthValue):
     """The evaluated entity: as submitted for live scores, the target for a run; "" if unknown."""
     scorer: str
     """The scorer's signature."""
-    sample: str
+    sample_id: str
     """The sample's ID; "" while it is pending, and if it was dropped."""
     state: live.State
     value: float | None
@@ -328,7 +328,7 @@ def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
     return ListedScore(
         time=datetime.fromtimestamp(row.submitted, UTC),
         **vars(of),
-        sample="",
+        sample_id="",
         state=row.state,
         value=None,
         scale=None,
@@ -343,7 +343,7 @@ def _listed(record: Record, cursor: _Cursor, of: _Origin) -> ListedScore:
     return ListedScore(
         time=datetime.fromtimestamp(cursor.time, UTC),
         **vars(of),
-        sample=record.key,
+        sample_id=record.key,
         state=live.STATES[type(outcome)],
         value=None if score is None else score.value,
         scale=None if score is None else score.scale,

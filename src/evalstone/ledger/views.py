@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SCORES = ("time", "source", "stream", "run", "run name", "entity", "scorer", "sample", "score", "reason")
 KEYS = ("scorer", "sample")
 CSV_HEADER = (
-    "time", "source", "stream", "run", "run name", "entity", "sample", "scorer", "state", "value", "scale", "reason",
+    "time", "source", "stream", "run", "run name", "entity", "sample_id", "scorer", "state", "value", "scale", "reason",
     "trace", "signature",
 )  # fmt: skip
 
@@ -100,7 +100,7 @@ def _score_row(score: ListedScore) -> Sequence[Cell | str]:
         score.source,
         *(_given(safe(text or "", 40)) for text in (score.stream, score.run, score.run_name, score.entity)),
         safe(without_fingerprints(score.scorer), 60),
-        _given(safe(score.sample, 40)),
+        _given(safe(score.sample_id, 40)),
         value,
         _given(safe(score.reason, 80), ""),
     )
@@ -119,7 +119,7 @@ def _csv_row(score: ListedScore) -> Sequence[Value]:
         score.run,
         score.run_name,
         score.entity,
-        score.sample,
+        score.sample_id,
         without_fingerprints(score.scorer),
         score.state,
         score.value,

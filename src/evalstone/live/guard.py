@@ -434,8 +434,8 @@ class _Work:
 
 def _failed(scorer: Scorer, sample: Sample | None, error: str) -> Record:
     if sample is None:
-        return Record(sample="", scorer=scorer.signature, outcome=Failed(error))
-    return Record(sample=sample.id, scorer=scorer.signature, outcome=Failed(error), group=sample.group)
+        return Record(sample_id="", scorer=scorer.signature, outcome=Failed(error))
+    return Record(sample_id=sample.id, scorer=scorer.signature, outcome=Failed(error), group=sample.group)
 
 
 def _copies(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -360,7 +360,7 @@ class _Watching:
 
         newest = newest_record(self.ledger, self.stream, info.signature)
         before = baseline[info.signature].judges
-        now = () if newest is None else tuple(dict.fromkeys(step.judge for step in newest.steps))
+        now = () if newest is None else tuple(dict.fromkeys(call.judge for call in newest.calls))
         if now and before and not set(now) <= set(before):
             yield note("judged_by_another", "warning", name=info.name, before=tuple(before), now=now)
 
@@ -462,7 +462,7 @@ class _RunBaseline:
     waits: tuple[Part, ...] = ()
 
     def __init__(self, run: Run, watching: _Watching) -> None:
-        refuse_weights(((each.sample, each.weight) for each in run.records), "a watch")
+        refuse_weights(((each.sample_id, each.weight) for each in run.records), "a watch")
         self.label, self.infos = run.id, list(run.scorers)
         self.notes: list[Note] = []
         self._run, self._watching = run, watching
@@ -546,7 +546,7 @@ def _of_run(run: Run, info: ScorerInfo) -> list[_Unit]:
     units: dict[tuple[str, str], _Unit] = {}
     for record in run.records:
         if record.scorer == info.signature:
-            key = ("group", record.group) if record.group is not None else ("sample", record.sample)
+            key = ("group", record.group) if record.group is not None else ("sample", record.sample_id)
             unit = units.setdefault(key, _Unit())
             unit.samples += 1
             if isinstance(record.outcome, Score):

@@ -350,9 +350,9 @@ class Scoring:
                 written.append((row, record))
             except LedgerValueError as error:
                 self._tell("outcome", f"an outcome can't be stored: {error}")
-                sample = "" if record is None else record.sample
+                sample = "" if record is None else record.sample_id
                 failed = Record(
-                    sample=sample, scorer=row.scorer, outcome=Failed(f"its outcome can't be stored: {error}")
+                    sample_id=sample, scorer=row.scorer, outcome=Failed(f"its outcome can't be stored: {error}")
                 )
                 refused = dataclasses.replace(row.ended(failed), cost=row.cost)
                 await self._ledger.work(live.finish, self._ledger.store, [refused])
@@ -384,10 +384,10 @@ class Scoring:
     async def _outcome(self, row: LiveScore, job: Job, *, affordable: bool) -> tuple[LiveScore, Record | None]:
         """The row with its outcome, and its record. affordable: whether the day's budget allows judge calls."""
         if job.sample is None:
-            record = Record(sample="", scorer=row.scorer, outcome=Failed(job.problem))
+            record = Record(sample_id="", scorer=row.scorer, outcome=Failed(job.problem))
             return row.ended(record), record
         if job.problem:
-            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(job.problem))
+            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(job.problem))
             return row.ended(record, known_cost=False), record
         scorer = self._scorers[row.scorer]
         if scorer.may_ask and not affordable:
@@ -404,11 +404,11 @@ class Scoring:
             self._tell("reasoning", sentence_of(warning, self._settings.front_end))
         try:
             record = await score_sample(scorer, job.sample, session)
-            if any(source == "asked" for step in record.steps for source in step.sources()):
+            if any(source == "asked" for call in record.calls for source in call.sources()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except _ENDING as error:
-            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(described(error)))
+            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(described(error)))
             return row.ended(record, known_cost=False), record
         except (RunAborted, ConfigError) as error:
             # The judge failed. Until the session is renewed, it refuses every question immediately.
@@ -416,7 +416,7 @@ class Scoring:
             if not self._refused and session is self._session:  # not one that was replaced in the meantime
                 self._refused, self._renew_at = True, time.monotonic() + self._pause
                 self._pause = min(2 * self._pause, MAX_PAUSE)
-            record = Record(sample=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
+            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
             return row.ended(record, known_cost=False), record
 
     def _session_now(self) -> Session:

@@ -87,7 +87,7 @@ def evaluation(record: Record, sample: Sample, scorer: Scorer | None) -> tuple[s
         "gen_ai.evaluation.evaluator.source": _evaluator(record, scorer),
         "gen_ai.evaluation.evaluator.version": record.scorer.rpartition("@")[2],
         "evalstone.scorer": safe(record.scorer, NAME),
-        "evalstone.sample.id": safe(record.sample, NAME),
+        "evalstone.sample.id": safe(record.sample_id, NAME),
         "evalstone.outcome": OUTCOME_NAMES[type(outcome)],
     }
     if record.trial is not None:
@@ -144,7 +144,7 @@ def failure_type(record: Record) -> str:
         return safe(outcome.exception, NAME)
     if outcome.by_target:
         return TargetError.__name__
-    return "JudgeError" if any(step.answer is None for step in record.steps) else OTHER
+    return "JudgeError" if any(call.answer is None for call in record.calls) else OTHER
 
 
 def error_type(error: BaseException | type[BaseException]) -> str:

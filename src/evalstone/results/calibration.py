@@ -46,7 +46,7 @@ Calibrator: TypeAlias = Literal["auto", "platt", "isotonic"]
 class LabeledScore:
     """The judge's score and the human labels of one sample, on the scorer's scale."""
 
-    sample: str
+    sample_id: str
     """The sample's id."""
     value: float
     """The judge's score."""
@@ -139,10 +139,10 @@ class Calibration(Shown):
         for pair in self.pairs:
             present = [label for label in pair.labels if label is not None]
             if not present:
-                raise DataError(f"sample {pair.sample!r} has no label")
+                raise DataError(f"sample {pair.sample_id!r} has no label")
             for number in (pair.value, *present):
                 if not -TOLERANCE * self.scale <= number <= self.scale * (1 + TOLERANCE):
-                    raise DataError(f"sample {pair.sample!r}: {number} is not in [0, {self.scale:g}]")
+                    raise DataError(f"sample {pair.sample_id!r}: {number} is not in [0, {self.scale:g}]")
 
     @functools.cached_property
     def decided(self) -> tuple[tuple[float, bool], ...]:

@@ -27,7 +27,7 @@ class Entry(NamedTuple):
 
     place: int
     """Its place among the records of the run."""
-    sample: str
+    sample_id: str
     trial: int | None
     scorer: str
     value: float | None
@@ -39,13 +39,13 @@ class Entry(NamedTuple):
     @property
     def key(self) -> str:
         """The sample's `key`."""
-        return case_key(self.sample, self.trial)
+        return case_key(self.sample_id, self.trial)
 
     @classmethod
     def of(cls, record: Record, place: int = 0) -> Entry:
         """The entry of a record. place: its place among the records of its run."""
         value, kind = record.value, _kind(record)
-        return cls(place, record.sample, record.trial, record.scorer, value, kind, record.group, record.weight)
+        return cls(place, record.sample_id, record.trial, record.scorer, value, kind, record.group, record.weight)
 
     @property
     def undefined(self) -> bool:
@@ -98,17 +98,17 @@ class Columns:
         """Set the entry of a cell: the scorers of the first case, then those of the second, and so on."""
         case = cell // len(self._scorers)
         if not self._samples[case]:
-            self._samples[case] = record.sample
+            self._samples[case] = record.sample_id
         self._set_case(case, record)
         self._values[cell] = math.nan if record.value is None else record.value
         self._kinds[cell] = _CODES[_kind(record)]
 
     def append(self, record: Record) -> None:
         """Add the entry of a record after the others. Call `seal` after the last one."""
-        name = record.sample, record.trial
+        name = record.sample_id, record.trial
         if name != self._last:
             self._last = name
-            self._samples.append(record.sample)
+            self._samples.append(record.sample_id)
             self._hashes.append(hash(name))
             if self._trials:
                 self._trials.append(_NO_TRIAL)
@@ -256,12 +256,12 @@ class Columns:
     def by_case(self) -> Iterator[list[Entry]]:
         """The entries of each sample and trial, in the order of their first records."""
         if self._grouped:
-            for _, group in itertools.groupby(self.entries(), operator.attrgetter("sample", "trial")):
+            for _, group in itertools.groupby(self.entries(), operator.attrgetter("sample_id", "trial")):
                 yield list(group)
             return
         cases: dict[tuple[str, int | None], list[Entry]] = {}
         for entry in self.entries():
-            cases.setdefault((entry.sample, entry.trial), []).append(entry)
+            cases.setdefault((entry.sample_id, entry.trial), []).append(entry)
         yield from cases.values()
 
     def entries(self, scorer: str | None = None) -> Iterator[Entry]:

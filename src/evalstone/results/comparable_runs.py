@@ -60,8 +60,8 @@ def pair_runs(
 
 def _none_in_both(a: Run, b: Run, pairing: Pairing) -> ConfigError:
     """The error for runs that have no scored sample in common."""
-    names = {record.key: record.sample for record in a.records}
-    scored = {record.sample for record in a.records if record.value is not None}
+    names = {record.key: record.sample_id for record in a.records}
+    scored = {record.sample_id for record in a.records if record.value is not None}
     partners = [(names.get(pairing.in_first(record.key)), record) for record in b.records]
     shared = {name for name, _ in partners if name is not None}
     of_second = {name for name, record in partners if name is not None and record.value is not None}

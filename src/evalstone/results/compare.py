@@ -54,13 +54,13 @@ MARGIN = "margin"
 class Change:
     """A sample whose score differs between two runs."""
 
-    sample: str
+    sample_id: str
     """The sample's ID in the baseline."""
     a: float
     """Its score in the baseline."""
     b: float
     """Its score in the other run."""
-    sample_b: str
+    sample_id_b: str
     """The sample's ID in the other run. Only default IDs, which are hashes of the content, differ."""
 
 
@@ -407,10 +407,10 @@ def _compare_scorer(
     if result is not None:
         changes = tuple(
             Change(
-                sample=(name := known.samples[row]),
+                sample_id=(name := known.samples[row]),
                 a=known.a[row],
                 b=known.b[row],
-                sample_b=pair.pairing.in_second(name),
+                sample_id_b=pair.pairing.in_second(name),
             )
             for row in biggest_changes(known.a, known.b, MAX_CHANGES)
         )

@@ -151,8 +151,8 @@ def _records(
         record, (second, first) = records[repeated[0]], repeated
         trial = "" if record.trial is None else f", trial {record.trial}"
         raise DataError(
-            f"{file}, line {second + 1}: sample {record.sample!r}{trial} by {record.scorer!r} is a duplicate of line "
-            f"{first + 1}"
+            f"{file}, line {second + 1}: sample {record.sample_id!r}{trial} by {record.scorer!r} is a duplicate of "
+            f"line {first + 1}"
         )
     return records, summary
 

@@ -388,7 +388,7 @@ def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator
                 missed += 1
                 if len(misses) < MOST_MISSES:
                     reason = run.records[entry.place].outcome.reason
-                    misses.append(Miss(sample=entry.sample, trial=entry.trial, value=entry.value, reason=reason))
+                    misses.append(Miss(sample_id=entry.sample_id, trial=entry.trial, value=entry.value, reason=reason))
         if skipped:
             notes.append(note("undefined_left_out", "caution", name, samples=skipped))
         yield Decision(

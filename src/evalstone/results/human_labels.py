@@ -313,7 +313,7 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
         raise ConfigError(f"{info.name} has no score to correct")
     title, notes = run.titles[info.signature], list[Note]()
     scored = set(scores.names)
-    if shared := sum(pair.sample in scored for pair in calibration.pairs):
+    if shared := sum(pair.sample_id in scored for pair in calibration.pairs):
         notes.append(note("labels_in_run", "fact", title, labels=shared))
     if scores.groups is not None:
         notes.append(note("clusters_ignored", "caution", title))

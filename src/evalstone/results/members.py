@@ -88,7 +88,7 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
             raise ConfigError(f"{member.judge} was calibrated with {member.scorer}, not with {composite.scorer}")
         if (member.labels_id, member.version) != (composite.labels_id, composite.version):
             raise ConfigError(f"{member.judge} was calibrated with other labels than {composite.judge}")
-    truths = {pair.sample: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
+    truths = {pair.sample_id: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
     right = [_right(one, truths) for one in (composite, *members)]
     samples = [sample for sample in right[0] if all(sample in of for of in right)]
     ours, *theirs = ([of[sample] for sample in samples] for of in right)
@@ -113,8 +113,10 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
 def _right(calibration: Calibration, truths: dict[str, bool | None]) -> dict[str, bool]:
     """Whether the judge's verdict on each sample with a truth is right."""
     threshold, scale = calibration.default_threshold, calibration.scale
-    known = ((pair, truths.get(pair.sample)) for pair in calibration.pairs)
-    return {pair.sample: reaches(pair.value, threshold, scale) == truth for pair, truth in known if truth is not None}
+    known = ((pair, truths.get(pair.sample_id)) for pair in calibration.pairs)
+    return {
+        pair.sample_id: reaches(pair.value, threshold, scale) == truth for pair, truth in known if truth is not None
+    }
 
 
 def _compared(judge: str, member: Sequence[bool], composite: Sequence[bool], members: int) -> MemberAccuracy | None:

@@ -120,7 +120,7 @@ def _ids(run: Run) -> Iterable[str]:
     return (
         (sample.id for sample in run.dataset)
         if run.dataset is not None
-        else (one.sample for one in run.columns.entries())
+        else (one.sample_id for one in run.columns.entries())
     )
 
 

@@ -354,15 +354,15 @@ class Run(Shown):
         texts = {(s.id, s.trial): {name: getattr(s, name) for name in TEXTS} for s in self.dataset or ()}
         rows: dict[tuple[str, int | None], dict[str, Any]] = {}
         columns = {
-            signature: title if title not in ("sample", "trial", *TEXTS) else signature
+            signature: title if title not in ("sample_id", "trial", *TEXTS) else signature
             for signature, title in self.titles.items()
         }
         for record in self.records:
-            case = record.sample, record.trial
+            case = record.sample_id, record.trial
             row = rows.get(case)
             if row is None:
                 trial = {} if record.trial is None else {"trial": record.trial}
-                row = rows[case] = {"sample": record.sample, **trial, **texts.get(case, {})}
+                row = rows[case] = {"sample_id": record.sample_id, **trial, **texts.get(case, {})}
                 row.update(dict.fromkeys(columns.values()))
             row[columns[record.scorer]] = record.value
         return list(rows.values())
@@ -377,7 +377,7 @@ class Run(Shown):
         Raises:
             MissingDependency: polars is not installed.
         """
-        nested = () if wide else ("steps", "evidence", "error")
+        nested = () if wide else ("calls", "evidence", "error")
         rows = [{name: value for name, value in row.items() if name not in nested} for row in self.to_dicts(wide=wide)]
         return _library("polars").DataFrame(rows, infer_schema_length=None)
 

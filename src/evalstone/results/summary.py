@@ -292,25 +292,25 @@ class SummaryBuilder:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
-        for step in record.steps:
-            self.calls.update(step.sources())
-            for verdict in _verdicts(step.answer):
+        for call in record.calls:
+            self.calls.update(call.sources())
+            for verdict in _verdicts(call.answer):
                 if verdict in self.verdicts or len(self.verdicts) < 2:
                     self.verdicts[verdict] += 1
-            if isinstance(dropped := (step.detail or {}).get("dropped"), list):
-                self.dropped[step.judge, step.fingerprint, step.repeat_index] = len(cast("list[Any]", dropped))
+            if isinstance(dropped := (call.detail or {}).get("dropped"), list):
+                self.dropped[call.judge, call.fingerprint, call.repeat_index] = len(cast("list[Any]", dropped))
             refused: dict[str, None] = {}
-            for call in step.leaves():
-                if call.refused_settings:
-                    refused.update(dict.fromkeys(call.refused_settings))
-                    self.refused_settings.update(call.refused_settings)
-                if call.usage.requests > 1:
-                    self.corrections += call.usage.requests - 1
-                    self.corrected += call.answer is not None and "doubt" not in (call.detail or {})
-                self.lost += call.answer is None and (call.usage.requests > 0 or call.cost is None)
-            self.judges.setdefault(f"{step.judge}{WITHOUT}{joined(sorted(refused))}" if refused else step.judge)
-        if record.steps:
-            self.doubtful_citations += any("citations" in (step.detail or {}) for step in record.steps)
+            for leaf in call.leaves():
+                if leaf.refused_settings:
+                    refused.update(dict.fromkeys(leaf.refused_settings))
+                    self.refused_settings.update(leaf.refused_settings)
+                if leaf.usage.requests > 1:
+                    self.corrections += leaf.usage.requests - 1
+                    self.corrected += leaf.answer is not None and "doubt" not in (leaf.detail or {})
+                self.lost += leaf.answer is None and (leaf.usage.requests > 0 or leaf.cost is None)
+            self.judges.setdefault(f"{call.judge}{WITHOUT}{joined(sorted(refused))}" if refused else call.judge)
+        if record.calls:
+            self.doubtful_citations += any("citations" in (call.detail or {}) for call in record.calls)
             self.unanswered += unanswered(record)
             self.cost = total_cost((self.cost, record.cost))
 
@@ -358,7 +358,7 @@ class SummaryBuilder:
 def unanswered(record: Record) -> bool:
     """Whether a sample was skipped because the judge declined a question or reached no verdict."""
     return isinstance(record.outcome, Skipped) and any(
-        step.answer is None or "undecided" in _verdicts(step.answer) for step in record.steps
+        call.answer is None or "undecided" in _verdicts(call.answer) for call in record.calls
     )
 
 
@@ -387,9 +387,9 @@ class JudgeStats:
 
     def add(self, record: Record) -> None:
         """Count a record's judge calls, and those of their members."""
-        cluster = hash((record.group is None, record.sample if record.group is None else record.group))
-        for step in record.steps:
-            self._add_call(step, cluster)
+        cluster = hash((record.group is None, record.sample_id if record.group is None else record.group))
+        for call in record.calls:
+            self._add_call(call, cluster)
 
     def _add_call(self, call: JudgeCall, cluster: int) -> None:
         detail = call.detail or {}

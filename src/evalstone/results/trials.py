@@ -45,7 +45,7 @@ class PassK:
 class Flaky:
     """A sample that passes in some of its trials but not in all."""
 
-    sample: str
+    sample_id: str
     passed: int
     trials: int
 
@@ -135,7 +135,7 @@ def _by_sample(run: Run) -> Mapping[str, Mapping[str, list[Record]]]:
     """By scorer signature and sample, the records of the sample's trials."""
     trials: dict[str, dict[str, list[Record]]] = {info.signature: {} for info in run.scorers}
     for record in run.records:
-        trials[record.scorer].setdefault(record.sample, []).append(record)
+        trials[record.scorer].setdefault(record.sample_id, []).append(record)
     return trials
 
 
@@ -167,7 +167,9 @@ def _reliability(
         if counted:
             trials_of[sample] = Counts(passed, without, len(counted))
     known = {sample: (passed, n - without) for sample, (passed, without, n) in trials_of.items() if n > without}
-    flaky = [Flaky(sample=sample, passed=passed, trials=n) for sample, (passed, n) in known.items() if 0 < passed < n]
+    flaky = [
+        Flaky(sample_id=sample, passed=passed, trials=n) for sample, (passed, n) in known.items() if 0 < passed < n
+    ]
     flaky.sort(key=lambda sample: abs(sample.passed / sample.trials - 0.5))
     return Reliability(
         title=run.titles[info.signature],
@@ -261,7 +263,7 @@ def judgments_of(record: Record) -> list[float]:
 
 def _answer(record: Record) -> Hashable:
     """An identifier of the judge's answers behind a record. Identical questions are asked once and share an answer."""
-    questions = frozenset((step.fingerprint, step.judge, step.repeat_index) for step in record.steps)
+    questions = frozenset((call.fingerprint, call.judge, call.repeat_index) for call in record.calls)
     return questions or record.key
 
 

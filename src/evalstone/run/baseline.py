@@ -69,7 +69,7 @@ class Baseline:
             if (ours := paired.signatures.get(entry.scorer)) is not None:
                 if entry.group is not None:
                     raise ConfigError(
-                        f"sample {entry.sample!r} of the baseline is in group {entry.group!r}: clustered samples "
+                        f"sample {entry.sample_id!r} of the baseline is in group {entry.group!r}: clustered samples "
                         "cannot be gated one by one; gate the finished run instead"
                     )
                 self._entries[ours][entry.key] = entry
@@ -112,7 +112,7 @@ class Difference:
             DataError: The sample, which the message names, changes by more than the largest change.
         """
         if before is not None and after is not None:
-            check_change(self._title, record.sample, before, after, self.reach)
+            check_change(self._title, record.sample_id, before, after, self.reach)
         return possible_difference(before, after, scale=self._scale, reach=self.reach)
 
 

@@ -256,7 +256,7 @@ class _DryRunSession(Session):
         """Run a scorer on a sample and count its calls in a line."""
         self._line = line
         record = await score_sample(scorer, sample, self)
-        outcome, calls = record.outcome, Counter(source for step in record.steps for source in step.sources())
+        outcome, calls = record.outcome, Counter(source for call in record.calls for source in call.sources())
         line.asked += calls["asked"]
         line.shared += calls["shared"]
         line.cached += calls["cached"]

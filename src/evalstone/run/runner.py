@@ -455,7 +455,7 @@ class _Runner:
                     record = self.batches.session.charge(record)
                 if (failed := self.failed.pop(index, None)) is not None:
                     # Keep the cost of the earlier attempt.
-                    record = replace(record, steps=(*(step for step in failed.steps if step.cost != 0), *record.steps))
+                    record = replace(record, calls=(*(call for call in failed.calls if call.cost != 0), *record.calls))
                 now = time.monotonic()
                 due = due if block else now + self.hold
                 block.append(_Scored(index, sample, record, None if self.ledger is None else record_line(record)))

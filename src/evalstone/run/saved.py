@@ -96,7 +96,7 @@ class _Answered(Iterable[Sample]):
 
     def __init__(self, samples: LedgerSamples, run: Run) -> None:
         self._samples, self._target = samples, run.target
-        self._scored = {(entry.sample, entry.trial) for entry in run.columns.entries()}
+        self._scored = {(entry.sample_id, entry.trial) for entry in run.columns.entries()}
 
     def __iter__(self) -> Iterator[Sample]:
         # The ledger and targets, which a run without a target doesn't need.

@@ -65,14 +65,14 @@ def _require_awaited(scorer: Scorer, scope: AskScope) -> None:
 
 
 def record_of(
-    scorer: Scorer, sample: Sample, outcome: Outcome, steps: tuple[JudgeCall, ...] = (), seconds: float = 0.0
+    scorer: Scorer, sample: Sample, outcome: Outcome, calls: tuple[JudgeCall, ...] = (), seconds: float = 0.0
 ) -> Record:
     """The record of an outcome."""
     return Record(
-        sample=sample.id,
+        sample_id=sample.id,
         scorer=scorer.signature,
         outcome=outcome,
-        steps=steps,
+        calls=calls,
         seconds=seconds,
         group=sample.group,
         trial=sample.trial,

@@ -135,7 +135,7 @@ class RunGate:
         if scorer not in self._watched:
             return
         waiting = self._waiting[scorer]
-        waiting[record.sample] = record
+        waiting[record.sample_id] = record
         while self._next[scorer] < len(self._order) and self._order[self._next[scorer]] in waiting:
             first = waiting.pop(self._order[self._next[scorer]])
             self._next[scorer] += 1

@@ -132,13 +132,13 @@ class Session:
     def restore(self, record: Record) -> None:
         """Restore a record written before the run was interrupted: mark its judges as working."""
         self.known_working.update(
-            leaf.judge for call in record.steps for leaf in call.leaves() if leaf.answer is not None
+            leaf.judge for call in record.calls for leaf in call.leaves() if leaf.answer is not None
         )
 
     def check(self, record: Record) -> None:
         """Raise JudgeUnavailable if a question of this record failed because its judges are unavailable."""
-        for step in record.steps:
-            failed = [leaf for leaf in step.leaves() if leaf.answer is None] if step.answer is None else []
+        for call in record.calls:
+            failed = [leaf for leaf in call.leaves() if leaf.answer is None] if call.answer is None else []
             if failed and all(self.breaker(leaf.judge).is_open for leaf in failed):
                 self.breaker(failed[0].judge).check()
 

@@ -122,7 +122,7 @@ Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | MaxDifference | PassRa
 class Miss:
     """A sample without the best score."""
 
-    sample: str
+    sample_id: str
     """Its id."""
     trial: int | None
     """The number of the trial; None if there is only one."""

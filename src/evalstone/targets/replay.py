@@ -242,7 +242,7 @@ def _records(folder: Path) -> Iterator[Record]:
 def _failures(records: Iterable[Record]) -> dict[tuple[str, int], str]:
     """The errors of the recorded run's target."""
     return {
-        (record.sample, record.trial or 1): record.outcome.error.removeprefix(TARGET_FAILED)
+        (record.sample_id, record.trial or 1): record.outcome.error.removeprefix(TARGET_FAILED)
         for record in records
         if isinstance(record.outcome, Failed) and record.outcome.by_target
     }

@@ -1,6 +1,6 @@
 """Recordings of tool calls: JSON Lines, each with the calls of one answer of a target.
 
-    {"format": "tool_calls/1", "sample": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
+    {"format": "tool_calls/1", "sample_id": "ada", "trial": 1, "thread": "9f0c…", "turn": 1, "began": 1, "calls": [
      {"tool": "search", "arguments": {"query": "Ada"}, "seconds": 0.21, "finished": true, "result": ["…"]}]}
 
 A conversation has one line per turn. The lines of one attempt at a sample and trial have the same thread. An attempt
@@ -107,7 +107,7 @@ class RecordedCall:
 class RecordedLine:
     """The calls of one answer."""
 
-    sample: str
+    sample_id: str
     trial: int
     thread: str
     """The id of the attempt."""
@@ -201,7 +201,7 @@ class Recorder:
             + b"\n"
         )
         if len(text) > row_limit():
-            raise too_long(f"the recording of {count(len(line.calls), 'tool call')} of sample {line.sample!r}")
+            raise too_long(f"the recording of {count(len(line.calls), 'tool call')} of sample {line.sample_id!r}")
         with self._lock, _appending(self.path) as file:
             _cut_torn_line(file)
             file.write(text)
@@ -297,7 +297,7 @@ class Recording:
         self._lines: dict[tuple[str, int], list[_Place]] = {}
         digest = hashlib.blake2b(digest_size=8)
         for place, text, line in _lines(path):
-            lines = self._lines.setdefault((line.sample, line.trial), [])
+            lines = self._lines.setdefault((line.sample_id, line.trial), [])
             if lines and lines[-1].thread != line.thread:
                 lines[:] = [each for each in lines if each.turn < line.began]
             lines.append(_Place(line.thread, line.turn, place))
@@ -323,7 +323,7 @@ class Recording:
         except (OSError, DataError) as error:
             raise TargetError(f"{changed}: ", error) from None
         for line, each in zip(lines, places, strict=True):
-            if (line.sample, line.trial, line.thread, line.turn) != (sample, trial, each.thread, each.turn):
+            if (line.sample_id, line.trial, line.thread, line.turn) != (sample, trial, each.thread, each.turn):
                 raise TargetError(changed)
         return Replayed([(line.turn, line.calls) for line in lines])
 

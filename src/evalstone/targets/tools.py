@@ -316,7 +316,7 @@ class _RecordSource(_FileSource):
 
     async def keep(self, calls: ToolCalls, of_turn: Sequence[Call]) -> None:
         line = RecordedLine(
-            sample=calls.sample.id,
+            sample_id=calls.sample.id,
             trial=calls.trial,
             thread=calls.thread,
             turn=calls.turn,

@@ -43,8 +43,7 @@ def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
     system: the test function, with its parameters if each has a mean of its own.
     """
     data = record.to_dict()
-    calls = [call for step in record.steps for call in step.leaves()]
-    steps = [
+    calls = [
         {
             "question": call.question,
             "fingerprint": call.fingerprint,
@@ -54,9 +53,10 @@ def as_data(info: ScorerInfo, record: Record, system: str) -> dict[str, Any]:
             "cost": call.cost,
             "source": call.source,
         }
-        for call in calls
+        for asked in record.calls
+        for call in asked.leaves()
     ]
-    return {"system": system, "scorer": info.to_dict(), "record": {**data, "evidence": None, "steps": steps}}
+    return {"system": system, "scorer": info.to_dict(), "record": {**data, "evidence": None, "calls": calls}}
 
 
 def summary_lines(
@@ -165,10 +165,10 @@ def _table(rows: Sequence[tuple[str, Sequence[str]]], left_out: Sequence[str]) -
 
 def _clustered(records: Sequence[Record]) -> Iterator[Record]:
     """The records; where samples were scored more than once, each of these is a cluster."""
-    times = Counter(record.sample for record in records if record.group is None)
+    times = Counter(record.sample_id for record in records if record.group is None)
     repeated = any(number > 1 for number in times.values())
     for record in records:
-        yield replace(record, group=record.sample) if repeated and record.group is None else record
+        yield replace(record, group=record.sample_id) if repeated and record.group is None else record
 
 
 def write_scores(config: pytest.Config, scored: Mapping[str, Sequence[dict[str, Any]]]) -> None:
@@ -183,7 +183,7 @@ def write_scores(config: pytest.Config, scored: Mapping[str, Sequence[dict[str, 
             "scorer": data["scorer"]["name"],
             **{
                 name: data["record"][name]
-                for name in ("sample", "trial", "outcome", "value", "scale", "reason", "cost")
+                for name in ("sample_id", "trial", "outcome", "value", "scale", "reason", "cost")
                 if name in data["record"]
             },
         }

@@ -195,12 +195,12 @@ class Record(NoTruthValue):
 
     _tested_by = ".value, against a threshold; it is None without a score"
 
-    sample: str
+    sample_id: str
     """The sample's id."""
     scorer: str
     """The scorer's signature."""
     outcome: Outcome
-    steps: tuple[JudgeCall, ...] = ()
+    calls: tuple[JudgeCall, ...] = ()
     seconds: float = 0.0
     group: str | None = None
     """The sample's `group`."""
@@ -216,12 +216,12 @@ class Record(NoTruthValue):
     @property
     def key(self) -> str:
         """The sample's `key`."""
-        return case_key(self.sample, self.trial)
+        return case_key(self.sample_id, self.trial)
 
     @property
     def cost(self) -> float | None:
         """US dollars paid for this record; None if the price of a call is unknown."""
-        return total_cost(step.cost for step in self.steps) if self.steps else 0.0
+        return total_cost(call.cost for call in self.calls) if self.calls else 0.0
 
     @property
     def value(self) -> float | None:
@@ -233,14 +233,14 @@ class Record(NoTruthValue):
         outcome = self.outcome
         return {
             "format": RECORD_FORMAT,
-            "sample": self.sample,
+            "sample_id": self.sample_id,
             "scorer": self.scorer,
             "outcome": OUTCOME_NAMES[type(outcome)],
             "value": outcome.value if isinstance(outcome, Score) else None,
             "scale": outcome.scale if isinstance(outcome, Score) else None,
             "reason": outcome.reason,
             "evidence": to_jsonable(outcome.evidence) if isinstance(outcome, Score) else None,
-            "steps": [to_jsonable(step) for step in self.steps],
+            "calls": [to_jsonable(call) for call in self.calls],
             "seconds": self.seconds,
             "cost": self.cost,
             "error": _error(outcome) if isinstance(outcome, Failed) else None,
@@ -277,12 +277,14 @@ class Record(NoTruthValue):
                 outcome = Skipped(f"{other}: {read_data(Skipped, data).reason}")
             case other:
                 raise DataError(invalid("outcome", "score, skipped or failed", other))
-        if "steps" not in data:
-            raise DataError(absent("steps", "steps is missing"))
+        if "calls" not in data:
+            raise DataError(absent("calls", "calls is missing"))
         return read_data(cls, {**data, "outcome": outcome})
 
 
-_USUAL = itemgetter("format", "outcome", "steps", "sample", "scorer", "reason", "value", "scale", "seconds", "evidence")
+_USUAL = itemgetter(
+    "format", "outcome", "calls", "sample_id", "scorer", "reason", "value", "scale", "seconds", "evidence"
+)
 _RARE = frozenset(("group", "trial", "weight"))
 
 
@@ -290,13 +292,13 @@ def _usual(data: Mapping[str, Any]) -> Record | None:
     """The record of a score that no judge was asked for, like most records of large runs, in a quarter of the time;
     None for any other record, and for invalid data."""
     try:
-        number, outcome, steps, sample, scorer, reason, value, scale, seconds, evidence = _USUAL(data)
+        number, outcome, calls, sample, scorer, reason, value, scale, seconds, evidence = _USUAL(data)
     except KeyError:
         return None
     if (
         number == RECORD_FORMAT
         and outcome == "score"
-        and steps == []
+        and calls == []
         and type(sample) is type(scorer) is type(reason) is str
         and type(value) is type(scale) is type(seconds) is float
         and 0 <= value <= scale < math.inf
@@ -307,10 +309,10 @@ def _usual(data: Mapping[str, Any]) -> Record | None:
         score, record = object.__new__(Score), object.__new__(Record)
         vars(score).update(value=value, scale=scale, reason=reason, evidence=evidence)
         vars(record).update(
-            sample=sample,
+            sample_id=sample,
             scorer=scorer,
             outcome=score,
-            steps=(),
+            calls=(),
             seconds=seconds,
             group=None,
             trial=None,

@@ -134,7 +134,7 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
 
 def test_a_gate_with_labels_tells_whose_mean_it_tests() -> None:
     run = run_of(["1", "0.9"] * 20)
-    labels = {"given": {record.sample: 1.0 for record in run.records[:20]}}
+    labels = {"given": {record.sample_id: 1.0 for record in run.records[:20]}}
     notes = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}), labels=labels)).sections[0].notes
     assert "(prediction-powered inference)" in " ".join(notes)
 

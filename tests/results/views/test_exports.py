@@ -18,7 +18,7 @@ from tests.runs import Given, run_of
 
 def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> None:
     rows = list(csv.DictReader(io.StringIO("".join(run_csv(run_of(["0.5", "skip", "fail"]))))))
-    assert [(r["sample"], r["outcome"], r["value"], r["scale"], r["answer"]) for r in rows] == [
+    assert [(r["sample_id"], r["outcome"], r["value"], r["scale"], r["answer"]) for r in rows] == [
         ("s1", "score", "0.5", "1.0", "0.5"),
         ("s2", "skipped", "", "", "skip"),
         ("s3", "failed", "", "", "fail"),
@@ -66,10 +66,10 @@ def test_each_row_has_the_texts_of_its_sample_in_whatever_order_they_are(order: 
     data = {"another": samples[::-1], "a part of it": samples[1:2], "none": None}.get(order, samples)
     rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, dataset=data))))))
     known = {sample.id: sample.output for sample in data or ()}
-    assert sorted((row["sample"], row["scorer"]) for row in rows) == sorted(
-        (record.sample, run.titles[record.scorer]) for record in run
+    assert sorted((row["sample_id"], row["scorer"]) for row in rows) == sorted(
+        (record.sample_id, run.titles[record.scorer]) for record in run
     )
-    assert {row["sample"]: row["answer"] for row in rows} == {s.id: known.get(s.id) or "" for s in samples}
+    assert {row["sample_id"]: row["answer"] for row in rows} == {s.id: known.get(s.id) or "" for s in samples}
 
 
 def test_trials_have_a_column() -> None:

@@ -139,7 +139,9 @@ def test_what_is_missing_is_said_with_its_bounds_and_reasons() -> None:
 
 def test_each_reason_for_missing_results_names_its_first_samples() -> None:
     run = run_of(["0.25", "skip", *["fail"] * 5])
-    long = replace(run, records=[replace(record, sample=f"{record.sample}-{'x' * 100}") for record in run.records])
+    long = replace(
+        run, records=[replace(record, sample_id=f"{record.sample_id}-{'x' * 100}") for record in run.records]
+    )
     for report in reports(run_view(run)):
         assert re.search(r"to say.*\bs2\b", report, re.S)
         assert "s3, s4 and 3 more" in report

@@ -54,7 +54,7 @@ def test_the_judge_writes_the_steps_once_for_all_samples() -> None:
 
 def test_steps_of_your_own_are_not_asked_for() -> None:
     record, judge = record_of(FIXED, SAMPLE, [mark(4)])
-    assert [step.question for step in record.steps] == ["score_by_criterion"]
+    assert [call.question for call in record.calls] == ["score_by_criterion"]
     assert "1. Look for hard" in judge.asked[0].render()[0]
     assert [question.kind for question in GEval("x").questions] == ["write_steps", "score_by_criterion"]
     assert [question.kind for question in FIXED.questions] == ["score_by_criterion"]

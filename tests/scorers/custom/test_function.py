@@ -165,7 +165,7 @@ def test_a_function_may_ask_a_judge():
     assert talkative.asks_shared_judge
     judge = ScriptedJudge([{"statements": ["It is late"]}])
     record = score(talkative, output="It is late.", judge=judge)
-    assert (record.value, len(record.steps)) == (0.5, 1)
+    assert (record.value, len(record.calls)) == (0.5, 1)
 
 
 FIELDS = r"the parameters of a scorer's function are sample fields \(input, output, context, reference, .*\); "

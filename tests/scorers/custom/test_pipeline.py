@@ -81,8 +81,8 @@ def test_the_evidence_keeps_the_prompt_and_answer_of_each_step_and_the_record_it
     ]
     assert evidence[0]["prompt"] is None
     assert evidence[1]["prompt"] == "\n\n".join(judge.asked[0].render())
-    assert [step.question for step in record.steps] == ["answer_as", "answer_as"]
-    assert json.loads(record.steps[0].reply or "") == REPLIES[0]
+    assert [call.question for call in record.calls] == ["answer_as", "answer_as"]
+    assert json.loads(record.calls[0].reply or "") == REPLIES[0]
 
 
 @pytest.mark.parametrize("preprocess", [words, words_later])
@@ -129,14 +129,14 @@ def test_an_answer_is_a_value_of_its_type(answer: Any, reply: Any, value: Any) -
 def test_a_pydantic_answer_is_plain_data_in_the_record() -> None:
     scorer = Pipeline(analyze=PromptStep("{{output}}?", Order), score=quarter)
     record, _ = record_of(scorer, SAMPLE, [{"number": 3, "note": "x"}])
-    assert record.steps[0].answer == {"number": 3, "note": "x"}
+    assert record.calls[0].answer == {"number": 3, "note": "x"}
 
 
 @pytest.mark.parametrize("reply", [{"answer": "one"}, {"count": 3}, "no idea", {"answer": [1, 2]}])
 def test_an_answer_of_another_type_fails_and_what_was_asked_stays_in_the_record(reply: Any) -> None:
     record, _ = record_of(FULL, SAMPLE, [reply])
     assert isinstance(record.outcome, Failed)
-    assert [step.question for step in record.steps] == ["answer_as"]
+    assert [call.question for call in record.calls] == ["answer_as"]
 
 
 @pytest.mark.parametrize("number", ["1e999", '"inf"', '"NaN"'])

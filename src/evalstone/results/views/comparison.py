@@ -212,14 +212,14 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
     shown: dict[str, set[str]] = {}
     for line in comparison.scorers:
         for change in line.changes[:most]:
-            shown.setdefault(line.a, set()).add(change.sample)
-            shown.setdefault(line.b, set()).add(change.sample_b)
+            shown.setdefault(line.a, set()).add(change.sample_id)
+            shown.setdefault(line.b, set()).add(change.sample_id_b)
     texts: dict[str, dict[tuple[str, int | None], Sample]] = {}
     records: dict[str, dict[tuple[str, str], list[Record]]] = {}
     for name, run in comparison.runs.items():
         of_shown = run.columns.entries_of(run.columns.cases_of(shown.get(name, set())))
         entries = [entry for _, entry in of_shown]
-        cases, keeps = [(entry.sample, entry.trial) for entry in entries], bool(run.keeps_reasoning)
+        cases, keeps = [(entry.sample_id, entry.trial) for entry in entries], bool(run.keeps_reasoning)
         texts[name] = {
             case: replace(sample, output=sample.output and scored_answer(sample, keeps_reasoning=keeps).answer)
             for case, sample in with_texts(run.dataset, cases, key=attrgetter("id", "trial"))
@@ -228,7 +228,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
         records[name] = {}
         for entry in entries:
             record = run.records[entry.place]
-            records[name].setdefault((record.sample, record.scorer), []).append(record)
+            records[name].setdefault((record.sample_id, record.scorer), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
@@ -247,8 +247,8 @@ def _change(
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
     sides = (
-        (line.a, line.info, change.sample, change.a, change.b),
-        (line.b, line.info_b, change.sample_b, change.b, change.a),
+        (line.a, line.info, change.sample_id, change.a, change.b),
+        (line.b, line.info_b, change.sample_id_b, change.b, change.a),
     )
     for name, info, id, value, other in sides:
         scored = [r for r in records[name].get((id, info.signature), ()) if isinstance(r.outcome, Score)]
@@ -268,7 +268,9 @@ def _change(
     panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"
     outcomes = (Outcome(line.title, change.b, values, tone, ""),)
-    return SampleView(change.sample, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
+    return SampleView(
+        change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both)))
+    )
 
 
 def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[str]:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from evalstone.results.summary import ScorerSummary
 
 RUN_HEADER = (
-    "sample", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
+    "sample_id", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
     "signature", "weight", "trial",
 )  # fmt: skip
 
@@ -43,11 +43,11 @@ def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
     for sample in run.dataset or ():
         if entries is None:
             return
-        if (sample.id, sample.trial) == (entries[0].sample, entries[0].trial):
+        if (sample.id, sample.trial) == (entries[0].sample_id, entries[0].trial):
             yield entries, sample
             entries = next(cases, None)
     # What is left is in another order than the data, or has no texts.
-    left = {(one[0].sample, one[0].trial): one for one in itertools.chain([entries] if entries else [], cases)}
+    left = {(one[0].sample_id, one[0].trial): one for one in itertools.chain([entries] if entries else [], cases)}
     for case, sample in with_texts(run.dataset, left, key=lambda sample: (sample.id, sample.trial)):
         yield left[case], sample
 
@@ -62,7 +62,7 @@ def _run_row(record: Record, sample: Sample | None, title: str, *, keeps_reasoni
     if sample is not None and sample.output is not None:
         answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
     return (
-        record.sample,
+        record.sample_id,
         title,
         OUTCOME_NAMES[type(outcome)],
         record.value,

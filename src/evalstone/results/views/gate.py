@@ -200,7 +200,7 @@ def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd 
 def miss_cells(miss: Miss) -> tuple[str, str, str]:
     """A sample that misses what is required, its score, and the reason, as text."""
     score = "no score" if miss.value is None else f"{miss.value:.4g}"
-    return case_key(miss.sample, miss.trial), score, safe(miss.reason, LONGEST_REASON)
+    return case_key(miss.sample_id, miss.trial), score, safe(miss.reason, LONGEST_REASON)
 
 
 def rate(alpha: float) -> str:

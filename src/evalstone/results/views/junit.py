@@ -112,7 +112,7 @@ def _cases(run: Run, signature: str, title: str) -> Iterator[Case]:
 
 def _record_case(record: Record, title: str) -> Case:
     # CI servers merge cases with the same name.
-    name = record.sample if record.trial is None else f"{record.sample}, trial {record.trial}"
+    name = record.sample_id if record.trial is None else f"{record.sample_id}, trial {record.trial}"
     match record.outcome:
         case Score(value, _, reason):
             properties = {"value": repr(value), "reason": reason}

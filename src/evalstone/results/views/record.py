@@ -24,7 +24,7 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
         case failed:
             warnings = (f"failed: {failed.error}",)
     columns = (*map(words, CALLS), Column("time"), Column("cost"))
-    rows = [_row(call, depth) for step in record.steps for call, depth in _nested(step)]
+    rows = [_row(call, depth) for asked in record.calls for call, depth in _nested(asked)]
     calls = (table("Judge calls", columns, rows),) if rows else ()
     sentences = tuple(sentence_of(note, front_end) for note in notes)
     return View(

@@ -279,8 +279,8 @@ def _explained(record: Record, outcome: Outcome, evidence: Any, *, shown_above: 
         for title, text in failed.items():
             if text:
                 items.append(Block("data", title, items=(Block("raw", text=text),), folded=True))
-    if record.steps:
-        calls = tuple(Block("note", text=_judge_call(call)) for call in record.steps)
+    if record.calls:
+        calls = tuple(Block("note", text=_judge_call(call)) for call in record.calls)
         items.append(Block("data", "Judge calls", items=calls, folded=True))
     return Block("outcome", outcome.title, outcome.reason, ((outcome.text, outcome.tone),), items=tuple(items))
 

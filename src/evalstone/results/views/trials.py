@@ -97,7 +97,7 @@ def trial_notes(run: Run, results: Sequence[Reliability]) -> Iterator[str]:
     """The flakiest samples, what the columns mean, and how trials without a score count."""
     for result in results:
         if result.flaky:
-            flakiest = (f"{one.sample} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
+            flakiest = (f"{one.sample_id} ({one.passed} of {one.trials} passed)" for one in result.flaky[:FLAKIEST])
             yield f"{result.title}: flakiest: {listed(flakiest)}"
     for result in results:
         first, *others = result.passes

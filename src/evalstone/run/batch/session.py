@@ -110,13 +110,13 @@ class BatchSession(Session):
     def count(self, records: Iterable[Record]) -> None:
         """Note the calls of finished records. No other record includes their cost, or counts them as asked."""
         for record in records:
-            self._used.update(call.fingerprint for call in record.steps)
+            self._used.update(call.fingerprint for call in record.calls)
 
     def charge(self, record: Record) -> Record:
         """The record with the cost of its answers, unless an earlier record of the run includes it: then they are
         shared."""
-        charged = replace(record, steps=tuple(map(self._charge_call, record.steps)))
-        for call in charged.steps:
+        charged = replace(record, calls=tuple(map(self._charge_call, record.calls)))
+        for call in charged.calls:
             if call.source != "asked":
                 observer().reused_call(call)
         return charged
