@@ -151,7 +151,7 @@ def unmeasured(records: Sequence[Record], exchanges: Sequence[Exchange]) -> list
 
 def name_of(record: Record) -> str:
     """The scorer's name."""
-    return record.scorer.partition("(")[0].partition("@")[0]
+    return record.signature.partition("(")[0].partition("@")[0]
 
 
 def class_of(outcome: Skipped | Failed) -> str:

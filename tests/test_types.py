@@ -198,10 +198,10 @@ def test_one_unknown_cost_makes_the_total_unknown(costs: list[float | None], tot
 
 
 def test_a_records_cost_and_value_are_those_of_its_steps_and_its_score():
-    record = Record(sample_id="s", scorer="f@1", outcome=Score(0.5), calls=(STEP, STEP))
+    record = Record(sample_id="s", scorer="f", signature="f@1", outcome=Score(0.5), calls=(STEP, STEP))
     assert (record.cost, record.value) == (0.5, 0.5)
     unpriced = dataclasses.replace(STEP, cost=None)
-    skipped = Record(sample_id="s", scorer="f@1", outcome=Skipped("no claims"), calls=(unpriced,))
+    skipped = Record(sample_id="s", scorer="f", signature="f@1", outcome=Skipped("no claims"), calls=(unpriced,))
     assert (skipped.cost, skipped.value) == (None, None)
 
 
@@ -210,13 +210,13 @@ def test_a_records_cost_and_value_are_those_of_its_steps_and_its_score():
     [Score(7.5, 10, "because", ["a", {"b": 1}]), Skipped("no context"), Failed("broke", "raw"), Failed("broke")],
 )
 def test_a_record_survives_a_line_of_json(outcome: Outcome):
-    record = Record(sample_id="s", scorer="f@1", outcome=outcome, calls=(STEP,), seconds=1.5)
+    record = Record(sample_id="s", scorer="f", signature="f@1", outcome=outcome, calls=(STEP,), seconds=1.5)
     assert Record.from_dict(json.loads(json.dumps(record.to_dict()))) == record
 
 
 @given(st.text(st.characters(exclude_categories=())), json_data)
 def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, evidence: Any):
-    record = Record(sample_id=text, scorer=text, outcome=Score(0.5, 1.0, text, evidence), seconds=0.0)
+    record = Record(sample_id=text, scorer=text, signature=text, outcome=Score(0.5, 1.0, text, evidence), seconds=0.0)
     line = json.dumps(record.to_dict())
     line.encode()
     assert "\n" not in line
@@ -224,7 +224,7 @@ def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, ev
 
 
 def test_a_record_of_another_format_is_refused():
-    data = Record(sample_id="s", scorer="f@1", outcome=Skipped("x")).to_dict()
+    data = Record(sample_id="s", scorer="f", signature="f@1", outcome=Skipped("x")).to_dict()
     with pytest.raises(ConfigError, match="format 99"):
         Record.from_dict({**data, "format": 99})
     with pytest.raises(ConfigError, match="outcome"):

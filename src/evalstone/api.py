@@ -251,7 +251,10 @@ async def ascore_each(
     ledger, budget = (ledger, budget) if may_ask else (None, None)
     keep = plan.keep_reasoning
     async with open_session(plan.judge, *own, ledger=ledger, budget=budget, keep_reasoning=keep) as session:
-        scored = [asyncio.ensure_future(score_sample(scorer, sample, session)) for scorer in plan.scorers]
+        scored = [
+            asyncio.ensure_future(score_sample(scorer, sample, session, plan.titles[scorer.signature]))
+            for scorer in plan.scorers
+        ]
         try:
             return tuple(await asyncio.gather(*scored))
         finally:

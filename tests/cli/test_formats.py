@@ -29,6 +29,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.live import coverage
 from evalstone.live import drift as live_drift
 from evalstone.results.several_runs import Experiment
+from evalstone.types import scorer_name
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 
@@ -124,7 +125,10 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
                           accepted=3)  # fmt: skip
         mine = live.write_frame(opened, [seen], rows, [])
         outcomes = (es.Score(1.0, reason="It does."), es.Score(0.0), es.Failed("the judge is away"))
-        records = (es.Record(sample_id="s", scorer=signature, outcome=each) for each in outcomes)
+        records = (
+            es.Record(sample_id="s", scorer=scorer_name(signature), signature=signature, outcome=each)
+            for each in outcomes
+        )
         live.finish(opened, [row.ended(record) for row, record in zip(mine, records, strict=True)])
     return folder
 

@@ -13,7 +13,7 @@ from evalstone.ledger import live
 from evalstone.ledger.live import HOUR, LiveCounts, LiveScore
 from evalstone.ledger.store import Ledger
 from evalstone.live import coverage
-from evalstone.types import Record, Score
+from evalstone.types import Record, Score, scorer_name
 from tests.cli.conftest import Evalstone
 
 NOW = time.time()
@@ -38,7 +38,14 @@ def ledger(tmp_path: Path) -> Path:
                 for number in range(accepted)
             ]  # fmt: skip
             mine = live.write_frame(opened, [counts], rows, [])
-            live.finish(opened, [mine[0].ended(Record(sample_id="s", scorer=scorer, outcome=Score(1.0)))])
+            live.finish(
+                opened,
+                [
+                    mine[0].ended(
+                        Record(sample_id="s", scorer=scorer_name(scorer), signature=scorer, outcome=Score(1.0))
+                    )
+                ],
+            )
     return path
 
 

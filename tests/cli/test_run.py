@@ -23,6 +23,7 @@ COLUMNS = [
     "format",
     "sample_id",
     "scorer",
+    "signature",
     "outcome",
     "value",
     "scale",

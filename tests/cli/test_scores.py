@@ -19,6 +19,7 @@ from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.scores import list_scores
 from evalstone.ledger.store import Ledger
 from evalstone.live import drift as live_drift
+from evalstone.types import scorer_name
 from tests.cli.conftest import Evalstone
 
 SIGNATURE = "contains(expected=Paris)@1"
@@ -49,7 +50,12 @@ def ledger(tmp_path: Path) -> str:
         values = [1.0 if n % 10 and (n < 400 or n % 2) else 0.0 for n in range(700)]
         reason = "\x1b[31mred\u202e"
         records = [
-            Record(sample_id=f"\x1b]0;{n}", scorer=SIGNATURE, outcome=Score(x, 1.0, reason))
+            Record(
+                sample_id=f"\x1b]0;{n}",
+                scorer=scorer_name(SIGNATURE),
+                signature=SIGNATURE,
+                outcome=Score(x, 1.0, reason),
+            )
             for n, x in enumerate(values)
         ]
         ended = [row.ended(found) for row, found in zip(mine, records, strict=True)]
@@ -88,7 +94,11 @@ def test_skipped_failed_and_pending_scores_are_listed_by_their_state(evalstone: 
         skipped, failed, _ = live.write_frame(opened, [counts], rows, [])
         outcomes = (skipped, Skipped("no output")), (failed, Failed("the judge is away"))
         live.finish(
-            opened, [row.ended(Record(sample_id="s", scorer=SIGNATURE, outcome=each)) for row, each in outcomes]
+            opened,
+            [
+                row.ended(Record(sample_id="s", scorer=scorer_name(SIGNATURE), signature=SIGNATURE, outcome=each))
+                for row, each in outcomes
+            ],
         )
     listed = evalstone("ledger", "scores", "--ledger", url)
     assert listed.returncode == 0, listed.stderr

@@ -9,7 +9,7 @@ from typing import Any
 from evalstone.ledger import RunRow, StoredAnswer
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import JudgeCall, Record, Sample, Score, Usage
+from evalstone.types import JudgeCall, Record, Sample, Score, Usage, scorer_name
 
 JUDGE = "openai/x"
 DATASET = "d" * 16
@@ -33,7 +33,13 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
         cost=None,
         reply=asked.reply,
     )
-    return Record(sample_id=sample, scorer=scorer, outcome=Score(value, 1.0, "why", {"x": 1}), calls=(step,))
+    return Record(
+        sample_id=sample,
+        scorer=scorer_name(scorer),
+        signature=scorer,
+        outcome=Score(value, 1.0, "why", {"x": 1}),
+        calls=(step,),
+    )
 
 
 def records(run: str, *those: Record, first: int = 0) -> list[tuple[str, int, Record]]:

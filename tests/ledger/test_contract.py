@@ -37,8 +37,8 @@ def test_answers_records_and_runs_come_back_as_they_were(url: str) -> None:
 
 def test_all_three_outcomes_come_back(url: str) -> None:
     outcomes = [
-        Record(sample_id="a", scorer="s@1", outcome=Skipped("no claim")),
-        Record(sample_id="b", scorer="s@1", outcome=Failed("broke", "raw reply")),
+        Record(sample_id="a", scorer="s", signature="s@1", outcome=Skipped("no claim")),
+        Record(sample_id="b", scorer="s", signature="s@1", outcome=Failed("broke", "raw reply")),
         record("c"),
     ]
     with Ledger(url) as ledger:

@@ -46,7 +46,7 @@ def counted(accepted: int, *, seen: int = 10, hour: int = int(NOW // HOUR)) -> L
 
 
 def record(outcome: Outcome) -> Record:
-    return Record(sample_id="1", scorer="s@1", outcome=outcome)
+    return Record(sample_id="1", scorer="s", signature="s@1", outcome=outcome)
 
 
 def test_a_frame_is_written_with_its_counts_and_a_second_time_changes_nothing(url: str) -> None:
@@ -169,7 +169,7 @@ def test_counts_and_rows_are_those_of_whole_hours(url: str) -> None:
 
 def test_the_cost_of_a_row_is_that_of_its_record_where_that_is_all_of_it() -> None:
     step = JudgeCall(question="q", fingerprint="f", judge="j", answer=1, cost=0.5)
-    paid = Record(sample_id="1", scorer="s@1", outcome=Score(1.0), calls=(step,))
+    paid = Record(sample_id="1", scorer="s", signature="s@1", outcome=Score(1.0), calls=(step,))
     assert (row(0).ended(paid).cost, row(0).ended(paid, known_cost=False).cost) == (0.5, None)
 
 

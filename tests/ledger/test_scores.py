@@ -15,7 +15,7 @@ from evalstone.ledger import RunRow, live
 from evalstone.ledger.live import LiveScore
 from evalstone.ledger.scores import BUDGET_SPENT, ListedScore, list_scores, newest_record, unknown_names, watched_scores
 from evalstone.ledger.store import Ledger
-from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
+from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped, scorer_name
 from tests.ledger.rows import record, records, run
 
 DAY = datetime(2026, 1, 1, tzinfo=UTC)
@@ -35,7 +35,11 @@ def add_live(
     row = LiveScore(**values)
     (mine,) = live.write_frame(ledger, [], [row], [])
     if not pending:
-        found = None if outcome is None else Record(sample_id="q1", scorer=scorer, outcome=outcome)
+        found = (
+            None
+            if outcome is None
+            else Record(sample_id="q1", scorer=scorer_name(scorer), signature=scorer, outcome=outcome)
+        )
         live.finish(ledger, [mine.ended(found)])
 
 
@@ -67,7 +71,7 @@ def filled(url: str) -> str:
 
 
 def names(found: list[ListedScore]) -> list[str]:
-    return [one.trace or f"{one.run}:{one.scorer}:{one.sample_id}" for one in found]
+    return [one.trace or f"{one.run}:{one.signature}:{one.sample_id}" for one in found]
 
 
 WHOLE = [
@@ -204,7 +208,7 @@ def test_a_scorer_is_named_with_its_parameters_in_any_spelling(url: str, scorer:
         add_live(ledger, "a/1", 1, Score(1.0), scorer=A)
         add_live(ledger, "a/2", 2, Score(1.0), scorer=B)
         add_run(ledger, "r1", 0, [A, B], number=1)
-    assert {one.scorer for one in list_scores(url, scorer=scorer)} == {A}
+    assert {one.signature for one in list_scores(url, scorer=scorer)} == {A}
     assert len(list_scores(url, scorer=scorer)) == 2
     assert unknown_names(url, scorer=scorer) == []
     assert list_scores(url, scorer="s(expected=2)") == []

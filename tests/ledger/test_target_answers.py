@@ -59,7 +59,7 @@ def run_it(url: str, number: int = SAMPLES) -> Run:
 
 
 def table(run: Run) -> list[tuple[object, ...]]:
-    return [(r.sample_id, r.trial, r.scorer, r.value, type(r.outcome), getattr(r.outcome, "error", "")) for r in run]
+    return [(r.sample_id, r.trial, r.signature, r.value, type(r.outcome), getattr(r.outcome, "error", "")) for r in run]
 
 
 def figures(run: Run) -> list[object]:

@@ -49,7 +49,7 @@ class Keep:
 
     def __call__(self, record: Record, sample: Sample, scorer: Scorer) -> None:
         with self.path.open("a") as file:
-            file.write(f"{record.scorer} {sample.output} {record.value} {scorer.version}\n")
+            file.write(f"{record.signature} {sample.output} {record.value} {scorer.version}\n")
 
 
 class BrokenJudge(Judge):

@@ -23,7 +23,7 @@ from evalstone.live import LiveDrift, drift
 from evalstone.live.score_drift import units_of
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.summary import ScorerInfo, SummaryBuilder
-from evalstone.types import JudgeCall, Outcome, Record, note
+from evalstone.types import JudgeCall, Outcome, Record, note, scorer_name
 
 DAY = 86_400
 START = float(int(time.time()) - 2 * DAY)
@@ -131,7 +131,11 @@ class World:
             self.written += 1
             sample = Sample(id=str(number), output="x", metadata={"group": group(number)} if group else {})
             steps = steps_by(judge)
-            found = None if outcome is None else Record(sample_id="x", scorer=scorer, outcome=outcome, calls=steps)
+            found = (
+                None
+                if outcome is None
+                else Record(sample_id="x", scorer=scorer_name(scorer), signature=scorer, outcome=outcome, calls=steps)
+            )
             rows.append(
                 LiveScore(
                     id=f"o/{self.written}", stream=name, source="live", scorer=scorer, owner="o",
@@ -167,7 +171,8 @@ def baseline(
     steps = steps_by(judge)
     records = [
         Record(
-            sample_id=str(n), scorer=SCORER, outcome=outcome, calls=steps, group=str(n % groups) if groups else None,
+            sample_id=str(n), scorer=scorer_name(SCORER), signature=SCORER, outcome=outcome, calls=steps,
+            group=str(n % groups) if groups else None,
             weight=1 + weight * n if weight else None,
         )
         for n, outcome in enumerate(outcomes)
@@ -296,7 +301,9 @@ def test_a_scorer_of_which_the_baseline_has_no_score_is_not_watched_by_its_mean(
     world.stream(scores(0.9, 300))
     world.stream([Failed("boom")] * 300, scorer="z@1")
     first = baseline(GOOD)
-    records = [Record(sample_id=each.sample_id, scorer="z@1", outcome=Failed("boom")) for each in first.records]
+    records = [
+        Record(sample_id=each.sample_id, scorer="z", signature="z@1", outcome=Failed("boom")) for each in first.records
+    ]
     second = run_of(records, ScorerInfo(name="z", signature="z@1", scale=1.0, lower_is_better=False))
     both = replace(
         first,
@@ -373,7 +380,7 @@ def test_of_two_scorers_each_has_half_of_the_error_rate_and_one_can_be_chosen(wo
     world.stream(scores(0.9, 300), scorer="z@1")
     first = baseline(GOOD)
     second = run_of(
-        [replace(each, scorer="z@1") for each in first.records],
+        [replace(each, scorer="z", signature="z@1") for each in first.records],
         ScorerInfo(name="z", signature="z@1", scale=1.0, lower_is_better=False),
     )
     both = replace(

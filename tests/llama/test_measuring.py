@@ -75,5 +75,7 @@ def test_what_passes_is_counted_by_question() -> None:
 def test_only_scores_are_held_to_be_measurements() -> None:
     call = JudgeCall(question="q", fingerprint="f", judge="j", answer={}, reply='{"reason": "…", "verdict": "yes"}')
     outcomes = (Score(1.0), Failed("no"), Skipped("no"))
-    records = [Record(sample_id="right", scorer="s", outcome=outcome, calls=(call,)) for outcome in outcomes]
+    records = [
+        Record(sample_id="right", scorer="s", signature="s", outcome=outcome, calls=(call,)) for outcome in outcomes
+    ]
     assert [(record.outcome, len(why)) for record, why in unmeasured(records, [])] == [(Score(1.0), 1)]

@@ -87,7 +87,7 @@ def test_every_outcome_is_a_score_or_says_why_it_is_none_and_keeps_the_reply(usu
 
 def of_nothing(got: Measured) -> list[str]:
     """What is wrong with the scores. A reason in words of the instructions may yet be about the sample."""
-    found = [(record.scorer, why) for record, reasons in unmeasured(got.records, got.exchanges) for why in reasons]
+    found = [(record.signature, why) for record, reasons in unmeasured(got.records, got.exchanges) for why in reasons]
     return [f"{scorer}: {why}" for scorer, why in found if not why.startswith("reason copied")]
 
 

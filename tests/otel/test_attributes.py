@@ -42,7 +42,7 @@ def test_of_a_source_only_what_is_well_formed_is_known(known: Any, found: list[s
 
 def failed(error: str, *answers: int | None) -> Record:
     steps = tuple(JudgeCall(question="q", fingerprint="f", judge="j", answer=answer) for answer in answers)
-    return Record(sample_id="1", scorer="s@1", outcome=Failed(error), calls=steps)
+    return Record(sample_id="1", scorer="s", signature="s@1", outcome=Failed(error), calls=steps)
 
 
 def test_who_failed_is_the_type_of_a_failure() -> None:
@@ -51,7 +51,7 @@ def test_who_failed_is_the_type_of_a_failure() -> None:
 
 
 def test_the_version_of_a_scorer_comes_after_its_parameters() -> None:
-    record = Record(sample_id="1", scorer="regex(pattern='a@b')@3", outcome=Score(1.0))
+    record = Record(sample_id="1", scorer="regex", signature="regex(pattern='a@b')@3", outcome=Score(1.0))
     _, found = evaluation(record, Sample(output="x"), None)
     assert gen_ai(found)["evaluation.evaluator.version"] == "3"
 

@@ -85,7 +85,8 @@ def test_a_score_has_what_pydantic_evals_emits_for_an_equal_evaluation(emitted: 
         "gen_ai.evaluation.score.label": "half",
         "gen_ai.response.id": "chatcmpl-1",
         "evalstone.score.scale": 4.0,
-        "evalstone.scorer": signature,
+        "evalstone.scorer": "share",
+        "evalstone.signature": signature,
         "evalstone.sample.id": "s",
         "evalstone.outcome": "score",
     }
@@ -96,7 +97,7 @@ def test_a_score_has_what_pydantic_evals_emits_for_an_equal_evaluation(emitted: 
     ("value", "label"), [(4.0, "most"), (3.0, "most"), (2.99, "half"), (1.0, "half"), (0.9, "little")]
 )
 def test_the_label_is_that_of_the_score_s_share_of_its_scale(value: float, label: str) -> None:
-    record = Record(sample_id="s", scorer="share@2", outcome=Score(value, 4.0))
+    record = Record(sample_id="s", scorer="share", signature="share@2", outcome=Score(value, 4.0))
     _, attributes = evaluation(record, Sample(output="x"), Share())
     assert gen_ai(attributes)["evaluation.score.label"] == label
 
@@ -201,7 +202,7 @@ def test_a_score_is_emitted_once(emitted: Emitted) -> None:
 def test_emit_counts_scores_by_scorer(emitted: Emitted) -> None:
     sample = Sample(id="s", output="Paris")
     record = evalstone.score(Share(), sample)
-    failed = Record(sample_id="s", scorer="share@2", outcome=Failed("no"))
+    failed = Record(sample_id="s", scorer="share", signature="share@2", outcome=Failed("no"))
     with emitted.enabled():
         for each in (record, replace(record), failed):
             evalstone.otel.emit(each, sample)
@@ -223,7 +224,7 @@ def test_secrets_and_what_terminals_obey_are_in_no_event() -> None:
     for outcome in (Score(1.0, reason=bad), Skipped(bad), Failed(bad)):
         sample = Sample(id=bad, output="x", metadata={"trace": {"entity": bad, "response_id": bad}})
         body, attributes = evaluation(
-            Record(sample_id=bad, scorer=f"share(expected={bad})@2", outcome=outcome), sample, None
+            Record(sample_id=bad, scorer="share", signature=f"share(expected={bad})@2", outcome=outcome), sample, None
         )
         text = json.dumps([body, attributes], ensure_ascii=False)
         assert "verysecret" not in text
@@ -234,7 +235,7 @@ def test_secrets_and_what_terminals_obey_are_in_no_event() -> None:
 
 def test_parameters_that_are_no_plain_values_are_named_by_a_hash() -> None:
     (scorer,) = parse_scorers([{"name": "faithfulness", "judge": "vllm/small(api_key=sk-abcdef123456)", "scale": 10}])
-    record = Record(sample_id="s", scorer=scorer.signature, outcome=Score(1.0, 10.0))
+    record = Record(sample_id="s", scorer=scorer.name, signature=scorer.signature, outcome=Score(1.0, 10.0))
     _, attributes = evaluation(record, Sample(output="x"), scorer)
     assert source_of(attributes) == {"name": "faithfulness", "arguments": {"scale": 10}}
     long = Share(words=("a long list", "of words"))
@@ -257,7 +258,7 @@ SOURCES = st.dictionaries(st.sampled_from([*SOURCE, "other"]), ANY) | ANY
 @settings(max_examples=60, deadline=None)
 @given(SOURCES, TEXT, TEXT, st.sampled_from([half_score, Skipped, Failed]))
 def test_whatever_a_sample_says_its_event_is_one(source: Any, sample: str, text: str, outcome: Any) -> None:
-    record = Record(sample_id=sample, scorer="share(expected=x; 12345678)@2", outcome=outcome(text))
+    record = Record(sample_id=sample, scorer="share", signature="share(expected=x; 12345678)@2", outcome=outcome(text))
     body, attributes = evaluation(record, Sample(id="s", output="x", metadata={"trace": source}), None)
     assert gen_ai(attributes)["evaluation.name"] == "share(expected=x)"
     longest = 6 * EXPLANATION  # what is invisible is written with six characters

@@ -36,6 +36,7 @@ from evalstone.results.human_labels import corrected
 from evalstone.results.several_runs import Experiment, SavedRuns
 from evalstone.results.views.record import record_view
 from evalstone.results.views.run import run_view
+from evalstone.types import scorer_name
 from tests.runs import Given, Harm, run_of
 
 ANSWERS = ["1.0", "0.8", "0.4", "skip"] * 10
@@ -118,7 +119,10 @@ def _ledger(path: Path) -> Path:
         )
         mine = live.write_frame(opened, [counts], rows, [])
         outcomes = (Failed("the judge is away") if n == 3 else Score(float(n % 2)) for n in range(30))
-        records = (Record(sample_id="s", scorer=signature, outcome=outcome) for outcome in outcomes)
+        records = (
+            Record(sample_id="s", scorer=scorer_name(signature), signature=signature, outcome=outcome)
+            for outcome in outcomes
+        )
         ended = [row.ended(record) for row, record in zip(mine, records, strict=True)]
         live.finish(opened, [replace(row, finished=row.submitted) for row in ended])
     return path

@@ -36,6 +36,7 @@ def record(case: int, scorer: str, *, trials: bool = False) -> Record:
     return Record(
         sample_id=f"s{case // 3 if trials else case}",
         scorer=scorer,
+        signature=scorer,
         outcome=drawn.choice(OUTCOMES),
         calls=(call(None),) if drawn.random() < 0.5 else (),
         group=None if case % 4 == 0 else f"g{case % 3}",
@@ -56,7 +57,7 @@ def test_entries_are_those_of_the_records(trials: bool) -> None:
     assert list(columns.entries()) == expected
     assert [entry.key for entry in expected] == [record.key for record in records]
     for scorer in SCORERS:
-        assert list(columns.entries(scorer)) == [entry for entry in expected if entry.scorer == scorer]
+        assert list(columns.entries(scorer)) == [entry for entry in expected if entry.signature == scorer]
     assert [list(group) for group in columns.by_case()] == [expected[at : at + 2] for at in range(0, 60, 2)]
 
 

@@ -118,7 +118,7 @@ def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
     scorers = [Given(), *(Harm(scale=float(scale)) for scale in range(2, 5))]
     run = run_of(["0.5"] * 40, scorers)
     some = run_of(["0.6"] * 7 + ["0.5"] * 33, scorers[:1]).records
-    rest = [record for record in run if record.scorer != scorers[0].signature]
+    rest = [record for record in run if record.signature != scorers[0].signature]
     found = judge_drift(run, Run.from_dict(run.to_dict(), [*some, *rest]))
     drift = found["given"].drift
     assert drift.p_value <= 0.05

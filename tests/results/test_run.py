@@ -230,7 +230,9 @@ def test_a_full_disk_loses_no_record_that_was_kept_in_a_file(tmp_path: Path) -> 
     def fill() -> None:
         for number in range(100):
             put.append(f"s{number}")
-            records.put(number, Record(sample_id=put[-1], scorer="x", outcome=Skipped("a reason of some words")))
+            records.put(
+                number, Record(sample_id=put[-1], scorer="x", signature="x", outcome=Skipped("a reason of some words"))
+            )
 
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1500, limits[1]))

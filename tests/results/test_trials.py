@@ -42,7 +42,8 @@ def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, 
     records = [
         Record(
             sample_id=sample,
-            scorer=info.signature,
+            scorer=info.name,
+            signature=info.signature,
             outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
             group=fields.get("groups", {}).get(sample, sample),
             trial=trial,

@@ -19,7 +19,7 @@ from evalstone.results.endings import BUDGET, COMPLETE
 from evalstone.run.admission import WATCH, Admission
 from evalstone.run.budget import Budget
 from evalstone.targets import Answer, FunctionTarget
-from evalstone.types import JudgeCall, Record
+from evalstone.types import JudgeCall, Record, scorer_name
 
 PRICE = 0.01
 SAMPLES = [{"id": f"q{n}", "input": f"question {n}", "output": f"answer {n}"} for n in range(60)]
@@ -66,7 +66,7 @@ def scored(judge: Slow, concurrency: int, budget: float, **options: Any) -> Run:
 
 def cost(scorer: str, dollars: float | None) -> Record:
     call = JudgeCall(question="kind", fingerprint="f", judge="judge", answer=None, cost=dollars)
-    return Record(sample_id="s", scorer=scorer, outcome=Score(1.0), calls=(call,))
+    return Record(sample_id="s", scorer=scorer_name(scorer), signature=scorer, outcome=Score(1.0), calls=(call,))
 
 
 async def begun_at_once(admission: Admission, *scorers: str) -> list[str]:

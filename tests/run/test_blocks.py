@@ -41,7 +41,9 @@ def test_code_scorers_store_their_records_together(sizes: list[int], tmp_path: P
     assert max(sizes) == runner.BLOCK
     assert len(sizes) < 50
     stored = read_run(run.id, ledger=tmp_path / "l.db")
-    assert {(one.sample_id, one.scorer, one.value) for one in stored} == {(o.sample_id, o.scorer, o.value) for o in run}
+    assert {(one.sample_id, one.signature, one.value) for one in stored} == {
+        (o.sample_id, o.signature, o.value) for o in run
+    }
 
 
 def test_a_record_waits_no_longer_than_its_time(
@@ -67,10 +69,10 @@ def test_a_scorer_that_may_wait_stores_each_record(sizes: list[int], tmp_path: P
 
 
 def test_an_error_loses_no_record_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def score(scorer: Scorer, sample: Sample, session: Session) -> Record:
+    async def score(scorer: Scorer, sample: Sample, session: Session, title: str) -> Record:
         if sample.id == "100":
             raise ConfigError("the disk is gone")
-        return await score_sample(scorer, sample, session)
+        return await score_sample(scorer, sample, session, title)
 
     monkeypatch.setattr(runner, "score_sample", score)
     with pytest.raises(ConfigError) as raised:

@@ -52,7 +52,7 @@ def in_records(run: Run) -> list[Counts]:
     for record in run.records:
         for call in record.calls:
             for leaf in call.leaves():
-                sources[record.scorer][["asked", "shared", "cached"].index(leaf.source)] += 1
+                sources[record.signature][["asked", "shared", "cached"].index(leaf.source)] += 1
     return [(asked, shared, cached) for asked, shared, cached in sources.values()]
 
 

@@ -203,7 +203,7 @@ def errors_of(judge: Judge, *, count: int, known_working: bool = False) -> list[
         session = Session(judge)
         if known_working:
             answered = JudgeCall(question="q", fingerprint="f", judge=judge.identity, answer="yes")
-            session.restore(Record(sample_id="s", scorer="x", outcome=Score(1.0), calls=(answered,)))
+            session.restore(Record(sample_id="s", scorer="x", signature="x", outcome=Score(1.0), calls=(answered,)))
         questions = [ClaimSupported(claim=str(number), context=("p",)) for number in range(count)]
         return [(await asyncio.gather(session.ask(each), return_exceptions=True))[0] for each in questions]
 

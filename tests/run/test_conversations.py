@@ -116,7 +116,7 @@ def test_the_turns_of_a_sample_share_a_thread_and_their_answers_are_one():
     assert (alone.turns, alone.output) == ((), "1: x")
     assert sorted(Counter(threads).values()) == [1, 1, 2, 2]
     assert run["exact_match"].mean == 1
-    assert [record.value for record in run if record.scorer.startswith("counted")] == [0.2, 0.2, None, None]
+    assert [record.value for record in run if record.signature.startswith("counted")] == [0.2, 0.2, None, None]
     assert run.target is not None
     assert (run.target.answers, run.target.cost, run.target.usage.input) == (4, 3.0, 6)
 
@@ -589,7 +589,7 @@ def test_killed_in_the_middle_it_ends_as_if_it_had_not_been(tmp_path: Path, monk
     run = run_it(url)
 
     def table(run: Run) -> list[Any]:
-        return [(r.sample_id, r.trial, r.scorer, r.value, getattr(r.outcome, "error", "")) for r in run]
+        return [(r.sample_id, r.trial, r.signature, r.value, getattr(r.outcome, "error", "")) for r in run]
 
     assert table(run) == table(whole)
     assert [spoken(sample) for sample in of(run)] == [spoken(sample) for sample in of(whole)]

@@ -52,7 +52,7 @@ def dropped_of(run: Run) -> list[Any]:
 
 
 def numbers_of(run: Run) -> list[Any]:
-    return [(record.scorer, record.value, [call.answer for call in record.calls]) for record in run.records]
+    return [(record.signature, record.value, [call.answer for call in record.calls]) for record in run.records]
 
 
 def test_a_dropped_item_stands_in_the_record_and_is_counted_once_for_scorers_that_share_the_list() -> None:

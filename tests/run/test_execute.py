@@ -60,7 +60,7 @@ class Beyond(Scorer):
 
 def test_a_run_has_a_record_for_each_sample_and_scorer_in_order(tmp_path: Path) -> None:
     run = evaluate(SAMPLES, ["faithfulness", Length()], ledger=tmp_path / "l.db")
-    assert [(r.sample_id, r.scorer.partition("(")[0].partition("@")[0]) for r in run] == [
+    assert [(r.sample_id, r.signature.partition("(")[0].partition("@")[0]) for r in run] == [
         (sample, scorer) for sample in ("one", "two", "three") for scorer in ("faithfulness", "length")
     ]
     assert run["faithfulness"].scored == 2
@@ -127,6 +127,19 @@ def test_the_same_call_again_asks_nothing_and_gives_the_same_numbers(tmp_path: P
     assert first.cost is not None
     assert first.cost > 0
     assert second.cost == 0.0
+
+
+def test_records_name_their_scorer_as_the_run_takes_it(tmp_path: Path) -> None:
+    scorers = ["contains(expected=Paris)", "contains(expected=Oslo)", "exact_match"]
+    sample = {"id": "a", "output": "Paris", "reference": "Oslo"}
+    run = evaluate([sample], scorers, ledger=tmp_path / "l.db")
+    names = [*scorers[:2], "exact_match"]
+    assert [record.scorer for record in run] == names
+    assert [run[record.scorer].info.signature for record in run] == [record.signature for record in run]
+    read = evalstone.read_run(evalstone.write_run(run, tmp_path / "r"))
+    assert [(record.scorer, record.signature) for record in read] == [(one.scorer, one.signature) for one in run]
+    (alone,) = evaluate([sample], scorers[:1], ledger=None)
+    assert alone.scorer == "contains"
 
 
 def test_answers_of_a_model_are_stored_whatever_their_price(tmp_path: Path) -> None:

@@ -243,10 +243,10 @@ def test_calls_that_are_added_during_one_are_awaited_too() -> None:
 
     async def add_during_a_call() -> None:
         notifier = Notifier(on_record=slow)
-        notifier.add_record(Record(sample_id="a", scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id="a", scorer="given", signature="given@1", outcome=Skipped("x")))
         first = asyncio.ensure_future(notifier.done())
         await asyncio.sleep(0.005)
-        notifier.add_record(Record(sample_id="b", scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id="b", scorer="given", signature="given@1", outcome=Skipped("x")))
         await notifier.done()
         assert calls == ["a", "b"]
         await first
@@ -260,7 +260,7 @@ def test_a_thousand_calls_that_wait_are_enough() -> None:
     notifier = Notifier(on_record=nothing)
     for number in range(MOST_WAITING):
         assert not notifier.full
-        notifier.add_record(Record(sample_id=str(number), scorer="given@1", outcome=Skipped("x")))
+        notifier.add_record(Record(sample_id=str(number), scorer="given", signature="given@1", outcome=Skipped("x")))
     assert notifier.full
     asyncio.run(notifier.done())
     assert not notifier.full

@@ -90,8 +90,8 @@ def test_the_records_of_a_sample_are_together_whenever_they_were_made(tmp_path: 
         made = database.scalars("SELECT scorer FROM records ORDER BY position")
     assert made == [Given().signature] * 3 + [Late().signature] * 3
     read = read_run("last", ledger=tmp_path / "l.db")
-    assert [(record.sample_id, record.scorer) for record in read] == [
-        (record.sample_id, record.scorer) for record in run
+    assert [(record.sample_id, record.signature) for record in read] == [
+        (record.sample_id, record.signature) for record in run
     ]
     (worst,) = run_view(read, worst=1).examples[0].samples
     assert [(worst.id, outcome.title, outcome.value) for outcome in worst.outcomes] == [

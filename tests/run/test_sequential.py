@@ -31,7 +31,14 @@ def plan_of(*scorers: Scorer) -> Plan:
 
 def records_in(order: list[int], watch: RunGate) -> None:
     for place in order:
-        watch.add(Record(sample_id=f"s{place + 1}", scorer=Given().signature, outcome=Score(float(SCORES[place]))))
+        watch.add(
+            Record(
+                sample_id=f"s{place + 1}",
+                scorer="given",
+                signature=Given().signature,
+                outcome=Score(float(SCORES[place])),
+            )
+        )
 
 
 class InOrder(Scorer):
@@ -95,7 +102,7 @@ def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
     assert [decision.n for decision in watch.decisions()] == [3, 0]
     records_in(plan.random_order()[5:7], watch)
     skipped = f"s{plan.random_order()[8] + 1}"
-    watch.add(Record(sample_id=skipped, scorer=Given().signature, outcome=Skipped("nothing to say")))
+    watch.add(Record(sample_id=skipped, scorer="given", signature=Given().signature, outcome=Skipped("nothing to say")))
     assert (watch.decisions()[0].n, watch.waiting) == (3, 2)
 
 
@@ -115,7 +122,7 @@ def stopped_run(ledger: Path | None = None) -> Run:
 
 def test_a_run_that_its_gate_stopped_shows_confidence_sequences_also_when_it_is_read_again(tmp_path: Path) -> None:
     run = stopped_run(tmp_path / "ledger.db")
-    values = {record.sample_id: record.value for record in run if record.scorer == InOrder().signature}
+    values = {record.sample_id: record.value for record in run if record.signature == InOrder().signature}
     drawn = [f"s{place + 1}" for place in plan_of(InOrder(), HarmInOrder()).random_order()][: len(values)]
     bounds = sequence_bounds([values[sample] or 0.0 for sample in drawn], 0.0, 1.0, 0.95)
     for one in (run, read_run(write_run(run, tmp_path / "r")), read_run(run.id, ledger=tmp_path / "ledger.db")):

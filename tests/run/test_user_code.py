@@ -466,7 +466,7 @@ def test_an_outcome_of_a_class_of_ones_own_is_an_outcome(tmp_path: Path) -> None
 
 def contents(record: Record) -> Any:
     """What two runs of the same plan have in common."""
-    return record.sample_id, record.scorer, record.outcome, [(call.question, call.answer) for call in record.calls]
+    return record.sample_id, record.signature, record.outcome, [(call.question, call.answer) for call in record.calls]
 
 
 def test_a_record_is_the_same_fresh_resumed_spilled_and_read_back(

@@ -148,7 +148,7 @@ def test_scorers_with_several_models_can_be_compared_in_one_run():
     with serving(embedded) as server:
         models = [EmbeddingModel(f"vllm/{name}", base_url=server.url) for name in ("one", "two")]
         run = evaluate(SAMPLES[:1], [EmbeddingSimilarity(model) for model in models], ledger=None)
-        assert len({record.scorer for record in run}) == 2
+        assert len({record.signature for record in run}) == 2
         assert {request["model"] for request in server.requests} == {"one", "two"}
 
 

@@ -41,7 +41,7 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
 
     run = evaluate(CASES, [Seen(), "faithfulness", BORN], target=agent, ledger=None)
     assert sorted(calls) == sorted(str(case["input"]) for case in CASES)
-    assert [record.value for record in run if record.scorer.startswith("seen")] == [1, 1, 1, 0, 1, 1]
+    assert [record.value for record in run if record.signature.startswith("seen")] == [1, 1, 1, 0, 1, 1]
     assert run["contains"].mean == run["faithfulness"].mean == pytest.approx(5 / 6)
     assert run.target is not None
     assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)

@@ -25,7 +25,7 @@ def test_what_is_required_is_the_best_score_of_either_direction() -> None:
 
 def check(outcome: Outcome, threshold: float | None = None, *, name: str = "s", lower_is_better: bool = False) -> Check:
     info = ScorerInfo(name=name, signature=f"{name}@1", scale=1.0, lower_is_better=lower_is_better)
-    return Check(info, Record(sample_id="a", scorer=info.signature, outcome=outcome), threshold)
+    return Check(info, Record(sample_id="a", scorer=info.name, signature=info.signature, outcome=outcome), threshold)
 
 
 @pytest.mark.parametrize(

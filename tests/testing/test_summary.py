@@ -28,7 +28,9 @@ SOURCES: tuple[CallSource, ...] = ("asked", "shared", "cached")
 
 
 def record(sample: str, group: str | None = None, *steps: JudgeCall) -> Record:
-    return Record(sample_id=sample, scorer=INFO.signature, outcome=Score(1.0), group=group, calls=steps)
+    return Record(
+        sample_id=sample, scorer=INFO.name, signature=INFO.signature, outcome=Score(1.0), group=group, calls=steps
+    )
 
 
 def calls_line(asked: int, shared: int, cached: int, cost: str) -> str:

@@ -152,9 +152,7 @@ def _run(
 
 
 def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None) -> int:
-    from evalstone.results.summary import scorer_titles
     from evalstone.results.views.run import run_view
-    from evalstone.run.plan import scorer_info
     from evalstone.run.runner import slots
 
     plan, criteria = checked_plan(config)
@@ -162,7 +160,6 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     if (allowed := slots(plan, config.concurrency)) < config.concurrency:
         lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
         to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
-    titles = scorer_titles([scorer_info(one) for one in plan.scorers])
     with interruptible(shuffled=config.gate, resume=resume_text(config)) as stop:
         gate = watched_gate.watching(plan, criteria, stop, config) if config.gate else None
 
@@ -170,7 +167,7 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
             if gate is not None:
                 gate.add(record)
             if config.verbose:
-                _print_record(record, titles[record.scorer])
+                _print_record(record)
 
         watched = on_record if gate is not None or config.verbose else None
         result = evaluated(plan, config, stop, progress=not config.quiet and not config.verbose, on_record=watched)
@@ -203,7 +200,7 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     return exit_code(result, verdict, saved=False)
 
 
-def _print_record(record: evalstone.Record, title: str) -> None:
+def _print_record(record: evalstone.Record) -> None:
     match record.outcome:
         case evalstone.Score(value):
             text = f"{value:.4g}"
@@ -212,7 +209,7 @@ def _print_record(record: evalstone.Record, title: str) -> None:
         case failed:
             text = f"failed: {failed.error}"
     trial = "" if record.trial is None else f", trial {record.trial}"
-    to_stderr(f"{record.sample_id}{trial}: {title} {text} ({record.seconds:.2f} s)")
+    to_stderr(f"{record.sample_id}{trial}: {record.scorer} {text} ({record.seconds:.2f} s)")
 
 
 def _show_run(

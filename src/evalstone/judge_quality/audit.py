@@ -226,7 +226,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
     scores: AuditScores = {}
     for record in runs[0].records:
         name, _, sample = record.sample_id.partition(":")
-        scores.setdefault((unquote(name), record.scorer), {})[sample] = record.value
+        scores.setdefault((unquote(name), record.signature), {})[sample] = record.value
     for one in work.perturbations:
         others = _rescorers(work.scorers, one)
         if runs[-1].stop_reason or not (others or one is REPEAT):
@@ -243,7 +243,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         runs.append(run)
         original = {other.signature: signature for signature, other in others.items()}
         for record in run.records:
-            key = (one.name, original.get(record.scorer, record.scorer))
+            key = (one.name, original.get(record.signature, record.signature))
             scores.setdefault(key, {})[record.sample_id] = record.value
     return runs, scores
 

@@ -185,7 +185,7 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values = {**defaults, **values}
     elif table is schema.records:
         body = json.loads(values["body"]) if isinstance(values["body"], str) else values["body"]
-        values |= {"scorer": storable(Record.from_dict(body).scorer), "body": plain_line(body)}
+        values |= {"scorer": storable(Record.from_dict(body).signature), "body": plain_line(body)}
     elif table is schema.live_scores:
         values |= live.derived(values)
     elif table is schema.blocks:
@@ -220,7 +220,7 @@ _NESTED = ("evidence", "calls", "error")
 PARQUET_COLUMNS: Mapping[str, Mapping[str, type]] = {
     "answers": {name: kind for name, (kind, _) in schema.answers.types.items()},
     "records": {
-        **dict.fromkeys(("sample_id", "scorer", "outcome"), str),
+        **dict.fromkeys(("sample_id", "scorer", "signature", "outcome"), str),
         **dict.fromkeys(("value", "scale"), float),
         "reason": str,
         **dict.fromkeys(("seconds", "cost"), float),

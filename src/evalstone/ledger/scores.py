@@ -25,7 +25,7 @@ from evalstone.ledger import live
 from evalstone.ledger.base import existing, storable
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
-from evalstone.types import Record, Score, scorer_name
+from evalstone.types import Record, Score, scorer_name, without_fingerprints
 from evalstone.types.scorer_names import is_named
 
 if TYPE_CHECKING:
@@ -55,6 +55,8 @@ class ListedScore(NoTruthValue):
     entity: str
     """The evaluated entity: as submitted for live scores, the target for a run; "" if unknown."""
     scorer: str
+    """The scorer's name, with its parameters."""
+    signature: str
     """The scorer's signature."""
     sample_id: str
     """The sample's ID; "" while it is pending, and if it was dropped."""
@@ -274,7 +276,14 @@ class _Search:
                     with self.ledger.reading(f"a record of run {run}"):
                         record = Record.from_dict(json.loads(body))
                     cursor = _Cursor(time, (run, scorer, cell))
-                    of_run = _Origin(source="run", run=run, run_name=name, entity=entity, scorer=scorer)
+                    of_run = _Origin(
+                        source="run",
+                        run=run,
+                        run_name=name,
+                        entity=entity,
+                        scorer=without_fingerprints(scorer),
+                        signature=scorer,
+                    )
                     yield (-time, 1, run, scorer, -cell), _listed(record, cursor, of_run)
                 left -= len(rows)
                 if left <= 0:
@@ -309,6 +318,7 @@ class _Origin:
     run_name: str = ""
     entity: str
     scorer: str
+    signature: str
     trace: str | None = None
 
 
@@ -320,7 +330,8 @@ def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
         source=cast("Source", row.source),
         stream=row.stream,
         entity=row.entity or "",
-        scorer=row.scorer,
+        scorer=without_fingerprints(row.scorer),
+        signature=row.scorer,
         trace=row.trace,
     )
     if record is not None:

@@ -10,7 +10,6 @@ from evalstone._core.display import money, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import FOOTER, Cell, Column, Section, Table, View, bare_judge, table, words
-from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.ledger.base import RunRow
@@ -99,7 +98,7 @@ def _score_row(score: ListedScore) -> Sequence[Cell | str]:
         score.time.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00"),
         score.source,
         *(_given(safe(text or "", 40)) for text in (score.stream, score.run, score.run_name, score.entity)),
-        safe(without_fingerprints(score.scorer), 60),
+        safe(score.scorer, 60),
         _given(safe(score.sample_id, 40)),
         value,
         _given(safe(score.reason, 80), ""),
@@ -120,11 +119,11 @@ def _csv_row(score: ListedScore) -> Sequence[Value]:
         score.run_name,
         score.entity,
         score.sample_id,
-        without_fingerprints(score.scorer),
+        score.scorer,
         score.state,
         score.value,
         score.scale,
         score.reason,
         score.trace,
-        score.scorer,
+        score.signature,
     )

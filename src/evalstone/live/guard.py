@@ -192,7 +192,9 @@ class Guard(NoTruthValue):
                 except USER_ERRORS as error:  # the function has answered, which a guard must not undo
                     problem = f"the answer can't be checked: {error_text(error)}"
                     warn("unread", safe(masked(problem), LOGGED))
-                    return self._decision([_failed(scorer, None, problem) for scorer, _ in self.thresholds], started)
+                    return self._decision(
+                        [self._failed(scorer, None, problem) for scorer, _ in self.thresholds], started
+                    )
 
             def sent(verdict: GuardVerdict, answer: Any) -> Any:
                 if sample is None and verdict.undefined and (problem := self._unnamed(verdict, signature)):
@@ -225,6 +227,19 @@ class Guard(NoTruthValue):
             return call
 
         return decorate
+
+    @functools.cached_property
+    def _titles(self) -> Mapping[str, str]:
+        return scorer_titles([scorer_info(scorer) for scorer, _ in self.thresholds])
+
+    def _failed(self, scorer: Scorer, sample: Sample | None, error: str) -> Record:
+        return Record(
+            sample_id="" if sample is None else sample.id,
+            scorer=self._titles[scorer.signature],
+            signature=scorer.signature,
+            outcome=Failed(error),
+            group=None if sample is None else sample.group,
+        )
 
     def _unnamed(self, verdict: GuardVerdict, signature: inspect.Signature) -> str:
         """Which fields a scorer lacks because the protected function has no such parameters; "" if none."""
@@ -266,9 +281,11 @@ class Guard(NoTruthValue):
 
             async def score(scorer: Scorer) -> None:
                 try:
-                    work.records[scorer.signature] = await score_sample(scorer, work.sample, session)
+                    work.records[scorer.signature] = await score_sample(
+                        scorer, work.sample, session, self._titles[scorer.signature]
+                    )
                 except EvalstoneError as error:  # it would end a run: a refused key, a judge that is gone
-                    work.records[scorer.signature] = _failed(scorer, work.sample, str(error))
+                    work.records[scorer.signature] = self._failed(scorer, work.sample, str(error))
 
             await asyncio.gather(*(score(scorer) for scorer, _ in self.thresholds))
 
@@ -278,19 +295,18 @@ class Guard(NoTruthValue):
             late = described(error)
         done = dict(work.records)  # a copy: a late score must not change the verdict
         records = [
-            done[scorer.signature] if scorer.signature in done else _failed(scorer, work.sample, late)
+            done[scorer.signature] if scorer.signature in done else self._failed(scorer, work.sample, late)
             for scorer, _ in self.thresholds
         ]
         return self._decision(records, work.started)
 
     def _decision(self, records: Sequence[Record], started: float) -> GuardVerdict:
         """The verdict for one record of each scorer."""
-        titles = scorer_titles([scorer_info(scorer) for scorer, _ in self.thresholds])
         blocked_by: list[str] = []
         undefined: list[str] = []
         reasons: list[str] = []
         for (scorer, threshold), record in zip(self.thresholds, records, strict=True):
-            title, outcome = titles[scorer.signature], record.outcome
+            title, outcome = record.scorer, record.outcome
             if not isinstance(outcome, Score):
                 undefined.append(title)
                 if self.on_undefined == "block":
@@ -430,12 +446,6 @@ class _Work:
     def left(self) -> float:
         """The seconds until the guard must decide."""
         return max(0.0, self._deadline - time.monotonic())
-
-
-def _failed(scorer: Scorer, sample: Sample | None, error: str) -> Record:
-    if sample is None:
-        return Record(sample_id="", scorer=scorer.signature, outcome=Failed(error))
-    return Record(sample_id=sample.id, scorer=scorer.signature, outcome=Failed(error), group=sample.group)
 
 
 def _copies(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -545,7 +545,7 @@ def _of_run(run: Run, info: ScorerInfo) -> list[_Unit]:
     """The units of a run: groups of samples, and trials of one."""
     units: dict[tuple[str, str], _Unit] = {}
     for record in run.records:
-        if record.scorer == info.signature:
+        if record.signature == info.signature:
             key = ("group", record.group) if record.group is not None else ("sample", record.sample_id)
             unit = units.setdefault(key, _Unit())
             unit.samples += 1

@@ -53,7 +53,9 @@ from evalstone.live.sender import OncePerKind
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.report.notes import sentence_of
 from evalstone.results.run_notes import reasoning_note
+from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import Budget
+from evalstone.run.plan import scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session
 from evalstone.types import Failed, Record, Sample, trace_metadata
@@ -101,6 +103,7 @@ class Scoring:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._scorers = {scorer.signature: scorer for scorer in settings.scorers}
+        self._titles = scorer_titles([scorer_info(scorer) for scorer in settings.scorers])
         self._stack = contextlib.AsyncExitStack()
         self._session: Session
         self._renew_at, self._pause = 0.0, FIRST_PAUSE
@@ -333,7 +336,7 @@ class Scoring:
             if record is not None and self._settings.on_record is not None:
                 sample = _origin(row) if job.sample is None else job.sample
                 try:
-                    await sync.call(self._settings.on_record, record, sample, self._scorers[record.scorer])
+                    await sync.call(self._settings.on_record, record, sample, self._scorers[record.signature])
                 except (*USER_ERRORS, *_ENDING) as error:
                     if isinstance(error, asyncio.CancelledError) and sync.is_being_cancelled():
                         raise
@@ -351,13 +354,14 @@ class Scoring:
             except LedgerValueError as error:
                 self._tell("outcome", f"an outcome can't be stored: {error}")
                 sample = "" if record is None else record.sample_id
-                failed = Record(
-                    sample_id=sample, scorer=row.scorer, outcome=Failed(f"its outcome can't be stored: {error}")
-                )
+                failed = self._failed(row, sample, f"its outcome can't be stored: {error}")
                 refused = dataclasses.replace(row.ended(failed), cost=row.cost)
                 await self._ledger.work(live.finish, self._ledger.store, [refused])
                 written.append((refused, failed))
         return written
+
+    def _failed(self, row: LiveScore, sample_id: str, error: str) -> Record:
+        return Record(sample_id=sample_id, scorer=self._titles[row.scorer], signature=row.scorer, outcome=Failed(error))
 
     def _begin_row(self, row: LiveScore) -> LiveScore:
         begun = live.begin(self._ledger.store, row)
@@ -384,10 +388,10 @@ class Scoring:
     async def _outcome(self, row: LiveScore, job: Job, *, affordable: bool) -> tuple[LiveScore, Record | None]:
         """The row with its outcome, and its record. affordable: whether the day's budget allows judge calls."""
         if job.sample is None:
-            record = Record(sample_id="", scorer=row.scorer, outcome=Failed(job.problem))
+            record = self._failed(row, "", job.problem)
             return row.ended(record), record
         if job.problem:
-            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(job.problem))
+            record = self._failed(row, job.sample.id, job.problem)
             return row.ended(record, known_cost=False), record
         scorer = self._scorers[row.scorer]
         if scorer.may_ask and not affordable:
@@ -403,12 +407,12 @@ class Scoring:
             warning = reasoning_note(1, kept=self._settings.keep_reasoning)
             self._tell("reasoning", sentence_of(warning, self._settings.front_end))
         try:
-            record = await score_sample(scorer, job.sample, session)
+            record = await score_sample(scorer, job.sample, session, self._titles[row.scorer])
             if any(source == "asked" for call in record.calls for source in call.sources()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record
         except _ENDING as error:
-            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(described(error)))
+            record = self._failed(row, job.sample.id, described(error))
             return row.ended(record, known_cost=False), record
         except (RunAborted, ConfigError) as error:
             # The judge failed. Until the session is renewed, it refuses every question immediately.
@@ -416,7 +420,7 @@ class Scoring:
             if not self._refused and session is self._session:  # not one that was replaced in the meantime
                 self._refused, self._renew_at = True, time.monotonic() + self._pause
                 self._pause = min(2 * self._pause, MAX_PAUSE)
-            record = Record(sample_id=job.sample.id, scorer=row.scorer, outcome=Failed(str(error)))
+            record = self._failed(row, job.sample.id, str(error))
             return row.ended(record, known_cost=False), record
 
     def _session_now(self) -> Session:

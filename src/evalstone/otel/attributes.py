@@ -71,7 +71,7 @@ def source_of(sample: Sample) -> dict[str, str]:
 
 def scorer_attributes(record: Record) -> Attributes:
     """The name of the record's scorer."""
-    return {"gen_ai.evaluation.name": safe(without_fingerprints(record.scorer), NAME)}
+    return {"gen_ai.evaluation.name": safe(without_fingerprints(record.signature), NAME)}
 
 
 def evaluation(record: Record, sample: Sample, scorer: Scorer | None) -> tuple[str, Attributes]:
@@ -85,8 +85,9 @@ def evaluation(record: Record, sample: Sample, scorer: Scorer | None) -> tuple[s
     attributes: Attributes = {
         **shown,
         "gen_ai.evaluation.evaluator.source": _evaluator(record, scorer),
-        "gen_ai.evaluation.evaluator.version": record.scorer.rpartition("@")[2],
+        "gen_ai.evaluation.evaluator.version": record.signature.rpartition("@")[2],
         "evalstone.scorer": safe(record.scorer, NAME),
+        "evalstone.signature": safe(record.signature, NAME),
         "evalstone.sample.id": safe(record.sample_id, NAME),
         "evalstone.outcome": OUTCOME_NAMES[type(outcome)],
     }
@@ -119,7 +120,9 @@ def _evaluator(record: Record, scorer: Scorer | None) -> str:
     arguments: dict[str, Any] | None = None
     if scorer is not None:
         arguments = {name: _argument(value) for name, value in scorer.changed_parameters()} or None
-    return json.dumps({"name": safe(scorer_name(record.scorer), NAME), "arguments": arguments}, separators=(",", ":"))
+    return json.dumps(
+        {"name": safe(scorer_name(record.signature), NAME), "arguments": arguments}, separators=(",", ":")
+    )
 
 
 def _argument(value: object) -> str | bool | int | float | None:

@@ -194,7 +194,7 @@ class Telemetry(Observer):
 
     def score(self, scorer: Scorer, sample: Sample) -> Observed[Record]:
         attributes: Attributes = {
-            "evalstone.scorer": safe(scorer.signature, NAME),
+            "evalstone.signature": safe(scorer.signature, NAME),
             "evalstone.sample.id": safe(sample.id, NAME),
         }
         if sample.trial is not None:
@@ -204,6 +204,7 @@ class Telemetry(Observer):
         span = self._tracer.start_span(f"score {scorer.name}", attributes=attributes, links=links)
 
         def ended(span: Span, record: Record) -> None:
+            span.set_attribute("evalstone.scorer", safe(record.scorer, NAME))
             span.set_attribute("evalstone.outcome", OUTCOME_NAMES[type(record.outcome)])
             if isinstance(record.outcome, Failed):
                 span.set_attribute("error.type", failure_type(record))

@@ -29,7 +29,7 @@ class Entry(NamedTuple):
     """Its place among the records of the run."""
     sample_id: str
     trial: int | None
-    scorer: str
+    signature: str
     value: float | None
     """None without a score."""
     kind: Kind
@@ -45,7 +45,7 @@ class Entry(NamedTuple):
     def of(cls, record: Record, place: int = 0) -> Entry:
         """The entry of a record. place: its place among the records of its run."""
         value, kind = record.value, _kind(record)
-        return cls(place, record.sample_id, record.trial, record.scorer, value, kind, record.group, record.weight)
+        return cls(place, record.sample_id, record.trial, record.signature, value, kind, record.group, record.weight)
 
     @property
     def undefined(self) -> bool:
@@ -118,7 +118,7 @@ class Columns:
                 self._weights.append(math.nan)
         case = len(self._samples) - 1
         self._set_case(case, record)
-        cell = case * len(self._scorers) + self._numbers[record.scorer]
+        cell = case * len(self._scorers) + self._numbers[record.signature]
         if not self._cells and cell != len(self._kinds):
             self._cells.extend(range(len(self._kinds)))
         if self._cells or cell != len(self._kinds):

@@ -138,8 +138,8 @@ def _records(
             value = json_value(line, place)
             try:
                 record = Record.from_dict(value)
-                if record.scorer not in signatures:
-                    raise DataError(f"{record.scorer!r} is not a scorer of {SUMMARY}")
+                if record.signature not in signatures:
+                    raise DataError(f"{record.signature!r} is not a scorer of {SUMMARY}")
             except EvalstoneError as error:
                 raise DataError(f"{place}: ", error) from None
             records.append(record, redacted(line))
@@ -151,7 +151,7 @@ def _records(
         record, (second, first) = records[repeated[0]], repeated
         trial = "" if record.trial is None else f", trial {record.trial}"
         raise DataError(
-            f"{file}, line {second + 1}: sample {record.sample_id!r}{trial} by {record.scorer!r} is a duplicate of "
+            f"{file}, line {second + 1}: sample {record.sample_id!r}{trial} by {record.signature!r} is a duplicate of "
             f"line {first + 1}"
         )
     return records, summary

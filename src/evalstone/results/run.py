@@ -364,7 +364,7 @@ class Run(Shown):
                 trial = {} if record.trial is None else {"trial": record.trial}
                 row = rows[case] = {"sample_id": record.sample_id, **trial, **texts.get(case, {})}
                 row.update(dict.fromkeys(columns.values()))
-            row[columns[record.scorer]] = record.value
+            row[columns[record.signature]] = record.value
         return list(rows.values())
 
     def to_pandas(self, *, wide: bool = False) -> Any:

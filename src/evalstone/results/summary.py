@@ -246,7 +246,7 @@ def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple
     """A summary for each scorer, in the order of the scorers, from a single pass over the records."""
     builders = {info.signature: SummaryBuilder(info) for info in scorers}
     for record in records:
-        builders[record.scorer].add(record)
+        builders[record.signature].add(record)
     return tuple(builder.summary() for builder in builders.values())
 
 

@@ -135,7 +135,7 @@ def _by_sample(run: Run) -> Mapping[str, Mapping[str, list[Record]]]:
     """By scorer signature and sample, the records of the sample's trials."""
     trials: dict[str, dict[str, list[Record]]] = {info.signature: {} for info in run.scorers}
     for record in run.records:
-        trials[record.scorer].setdefault(record.sample_id, []).append(record)
+        trials[record.signature].setdefault(record.sample_id, []).append(record)
     return trials
 
 

@@ -38,7 +38,7 @@ class Admission:
 
     def learn(self, record: Record) -> None:
         """Note the cost of a result."""
-        self._highest[record.scorer] = max(self._highest.get(record.scorer, 0.0), record.cost or 0.0)
+        self._highest[record.signature] = max(self._highest.get(record.signature, 0.0), record.cost or 0.0)
 
     @asynccontextmanager
     async def begun(self, scorer: str) -> AsyncGenerator[None]:

@@ -66,7 +66,7 @@ class Baseline:
         """Mismatches that are allowed, and what the samples are paired by, if not by ID."""
         self._entries: dict[str, dict[str, Entry]] = {signature: {} for signature in scorers}
         for entry in run.columns.entries():
-            if (ours := paired.signatures.get(entry.scorer)) is not None:
+            if (ours := paired.signatures.get(entry.signature)) is not None:
                 if entry.group is not None:
                     raise ConfigError(
                         f"sample {entry.sample_id!r} of the baseline is in group {entry.group!r}: clustered samples "
@@ -80,7 +80,7 @@ class Baseline:
 
     def pair(self, record: Record) -> tuple[float | None, float | None] | None:
         """The scores of a sample in the baseline and in the run; None if the sample doesn't count."""
-        before = self._entries[record.scorer].get(self._pairing.in_first(record.key))
+        before = self._entries[record.signature].get(self._pairing.in_first(record.key))
         if before is None:
             self.unpaired += 1
             return None

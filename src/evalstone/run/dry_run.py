@@ -22,11 +22,10 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import chunks, is_there, target_scope
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
-from evalstone.results.summary import scorer_titles
 from evalstone.run.answer_rows import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
-from evalstone.run.plan import FILLED, Plan, scorer_info
+from evalstone.run.plan import FILLED, Plan
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session, read_stored
 from evalstone.scorers import Scorer
@@ -153,8 +152,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
         session = _DryRunSession(plan, store if plan.target is None else None)
-        titles = scorer_titles([scorer_info(scorer) for scorer in plan.scorers])
-        lines = tuple(ScorerEstimate(titles[scorer.signature]) for scorer in plan.scorers)
+        lines = tuple(ScorerEstimate(plan.titles[scorer.signature]) for scorer in plan.scorers)
         unknown = 0
         for sample in plan.dataset:
             work = list(zip(plan.scorers, lines, strict=True))

@@ -19,7 +19,7 @@ from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError, invalid, repeated
 from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
-from evalstone.results.summary import ScorerInfo, find_scorer
+from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.code_identity import code_files, is_own_code, program_hash
 from evalstone.scorers.registry import names_wrapper, parse_scorer
@@ -72,6 +72,11 @@ class Plan:
             )
         if self.user is not None and self.target is None:
             raise ConfigError("a user talks to a target; name one: ", Setting("target", ...))
+
+    @functools.cached_property
+    def titles(self) -> Mapping[str, str]:
+        """The scorers' titles by signature."""
+        return scorer_titles([scorer_info(scorer) for scorer in self.scorers])
 
     @functools.cached_property
     def judges(self) -> tuple[Judge, ...]:

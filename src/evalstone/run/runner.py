@@ -44,7 +44,7 @@ from evalstone.results.endings import COMPLETE, DECIDED, ending_of
 from evalstone.results.run import Run
 from evalstone.results.run_notes import DOUBTFUL_CITATIONS, DROPPED_ITEMS, KEPT_REASONING, LEFT_OUT_REASONING
 from evalstone.results.spilling import SpillingRecords
-from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder, scorer_titles
+from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.admission import Admission
 from evalstone.run.budget import Budget, StopSignal
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
@@ -192,7 +192,6 @@ class _Runner:
         self.budget: Budget | None = None
         self.admission: Admission | None = None
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
-        self._titles = scorer_titles(self.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
         self.name, self.tags = "", tuple[str, ...]()
@@ -292,7 +291,7 @@ class _Runner:
             self.session.restore(record)
             if self.admission is not None:
                 self.admission.learn(record)
-            if index >= self.plan.size or record.scorer != self.scorers[index % len(self.scorers)].signature:
+            if index >= self.plan.size or record.signature != self.scorers[index % len(self.scorers)].signature:
                 continue  # a row that was changed by hand
             if isinstance(record.outcome, Failed):
                 self.failed[index] = record
@@ -377,7 +376,7 @@ class _Runner:
 
     def _add(self, index: int, record: Record, line: str | None = None) -> None:
         """Add a record to the results. line: its `record_line`, if it is known."""
-        self.summaries[record.scorer].add(record)
+        self.summaries[record.signature].add(record)
         if self.judge_stats is not None:
             self.judge_stats.add(record)
         self.records.put(index, record, line)
@@ -391,7 +390,7 @@ class _Runner:
             return
         scorers = len(self.scorers)
         cells = range(place * scorers, (place + 1) * scorers)
-        records = {self._titles[record.scorer]: record for record in map(self.records.at, cells)}
+        records = {record.scorer: record for record in map(self.records.at, cells)}
         shown = sample if self.answers is None else self.answers.samples.at(place)
         self.notifier.add_sample(SampleResult(sample=shown, records=records))
 
@@ -514,9 +513,9 @@ class _Runner:
             sample, problem, *_ = await self.answers.get(place, sample, self._open_in(place))
         if problem is None:
             self._has_reasoning = self._has_reasoning or has_reasoning(sample)
-            return await score_sample(scorer, sample, self.session)
+            return await score_sample(scorer, sample, self.session, self.plan.titles[scorer.signature])
         with observer().score(scorer, sample) as observed:
-            observed.result(record := record_of(scorer, sample, problem))
+            observed.result(record := record_of(scorer, sample, problem, self.plan.titles[scorer.signature]))
         return record
 
     async def _all(self, workers: list[asyncio.Task[None]]) -> None:

@@ -16,8 +16,10 @@ from evalstone.scorers import Scorer
 from evalstone.types import Failed, JudgeCall, Outcome, Record, Sample, Score, Skipped
 
 
-async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Record:
+async def score_sample(scorer: Scorer, sample: Sample, session: Session, title: str = "") -> Record:
     """The record of one sample and scorer.
+
+    title: the scorer's title among those that score the sample; by default its name.
 
     The outcome is Skipped if the judge declines a question, and Failed for any other error. Errors in an
     ExceptionGroup count as the errors themselves.
@@ -27,11 +29,11 @@ async def score_sample(scorer: Scorer, sample: Sample, session: Session) -> Reco
             If user code raises one of these types itself, only the sample fails.
     """
     with observer().score(scorer, sample) as observed:
-        observed.result(record := await _scored(scorer, sample, session))
+        observed.result(record := await _scored(scorer, sample, session, title))
     return record
 
 
-async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
+async def _scored(scorer: Scorer, sample: Sample, session: Session, title: str) -> Record:
     scope = AskScope(session, scorer.judge, scorer.require_declared)
     started = time.perf_counter()
     result: Outcome | Exception | asyncio.CancelledError
@@ -53,7 +55,7 @@ async def _scored(scorer: Scorer, sample: Sample, session: Session) -> Record:
     if scope.aborted is not None:  # even if the scorer caught it
         raise scope.aborted
     outcome = _outcome(result) if isinstance(result, BaseException) else result
-    return record_of(scorer, sample, outcome, tuple(scope.calls), time.perf_counter() - started)
+    return record_of(scorer, sample, outcome, title, tuple(scope.calls), time.perf_counter() - started)
 
 
 def _require_awaited(scorer: Scorer, scope: AskScope) -> None:
@@ -65,12 +67,18 @@ def _require_awaited(scorer: Scorer, scope: AskScope) -> None:
 
 
 def record_of(
-    scorer: Scorer, sample: Sample, outcome: Outcome, calls: tuple[JudgeCall, ...] = (), seconds: float = 0.0
+    scorer: Scorer,
+    sample: Sample,
+    outcome: Outcome,
+    title: str = "",
+    calls: tuple[JudgeCall, ...] = (),
+    seconds: float = 0.0,
 ) -> Record:
-    """The record of an outcome."""
+    """The record of an outcome. title: as for `score_sample`."""
     return Record(
         sample_id=sample.id,
-        scorer=scorer.signature,
+        scorer=title or scorer.name,
+        signature=scorer.signature,
         outcome=outcome,
         calls=calls,
         seconds=seconds,

@@ -131,7 +131,7 @@ class RunGate:
         Raises:
             DataError: The sample changes by more than the declared largest change.
         """
-        scorer = record.scorer
+        scorer = record.signature
         if scorer not in self._watched:
             return
         waiting = self._waiting[scorer]
@@ -145,7 +145,7 @@ class RunGate:
 
     def _values(self, record: Record) -> Iterator[tuple[str, Value]]:
         """The values of a sample by criterion, for those in which it counts."""
-        for watched in self._watched[record.scorer]:
+        for watched in self._watched[record.signature]:
             if watched.difference is None:
                 if counts(Entry.of(record), self.missing):
                     yield watched.criterion.name, record.value

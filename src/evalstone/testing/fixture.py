@@ -234,7 +234,7 @@ class Evalstone:
             ledger=settings.ledger,
             resume=False,
             budget=settings.budget,
-            on_record=lambda record: self._keep(by_signature[record.scorer], record),
+            on_record=lambda record: self._keep(by_signature[record.signature], record),
             name=self._node.nodeid,
         )
         for line in run.summary:
@@ -417,11 +417,11 @@ def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
     """How many samples, or answers, failed, and why: their scores are missing from what the checks say. And why scorers
     that have no score skipped theirs."""
     titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in criteria.scorers}
-    records = [record for record in run.records if record.scorer in titles]
+    records = [record for record in run.records if record.signature in titles]
     errors: dict[str, str] = {}
     for record in records:
         if isinstance(failed := record.outcome, Failed) and record.key not in errors:
-            by = "" if failed.by_target else f"{titles[record.scorer]}: "
+            by = "" if failed.by_target else f"{titles[record.signature]}: "
             errors[record.key] = f"{by}{failed.error.removeprefix(TARGET_FAILED)}"
     if errors:
         kinds = Counter(errors.values()).most_common()
@@ -429,7 +429,7 @@ def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
         total = len({record.key for record in records})
         yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
     for line in [run[name] for name in criteria.scorers]:
-        outcomes = [record.outcome for record in records if record.scorer == line.info.signature]
+        outcomes = [record.outcome for record in records if record.signature == line.info.signature]
         if not line.scored and (reasons := Counter(one.reason for one in outcomes if isinstance(one, Skipped))):
             reason, share = reasons.most_common(1)[0][0], f"{reasons.total():,} of {count(len(outcomes), noun)}"
             yield f"{safe(titles[line.info.signature])} skipped {share}: {safe(reason, LONGEST)}"
@@ -472,7 +472,9 @@ def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     missed = [one.name for one in result.decisions if one.verdict != "pass"]
     names = [name for name in criteria.scorers if any(one == name or one.startswith(f"{name} ") for one in missed)]
     infos = {run[name].info.signature: run[name].info for name in names}
-    scored = [(goodness(record, infos[record.scorer]), record) for record in run.records if record.scorer in infos]
+    scored = [
+        (goodness(record, infos[record.signature]), record) for record in run.records if record.signature in infos
+    ]
     bad = [(-1.0 if good is None else good, record) for good, record in scored if good is None or good < 1]
     keys = list(dict.fromkeys(record.key for _, record in sorted(bad, key=itemgetter(0))))[:WORST]
     keeps = bool(run.keeps_reasoning)
@@ -480,6 +482,6 @@ def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
         yield "\nWorst samples:"
     for key, sample in with_texts(run.dataset, keys):
         records = [record for _, record in bad if record.key == key]
-        checks = [Check(infos[record.scorer], record) for record in records]
+        checks = [Check(infos[record.signature], record) for record in records]
         yield f"{safe(key)}: {'; '.join(check.text(run.titles[check.info.signature]) for check in checks)}"
         yield from (f"  {line}" for line in sample_lines(checks, sample or Sample(id=key), keeps_reasoning=keeps))

@@ -180,10 +180,9 @@ def write_scores(config: pytest.Config, scored: Mapping[str, Sequence[dict[str, 
         {
             "format": TEST_SCORE_FORMAT,
             "test": test,
-            "scorer": data["scorer"]["name"],
             **{
                 name: data["record"][name]
-                for name in ("sample_id", "trial", "outcome", "value", "scale", "reason", "cost")
+                for name in ("scorer", "signature", "sample_id", "trial", "outcome", "value", "scale", "reason", "cost")
                 if name in data["record"]
             },
         }

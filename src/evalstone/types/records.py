@@ -198,7 +198,10 @@ class Record(NoTruthValue):
     sample_id: str
     """The sample's id."""
     scorer: str
-    """The scorer's signature."""
+    """The scorer's name, with its parameters if another scorer of the run has the same name: `run[record.scorer]` is
+    its summary."""
+    signature: str
+    """The scorer's signature: its name, its parameters, what it asks and its version."""
     outcome: Outcome
     calls: tuple[JudgeCall, ...] = ()
     seconds: float = 0.0
@@ -235,6 +238,7 @@ class Record(NoTruthValue):
             "format": RECORD_FORMAT,
             "sample_id": self.sample_id,
             "scorer": self.scorer,
+            "signature": self.signature,
             "outcome": OUTCOME_NAMES[type(outcome)],
             "value": outcome.value if isinstance(outcome, Score) else None,
             "scale": outcome.scale if isinstance(outcome, Score) else None,
@@ -283,7 +287,7 @@ class Record(NoTruthValue):
 
 
 _USUAL = itemgetter(
-    "format", "outcome", "calls", "sample_id", "scorer", "reason", "value", "scale", "seconds", "evidence"
+    "format", "outcome", "calls", "sample_id", "scorer", "signature", "reason", "value", "scale", "seconds", "evidence"
 )
 _RARE = frozenset(("group", "trial", "weight"))
 
@@ -292,14 +296,14 @@ def _usual(data: Mapping[str, Any]) -> Record | None:
     """The record of a score that no judge was asked for, like most records of large runs, in a quarter of the time;
     None for any other record, and for invalid data."""
     try:
-        number, outcome, calls, sample, scorer, reason, value, scale, seconds, evidence = _USUAL(data)
+        number, outcome, calls, sample, scorer, signature, reason, value, scale, seconds, evidence = _USUAL(data)
     except KeyError:
         return None
     if (
         number == RECORD_FORMAT
         and outcome == "score"
         and calls == []
-        and type(sample) is type(scorer) is type(reason) is str
+        and type(sample) is type(scorer) is type(signature) is type(reason) is str
         and type(value) is type(scale) is type(seconds) is float
         and 0 <= value <= scale < math.inf
         and -math.inf < seconds < math.inf
@@ -311,6 +315,7 @@ def _usual(data: Mapping[str, Any]) -> Record | None:
         vars(record).update(
             sample_id=sample,
             scorer=scorer,
+            signature=signature,
             outcome=score,
             calls=(),
             seconds=seconds,

@@ -67,7 +67,7 @@ def test_each_row_has_the_texts_of_its_sample_in_whatever_order_they_are(order: 
     rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, dataset=data))))))
     known = {sample.id: sample.output for sample in data or ()}
     assert sorted((row["sample_id"], row["scorer"]) for row in rows) == sorted(
-        (record.sample_id, run.titles[record.scorer]) for record in run
+        (record.sample_id, run.titles[record.signature]) for record in run
     )
     assert {row["sample_id"]: row["answer"] for row in rows} == {s.id: known.get(s.id) or "" for s in samples}
 

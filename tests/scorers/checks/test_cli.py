@@ -54,9 +54,9 @@ def test_a_run_takes_checks_by_name(tmp_path: Path):
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "res" / "records.jsonl").read_text().splitlines()]
-    assert {record["scorer"]: record["value"] for record in records} == {
-        "contains(expected=paris)@1": 1,
-        "rouge_l@2": 1,
+    assert {(record["scorer"], record["signature"]): record["value"] for record in records} == {
+        ("contains", "contains(expected=paris)@1"): 1,
+        ("rouge_l", "rouge_l@2"): 1,
     }
 
 

@@ -48,5 +48,7 @@ def test_they_score_the_calls_of_a_target() -> None:
     rows = [{"input": text} for text in ("slow", "dear", "plain")]
     scorers = ["latency(limit=0.09)", "cost(limit=0.1)", "tokens(limit=15)"]
     run = evaluate(rows, scorers, target=agent, ledger=None)
-    values = {name: [record.value for record in run if record.scorer.startswith(name)] for name in run.titles.values()}
+    values = {
+        name: [record.value for record in run if record.signature.startswith(name)] for name in run.titles.values()
+    }
     assert values == {"latency": [0.0, 1.0, 1.0], "cost": [None, 0.0, None], "tokens": [1.0, 1.0, 1.0]}

@@ -228,7 +228,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
         records[name] = {}
         for entry in entries:
             record = run.records[entry.place]
-            records[name].setdefault((record.sample_id, record.scorer), []).append(record)
+            records[name].setdefault((record.sample_id, record.signature), []).append(record)
     for line in comparison.scorers:
         if line.changes[:most]:
             changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])

@@ -11,7 +11,7 @@ from evalstone.report.csv import Value, csv_rows
 from evalstone.results.columns import Entry
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.results.views.samples import scored_answer, with_texts
-from evalstone.types import OUTCOME_NAMES, Record, RunMetadata, Sample, Score, without_fingerprints
+from evalstone.types import OUTCOME_NAMES, Record, RunMetadata, Sample, Score
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ScorerComparison
@@ -29,7 +29,7 @@ def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset if it is available."""
     keeps = bool(run.keeps_reasoning)
     rows = (
-        _run_row(run.records[entry.place], sample, run.titles[entry.scorer], keeps_reasoning=keeps)
+        _run_row(run.records[entry.place], sample, keeps_reasoning=keeps)
         for entries, sample in _cases(run)
         for entry in entries
     )
@@ -54,16 +54,16 @@ def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
 
 def record_csv(record: Record) -> Iterator[str]:
     """A record as lines of CSV, with the columns of a run."""
-    return csv_rows(RUN_HEADER, [_run_row(record, None, without_fingerprints(record.scorer))])
+    return csv_rows(RUN_HEADER, [_run_row(record, None)])
 
 
-def _run_row(record: Record, sample: Sample | None, title: str, *, keeps_reasoning: bool = False) -> Sequence[Value]:
+def _run_row(record: Record, sample: Sample | None, *, keeps_reasoning: bool = False) -> Sequence[Value]:
     outcome, answer = record.outcome, None
     if sample is not None and sample.output is not None:
         answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
     return (
         record.sample_id,
-        title,
+        record.scorer,
         OUTCOME_NAMES[type(outcome)],
         record.value,
         outcome.scale if isinstance(outcome, Score) else None,
@@ -73,7 +73,7 @@ def _run_row(record: Record, sample: Sample | None, title: str, *, keeps_reasoni
         record.group,
         record.seconds,
         record.cost,
-        record.scorer,
+        record.signature,
         record.weight,
         record.trial,
     )

@@ -28,7 +28,7 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
     calls = (table("Judge calls", columns, rows),) if rows else ()
     sentences = tuple(sentence_of(note, front_end) for note in notes)
     return View(
-        name=without_fingerprints(record.scorer),
+        name=without_fingerprints(record.signature),
         lead=lead,
         warnings=warnings,
         sections=(Section("", reason, calls, notes=sentences),),

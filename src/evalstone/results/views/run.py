@@ -146,7 +146,7 @@ def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleVie
     scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
     for name, sample in with_texts(run.dataset, shown):
         records = [run.records[place] for place in shown[name]]
-        values = [value for record in records if (value := goodness(record, scorers[record.scorer])) is not None]
+        values = [value for record in records if (value := goodness(record, scorers[record.signature])) is not None]
         mean = sum(values) / len(values) if values else None
         yield sample_view(name, sample, records, scorers, run.titles, mean, keeps_reasoning=keeps)
 
@@ -346,7 +346,7 @@ def _first_missing(run: Run, reasons: Mapping[str, Mapping[str, int]]) -> Mappin
         if entry.value is not None:
             continue
         reason = run.records[entry.place].outcome.reason
-        names = first[entry.scorer, reason if reason in reasons[entry.scorer] else ""]
+        names = first[entry.signature, reason if reason in reasons[entry.signature] else ""]
         if len(names) < FIRST_MISSING:
             names.append(safe(entry.key, LONGEST_ID))
             left -= 1

@@ -85,15 +85,17 @@ def sample_view(
         keeps_reasoning: Whether the reasoning in front of the output was scored. If not, it isn't shown as the answer.
     """
     scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
-    evidence = {r.scorer: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
+    evidence = {r.signature: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
     claims = _claims(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
-    outcomes = tuple(_outcome(record, scorers[record.scorer], titles, evidence[record.scorer]) for record in records)
+    outcomes = tuple(
+        _outcome(record, scorers[record.signature], titles, evidence[record.signature]) for record in records
+    )
     panel = [] if sample is not None else [Block("note", text="The texts of this sample are not available.")]
     panel += _texts(sample, scored, _passages(passages, evidence)) if sample is not None else []
     panel += claims
     panel += [
-        _explained(record, outcome, evidence[record.scorer], shown_above=bool(passages))
+        _explained(record, outcome, evidence[record.signature], shown_above=bool(passages))
         for record, outcome in zip(records, outcomes, strict=True)
     ]
     findings = [item for block in claims for item in block.items if any(tone != "good" for _, tone in item.labels)]
@@ -116,7 +118,7 @@ def _headline(
     """What is wrong with a sample: an unsupported claim, or else the reason of its worst score."""
     if findings:
         return f"{findings[0].labels[0][0]}: {findings[0].text}"
-    scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.scorer])) is not None]
+    scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.signature])) is not None]
     at = min(scored)[1] if scored else 0
     return f"{outcomes[at].title}: {outcomes[at].reason}" if outcomes and outcomes[at].reason else ""
 
@@ -139,7 +141,7 @@ def score_text(value: float, scale: float) -> str:
 
 
 def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], evidence: Any) -> Outcome:
-    outcome, title = record.outcome, titles[record.scorer]
+    outcome, title = record.outcome, titles[record.signature]
     if isinstance(outcome, Score):
         # The claims are shown anyway, so the reason's list of them is cut off.
         reason = re.split("[;:]", outcome.reason)[0] if _is_claims(evidence) else outcome.reason
