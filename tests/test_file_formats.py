@@ -125,7 +125,7 @@ def read(path: Path) -> Any:
     match path.name:
         case "records.jsonl" | "summary.json" | "samples.jsonl" if path.parent.name != "data":
             run = read_run(path.parent)
-            return run.to_dict(), [record.to_dict() for record in run], [*map(sample_line, run.dataset or ())]
+            return run.to_dict(), [record.to_dict() for record in run], [*map(sample_line, run.samples or ())]
         case "gates.jsonl":
             return [*looks_in(path)]
         case "calls.jsonl":

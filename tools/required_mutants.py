@@ -728,7 +728,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a run whose samples can't be written keeps those of another run",
         "src/evalstone/results/files.py",
-        "if not isinstance(run.dataset, StoredSamples) or run.dataset.path.resolve() != (path / SAMPLES).resolve():",
+        "if not isinstance(run.samples, StoredSamples) or run.samples.path.resolve() != (path / SAMPLES).resolve():",
         "if False:",
         ("tests/results/test_files.py",),
     ),

@@ -103,7 +103,7 @@ def test_every_account_of_a_run_is_the_same_sample(name: str) -> None:
             return returned
 
         run = evaluate([{"input": QUESTION}], "max_tool_calls(limit=9)", target=target, ledger=None)
-        accounts += list(run.dataset or ())
+        accounts += list(run.samples or ())
     transcripts = [read_transcript(each) for each in (result, stored, traced)]
     assert [each.output for each in (*accounts, *transcripts)] == [output] * (len(accounts) + 3)
     assert {each.input for each in accounts} == {QUESTION}

@@ -136,7 +136,7 @@ def test_a_run_says_how_many_outputs_begin_with_reasoning(with_target: bool) -> 
     run = evaluate(rows, ["contains(expected=Berlin)", "exact_match(expected=B)"], **settings)
     assert [record.value for record in run.records] == [0, 1, 0, 1, 1, 0]
     assert f"2 outputs begin {WARNING}; it is not" in warnings_of(run)
-    assert [sample.output for sample in run.dataset or ()] == list(outputs.values())  # they are stored as they came
+    assert [sample.output for sample in run.samples or ()] == list(outputs.values())  # they are stored as they came
     kept = evaluate(rows, ["contains(expected=Berlin)"], keep_reasoning=True, **settings)
     assert [record.value for record in kept.records] == [1, 0, 1]
     assert f"2 outputs begin {WARNING}; it is scored" in warnings_of(kept)
@@ -187,7 +187,7 @@ def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() 
         [Sample(id="s", messages=recorded)], "exact_match(expected=B)", target=system, user=user, ledger=None
     )
     assert seen[-1] == ("B", "Turn 1?", "B", "Turn 2?", "B", "Turn 3?")
-    sample = next(iter(run.dataset or ()))
+    sample = next(iter(run.samples or ()))
     assert [message.content for message in sample.messages if message.role == "assistant"] == [THOUGHT] * 4
     assert len(sample.messages) == 7
     assert [record.value for record in run] == [1]

@@ -132,7 +132,7 @@ def test_a_target_may_return_the_result_of_a_call() -> None:
     scorers = ["contains(expected=Found)", "tool_called(tool=search)", "trajectory_accuracy(expected=[search])"]
     run = evaluate([{"input": "Where?"}], scorers, target=agent, ledger=None)
     assert [record.value for record in run] == [1.0, 1.0, 1.0]
-    sample = next(iter(run.dataset or ()))
+    sample = next(iter(run.samples or ()))
     assert sample.messages[0] == Message(role="user", content="Where?")
 
 

@@ -203,7 +203,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "ledger info": lambda at: of_ledger(at).to_dict(),
     "ledger scores": lambda at: list_scores(at / "l.db", limit=2).to_dict(),
 }
-OF_THE_OCCASION = {"seconds", "started", "run", "created", "location"}
+OF_THE_OCCASION = {"id", "seconds", "started", "run", "created", "location"}
 """What depends on when and where a command is run."""
 
 

@@ -82,16 +82,16 @@ def test_a_run_read_from_the_ledger_equals_the_one_from_its_folder(runs: dict[st
     for name, run in runs.items():
         kept, folder = read_run(run.id, ledger=tmp_path / "l.db"), read_run(tmp_path / "res" / name)
         assert list(kept.records) == list(folder.records)
-        assert list(map(sample_row, kept.dataset or ())) == list(map(sample_row, folder.dataset or ()))
+        assert list(map(sample_row, kept.samples or ())) == list(map(sample_row, folder.samples or ()))
         assert kept.to_dict() == folder.to_dict()
         assert kept.to_dicts(wide=True) == folder.to_dicts(wide=True)
 
 
 def test_a_run_whose_samples_are_not_stored_has_no_texts(runs: dict[str, Run], tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db") as ledger, ledger.transaction(writing=True) as connection:
-        connection.execute("DELETE FROM items WHERE dataset = :dataset", {"dataset": runs["first"].version})
-    assert read_run("first", ledger=tmp_path / "l.db").dataset is None
-    assert read_run("second", ledger=tmp_path / "l.db").dataset is not None
+        connection.execute("DELETE FROM items WHERE dataset = :dataset", {"dataset": runs["first"].dataset_version})
+    assert read_run("first", ledger=tmp_path / "l.db").samples is None
+    assert read_run("second", ledger=tmp_path / "l.db").samples is not None
 
 
 def test_a_score_on_the_command_line_is_paid_for_once_and_serves_a_run(tmp_path: Path, evalstone: Evalstone) -> None:

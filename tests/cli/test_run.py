@@ -482,7 +482,7 @@ def test_a_run_has_a_name_and_tags_and_is_found_by_them(tmp_path: Path, data: Pa
     listed = evalstone("runs")
     assert listed.stdout.splitlines()[1].startswith("run ")
     (line,) = [line for line in listed.stdout.splitlines() if "baseline" in line]
-    for told in (summary["run"], "ci, v2", "data.jsonl (2)", "lexical@7", "faithfulness 0.500"):
+    for told in (summary["id"], "ci, v2", "data.jsonl (2)", "lexical@7", "faithfulness 0.500"):
         assert told in line
     tagged = [*map(json.loads, evalstone("runs", "--tag", "ci", "--json").stdout.splitlines())]
     assert [row["name"] for row in tagged] == ["baseline"]

@@ -384,7 +384,7 @@ def test_no_text_that_reaches_python_holds_a_key(tmp_path: Path) -> None:
     write_run(run, tmp_path / "res")
     check_files(tmp_path)
     texts = [str(run), repr(run), repr(judge), repr(Panel(judge, ModelJudge("openai/x"))), repr(parse_judge(judge))]
-    texts += [repr(Plan(load(list(run.dataset or ())), (Leaking(),), judge))]
+    texts += [repr(Plan(load(list(run.samples or ())), (Leaking(),), judge))]
     texts += [repr(LedgerSamples(f"postgresql://me:{KEYS['proxy']}@host/db", "v"))]
     for record in run.records:
         assert isinstance(record.outcome, Failed)

@@ -154,7 +154,7 @@ def test_a_blank_turn_goes_on() -> None:
         return "" if input == "b" else {1: "one", 5: "five"}[len(messages)]
 
     run = evaluate([{"turns": ["a", "b", "c"]}], "per_turn(scorer=contains(expected=five))", target=target, ledger=None)
-    (sample,) = list(run.dataset or ())
+    (sample,) = list(run.samples or ())
     assert [turn.output for turn in sample.turns] == ["one", "", "five"]
     assert [message.content for message in sample.messages] == ["a", "one", "b", "", "c", "five"]
     assert run.records[0].value == pytest.approx(1 / 3)

@@ -112,8 +112,8 @@ def test_the_files_of_a_run_have_the_limit(tmp_path: Path, monkeypatch: pytest.M
         assert f"{name}: {what} is longer than 0.0019 " in refusal(lambda: read_run(path), path)
         (path / name).write_text(text)
     run = read_run(path)
-    assert run.dataset is not None
-    assert refusal(lambda: list(run.dataset or ()), path / "samples.jsonl").startswith("line 1 is longer")
+    assert run.samples is not None
+    assert refusal(lambda: list(run.samples or ()), path / "samples.jsonl").startswith("line 1 is longer")
 
 
 @pytest.mark.usefixtures("small")
@@ -208,7 +208,7 @@ def test_numbers_and_nesting_that_python_refuses_end_no_command_with_a_traceback
         path = write_run(run, tmp_path / name)
         (path / name).write_text(f'{{"a": {value}}}\n')
         with pytest.raises(DataError, match=name.replace(".", r"\.")):
-            list(read_run(path).dataset or ())
+            list(read_run(path).samples or ())
     (tmp_path / "r.jsonl").write_text(value)
     with pytest.raises(DataError, match=r"r\.jsonl, line 1"):
         ReplayJudge.from_records(tmp_path / "r.jsonl")

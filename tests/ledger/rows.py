@@ -52,8 +52,8 @@ def run(name: str = "r1", *, plan: str = "p" * 32, started: str = "2026-01-01T00
     metadata = Run(
         id=name,
         dataset_name="data.jsonl",
-        version=DATASET,
-        samples=3,
+        dataset_version=DATASET,
+        n_samples=3,
         judge=JUDGE,
         judge_note="",
         scorers=(ScorerInfo(name="s", signature="s@1", scale=1.0, lower_is_better=False),),

@@ -293,7 +293,7 @@ def test_a_server_that_is_not_there_is_said_to_be_out_of_reach() -> None:
 @pytest.mark.parametrize(
     ("harm", "told"),
     [
-        ("UPDATE runs SET metadata = '{}'", "run r1 .* is damaged .*run is missing"),
+        ("UPDATE runs SET metadata = '{}'", "run r1 .* is damaged .*id is missing"),
         ("UPDATE runs SET metadata = '[1]'", "run r1 .* is damaged .*must be an object"),
         ("UPDATE records SET body = 'x'", "a record of run r1 .* is damaged .*Expecting value"),
         ("UPDATE records SET body = '[]'", "a record of run r1 .* is damaged"),

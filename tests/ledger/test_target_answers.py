@@ -106,9 +106,9 @@ def test_killed_at_any_moment_it_ends_with_the_same_table_and_pays_for_next_to_n
     read = read_run("last", ledger=url)
     assert table(read) == table(whole)
     assert figures(read) == figures(whole)
-    there = [(one.id, one.trial, one.output) for one in run.dataset or ()]
-    assert there == [(one.id, one.trial, one.output) for one in whole.dataset or ()]
-    assert there == [(one.id, one.trial, one.output) for one in read.dataset or ()]
+    there = [(one.id, one.trial, one.output) for one in run.samples or ()]
+    assert there == [(one.id, one.trial, one.output) for one in whole.samples or ()]
+    assert there == [(one.id, one.trial, one.output) for one in read.samples or ()]
 
 
 @pytest.fixture
@@ -131,7 +131,7 @@ def test_the_ledger_of_trials_is_sound_moves_whole_and_is_recovered_whole(url: s
     assert {kind: rows.invalid for kind, rows in found.items()} == dict.fromkeys(KINDS, 0)
     read = read_run(made.id, ledger=here / "new.db")
     assert table(read) == table(made)
-    assert [one.output for one in read.dataset or ()] == [one.output for one in made.dataset or ()]
+    assert [one.output for one in read.samples or ()] == [one.output for one in made.samples or ()]
 
 
 def test_records_of_trials_have_a_column_for_them_in_parquet(here: Path) -> None:
@@ -163,8 +163,8 @@ def test_answers_of_targets_are_unused_once_no_run_of_theirs_is_left(
     run = run_it(url, 3)
     with Ledger(url) as ledger:
         assert prune(ledger, unused_answers=True, delete=True).answers == 0
-        assert [one.output for one in read_run("last", ledger=url).dataset or ()] == [
-            one.output for one in run.dataset or ()
+        assert [one.output for one in read_run("last", ledger=url).samples or ()] == [
+            one.output for one in run.samples or ()
         ]
         gone = prune(ledger, older_than=timedelta(seconds=-60), unused_answers=True, delete=True)
         assert (gone.runs, gone.answers) == (1, 3 * TRIALS)
@@ -186,8 +186,8 @@ def test_a_run_that_was_killed_reads_as_far_as_it_came(url: str, here: Path) -> 
     assert (read.trials, read.stop_reason, read.recorded_cost) == (2, "unfinished", None)
     assert read.cost
     assert read.cost % COST == 0
-    assert {(one.id, one.trial) for one in read.dataset or ()} >= {(r.sample_id, r.trial) for r in read}
-    outputs = {(one.id, one.trial): one.output for one in read.dataset or ()}
+    assert {(one.id, one.trial) for one in read.samples or ()} >= {(r.sample_id, r.trial) for r in read}
+    outputs = {(one.id, one.trial): one.output for one in read.samples or ()}
     assert all(outputs[r.sample_id, r.trial] for r in read if r.value is not None)
 
 
@@ -207,8 +207,8 @@ def test_what_could_not_be_asked_and_what_failed_are_in_the_samples_of_a_resumed
     run = evaluate(data, SCORERS, target=target, ledger="l.db")
     assert run.resumed
     for each in (run, read_run("last", ledger="l.db")):
-        assert [(one.id, one.output) for one in each.dataset or ()] == [
-            (one.id, one.output) for one in whole.dataset or ()
+        assert [(one.id, one.output) for one in each.samples or ()] == [
+            (one.id, one.output) for one in whole.samples or ()
         ]
         assert [type(record.outcome) for record in each][-2:] == [Skipped, Skipped]
 
@@ -241,5 +241,5 @@ def test_a_failure_of_the_target_is_told_from_one_of_the_scorer(here: Path) -> N
     assert failures == {(f"q{n}", t) for n in range(30) for t in (1, 2, 3, 4) if chance(f"question {n}", t) < 0.1}
     assert run.target is not None
     assert run.target.failed == len(failures)
-    assert [s for s in run.dataset or () if (s.id, s.trial) in failures and s.output is not None] == []
-    assert isinstance(next(iter(run.dataset or ())), Sample)
+    assert [s for s in run.samples or () if (s.id, s.trial) in failures and s.output is not None] == []
+    assert isinstance(next(iter(run.samples or ())), Sample)

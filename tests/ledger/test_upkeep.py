@@ -169,7 +169,7 @@ def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_
         ("answer", {"cost": 10**400}, "cost must be a finite number of 0 or more, not 1000"),
         ("answer", {"cost": float("nan")}, "cost must be a finite number of 0 or more, not nan"),
         ("answer", {"reply": None}, "reply must be text, not None"),
-        ("run", {"metadata": {}}, "run is missing"),
+        ("run", {"metadata": {}}, "id is missing"),
         ("run", {"metadata": {**run().metadata, "scorers": [dict[str, str]()]}}, "scorers.0.name is missing"),
         ("run", {"metadata": {**run().metadata, "tags": "x"}}, "tags must be a list, not 'x'"),
         ("run", {"metadata": {**run().metadata, "judge": "x"}}, "judge must be an object, not 'x'"),
@@ -251,7 +251,7 @@ def test_the_ledger_of_a_run_is_sound_moves_and_is_recovered_whole(tmp_path: Pat
     for each in (file, moved, recovered):
         found = read_run("n", ledger=each)
         assert (found.id, found.tags, found.to_dicts()) == (made.id, ("t",), made.to_dicts())
-        assert list(found.dataset or ()) == list(made.dataset or ())
+        assert list(found.samples or ()) == list(made.samples or ())
 
 
 def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:

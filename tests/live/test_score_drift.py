@@ -186,8 +186,9 @@ def run_of(records: list[Record], info: ScorerInfo) -> Run:
     for record in records:
         builder.add(record)
     return Run(
-        id="base", dataset_name="d", version="v", samples=len(records), judge="none", judge_note="", scorers=(info,),
-        records=records, summary=(builder.summary(),), started="2026-01-01T00:00:00+00:00", seconds=0.0,
+        id="base", dataset_name="d", dataset_version="v", n_samples=len(records), judge="none", judge_note="",
+        scorers=(info,), records=records, summary=(builder.summary(),),
+        started="2026-01-01T00:00:00+00:00", seconds=0.0,
     )  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def malformed(*_: Any) -> Any:
 
 def answered(run: evalstone.Run) -> Sample:
     """The first sample of a run, with its answer."""
-    return next(iter(run.dataset or ()))
+    return next(iter(run.samples or ()))
 
 
 def under(emitted: Emitted, span: ReadableSpan) -> ReadableSpan:

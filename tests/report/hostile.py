@@ -83,7 +83,7 @@ def hostile_words_run() -> Run:
         judge_note=MARKUP,
         stop_reason=MARKUP,
         started=MARKUP,
-        version=MARKUP,
+        dataset_version=MARKUP,
         warnings={MARKUP: 2},
         judge_stats={MARKUP: {"kind": "panel", "questions": 1, "verdicts": 0, "no_answer": {MARKUP: 1}}},
     )

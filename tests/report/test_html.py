@@ -192,7 +192,7 @@ def test_samples_come_in_chunks_that_are_read_when_they_are_shown() -> None:
 
 
 def test_a_run_without_its_texts_has_a_page_too() -> None:
-    view = run_view(replace(run_of(["0.5"]), dataset=None))
+    view = run_view(replace(run_of(["0.5"]), samples=None))
     seen = Seen("".join(page(view)))
     panel = seen.block("panels0")[0]
     assert panel[0] == {"kind": "note", "text": view.examples[0].samples[0].panel[0].text}

@@ -269,7 +269,7 @@ def test_other_answers_to_the_same_questions_are_compared_and_it_is_told() -> No
 
 
 def without_texts(run: Run) -> Run:
-    return replace(run, dataset=None)
+    return replace(run, samples=None)
 
 
 def asked(run: Run, *judges: str) -> Run:
@@ -365,7 +365,7 @@ def test_a_run_that_is_compared_with_itself_is_told() -> None:
 
 def test_slices_come_in_the_order_of_their_numbers_and_a_sample_without_text_is_absent() -> None:
     run = run_of(A * 5, metadata=[{"turn": 10}, {"turn": 2}, {"turn": "x"}, {"turn": 1}] * 5)
-    less = replace(run, dataset=[sample for sample in run.dataset or () if sample.metadata["turn"] != 1])
+    less = replace(run, samples=[sample for sample in run.samples or () if sample.metadata["turn"] != 1])
     assert [line.key for line in compare(run, run, slice_by="turn").slices] == ["1", "2", "10", "x"]
     assert [line.key for line in compare(less, run, slice_by="turn", allow_mismatch=True).slices] == [
         "2",
@@ -396,7 +396,7 @@ def test_a_p_value_of_one_minus_the_confidence_is_significant() -> None:
 def test_outputs_of_a_run_without_its_dataset_are_the_same_as_none() -> None:
     run = run_of(["0.0", "1.0"])
     assert same_outputs(run, run, Pairing()) == {"s1", "s2"}
-    for without in ((replace(run, dataset=None), run), (run, replace(run, dataset=None))):
+    for without in ((replace(run, samples=None), run), (run, replace(run, samples=None))):
         assert same_outputs(*without, Pairing()) == set()
 
 

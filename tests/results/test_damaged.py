@@ -132,4 +132,4 @@ def test_a_damaged_row_of_a_ledger_is_named(tmp_path: Path, table: str, column: 
     with Ledger(tmp_path / "ledger.db") as ledger, ledger.transaction(writing=True) as connection:
         connection.execute(f"UPDATE {table} SET {column} = :body", {"body": body})
     with pytest.raises((LedgerError, ConfigError), match=r"ledger|written by|cannot be read|sample"):
-        list(read_run("last", ledger=tmp_path / "ledger.db").dataset or ())
+        list(read_run("last", ledger=tmp_path / "ledger.db").samples or ())

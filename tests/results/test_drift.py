@@ -83,7 +83,7 @@ def test_anchors_are_the_same_through_every_source(tmp_path: Path, own_ids: bool
         writer.writeheader()
         writer.writerows({**row, "tags": json.dumps(row["tags"])} for row in rows)
     before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, tmp_path / "d.csv"))
-    assert before.version != now.version
+    assert before.dataset_version != now.dataset_version
     assert judge_drift(before, now)["given"].drift.comparison.n == 60
     changed = evaluate([{**row, "n": 7} for row in rows], [Given()], ledger=None)
     with pytest.raises(ConfigError, match="60 of 60 samples differ"):

@@ -19,14 +19,14 @@ from tests.runs import run_of, samples_of
 def test_a_run_comes_back_with_its_samples(tmp_path: Path) -> None:
     run = run_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
     back = read_run(write_run(run, tmp_path / "r"))
-    assert list(back.dataset or ()) == samples_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
+    assert list(back.samples or ()) == samples_of(["0.5", "skip"], metadata=[{"group": "a"}, {"n": 1}])
     assert [record.group for record in back] == ["a", None]
 
 
 def test_a_run_without_its_texts_leaves_none_of_another_run_in_the_folder(tmp_path: Path) -> None:
     write_run(run_of(["0.5"]), tmp_path)
-    write_run(replace(run_of(["0.25"]), dataset=None), tmp_path)
-    assert read_run(tmp_path).dataset is None
+    write_run(replace(run_of(["0.25"]), samples=None), tmp_path)
+    assert read_run(tmp_path).samples is None
 
 
 class Unreadable:
@@ -39,9 +39,9 @@ class Unreadable:
 def test_a_run_whose_samples_can_no_longer_be_read_is_written_without_those_of_another_run(tmp_path: Path) -> None:
     write_run(run_of(["0.25"]), tmp_path)
     with pytest.raises(DataError, match="changed meanwhile"):
-        write_run(replace(run_of(["0.5"]), dataset=Unreadable()), tmp_path)
+        write_run(replace(run_of(["0.5"]), samples=Unreadable()), tmp_path)
     back = read_run(tmp_path)
-    assert (back["given"].mean, back.dataset) == (0.5, None)
+    assert (back["given"].mean, back.samples) == (0.5, None)
 
 
 def test_a_file_that_the_run_reads_its_samples_from_is_not_removed(tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_a_folder_has_no_results_before_all_parts_of_a_run_are_there(tmp_path: P
 
 
 def test_texts_are_taken_from_the_data_set_of_the_run_and_from_no_other() -> None:
-    run = replace(run_of(["0.5"]), dataset=None)
-    assert list(with_data(run, load(samples_of(["0.5"]))).dataset or ()) == samples_of(["0.5"])
+    run = replace(run_of(["0.5"]), samples=None)
+    assert list(with_data(run, load(samples_of(["0.5"]))).samples or ()) == samples_of(["0.5"])
     with pytest.raises(ConfigError, match="run's samples"):
         with_data(run, load(samples_of(["0.75"])))
 
@@ -75,7 +75,7 @@ def test_a_broken_line_of_samples_is_named(tmp_path: Path) -> None:
     file = tmp_path / "samples.jsonl"
     file.write_text(file.read_text().splitlines()[0] + '\n{"id": "x", "output": 1}\n')
     with pytest.raises(DataError, match=r"jsonl, line 2: .*output"):
-        list(read_run(tmp_path).dataset or ())
+        list(read_run(tmp_path).samples or ())
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def judged(data: Any, **options: Any) -> Run:
 def pairs_of(a: Run, b: Run) -> dict[str, str]:
     """The outputs of paired samples."""
     pairing = pair_samples(a, b)
-    ours, theirs = ({sample.key: sample.output or "" for sample in run.dataset or ()} for run in (a, b))
+    ours, theirs = ({sample.key: sample.output or "" for sample in run.samples or ()} for run in (a, b))
     return {ours[pairing.in_first(key)]: output for key, output in theirs.items() if pairing.in_first(key) in ours}
 
 
@@ -176,7 +176,7 @@ def test_streamed_files_are_paired_like_others(tmp_path: Path, monkeypatch: pyte
     twice = [*rows(WORSE), *rows(WORSE)[:1]]
     a = judged(written(twice, tmp_path / "a.jsonl"))
     b = judged(written([*rows(BETTER), *rows(BETTER)[:1]], tmp_path / "b.jsonl"))
-    assert not any(is_own_id(sample.id) for run in (a, b) for sample in run.dataset or ())
+    assert not any(is_own_id(sample.id) for run in (a, b) for sample in run.samples or ())
     assert difference(a, b) == (25, pytest.approx(6 / 25))
 
 
@@ -338,7 +338,7 @@ def test_ids_that_have_nothing_in_common_are_refused_with_the_columns_that_can_b
 
 
 def test_runs_without_texts_are_paired_by_ids_only() -> None:
-    named = [replace(judged(rows(answers, id=str)), dataset=None) for answers in (WORSE, BETTER)]
+    named = [replace(judged(rows(answers, id=str)), samples=None) for answers in (WORSE, BETTER)]
     assert difference(*named, allow_mismatch=True) == (24, 0.25)
 
 
@@ -368,7 +368,7 @@ def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_
         with pytest.raises(ConfigError, match=by_hand):
             compare(*runs, allow_mismatch=True)
     named = [
-        judged([replace(sample, id=f"case {n}") for n, sample in enumerate(run.dataset or ())])
+        judged([replace(sample, id=f"case {n}") for n, sample in enumerate(run.samples or ())])
         for run in (a, traced(200, BETTER[::-1]))
     ]
     assert pair_samples(*named).notes == ()
@@ -476,7 +476,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         ),
     ),
     (
-        lambda: compare(judged(rows(WORSE)), replace(judged(rows(BETTER)), dataset=None), allow_mismatch=True),
+        lambda: compare(judged(rows(WORSE)), replace(judged(rows(BETTER)), samples=None), allow_mismatch=True),
         ConfigError,
         (
             "these samples have no IDs, so they are paired by what was asked, and the texts of the "

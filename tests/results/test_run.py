@@ -108,7 +108,7 @@ def test_printing_shows_the_judge_and_the_summary() -> None:
     assert row.split()[:2] == ["given", "0.750"]
     assert row.endswith("higher is better")
     assert last == f"cost $0.00 · {run.seconds:.1f} s"
-    judged = replace(run, judge="lexical@7", samples=1)
+    judged = replace(run, judge="lexical@7", n_samples=1)
     assert str(judged).startswith(f"{run.dataset_name} · 1 sample · judge lexical@7\n")
 
 
@@ -164,7 +164,7 @@ def test_the_wide_table_has_one_row_per_sample_with_its_texts() -> None:
         {"sample_id": "s1", **texts, "output": "0.5", "given": 0.5, "harm": 0.5},
         {"sample_id": "s2", **texts, "output": "skip", "given": None, "harm": None},
     ]
-    assert replace(run, dataset=None).to_dicts(wide=True)[0] == {"sample_id": "s1", "given": 0.5, "harm": 0.5}
+    assert replace(run, samples=None).to_dicts(wide=True)[0] == {"sample_id": "s1", "given": 0.5, "harm": 0.5}
 
 
 def test_a_scorer_that_is_named_like_a_text_does_not_replace_it() -> None:

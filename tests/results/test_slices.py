@@ -54,9 +54,9 @@ def test_a_blank_value_is_in_the_slice_of_absent_ones_as_in_a_csv_file(blank: st
 
 def test_a_boolean_is_one_slice_as_json_python_and_a_spreadsheet_write_it() -> None:
     run = run_of(["0.9"] * 6, metadata=[{"vip": vip} for vip in (True, "True", "TRUE", "true", False, "FALSE")])
-    assert [slice_keys(run, "vip")[sample.key] for sample in run.dataset or ()] == [*["true"] * 4, *["false"] * 2]
+    assert [slice_keys(run, "vip")[sample.key] for sample in run.samples or ()] == [*["true"] * 4, *["false"] * 2]
 
 
 def test_a_whole_number_is_one_slice_as_json_pandas_and_a_csv_file_have_it() -> None:
     run = run_of(["0.9"] * 6, metadata=[{"n": n} for n in (1, 1.0, "1", "1.0", 1.5, "1.10")])
-    assert [slice_keys(run, "n")[sample.key] for sample in run.dataset or ()] == [*["1"] * 4, "1.5", "1.10"]
+    assert [slice_keys(run, "n")[sample.key] for sample in run.samples or ()] == [*["1"] * 4, "1.5", "1.10"]

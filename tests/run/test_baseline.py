@@ -127,7 +127,7 @@ def test_pairs_count_in_the_random_order_whichever_is_done_first() -> None:
 def test_scores_missing_in_one_of_the_runs_count_as_in_a_gate_on_the_finished_run() -> None:
     before = run_of([*("fail", "skip", "0.5", "0.5", "skip", "fail") * 10, *BEFORE[:40]])
     after = run_of([*("0.5", "0.5", "fail", "skip", "skip", "fail") * 10, *SAME[:40]])
-    plan = Plan(load(list(after.dataset or ())), (Given(),), LexicalJudge())
+    plan = Plan(load(list(after.samples or ())), (Given(),), LexicalJudge())
     for missing in ("worst", "failed", "ignore"):
         watch = RunGate(
             plan, {}, StopSignal(), baseline=before, max_regression={Given().signature: 0.9}, missing=missing
@@ -314,7 +314,7 @@ def test_what_has_no_form_for_stopped_runs_is_left_out_or_refused() -> None:
     three = compare(before, run, run_of(SAME))
     assert three.all_runs == {}
     assert "not_ranked" in [note.kind for note in three.notes]
-    assert compare(before, replace(run, dataset=run.dataset))["given"].detectable is None
+    assert compare(before, replace(run, samples=run.samples))["given"].detectable is None
     with pytest.raises(ConfigError, match=r"labels .* correct .* gate"):
         compare(before, run, labels={"A": {"given": {"s1": 1.0}}, "B": {"given": {"s1": 1.0}}})
     assert run.drawn is not None

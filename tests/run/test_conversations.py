@@ -85,8 +85,8 @@ def spoken(sample: Sample) -> list[str]:
 
 
 def of(run: Run) -> list[Sample]:
-    assert run.dataset is not None
-    return list(run.dataset)
+    assert run.samples is not None
+    return list(run.samples)
 
 
 def test_the_turns_of_a_sample_share_a_thread_and_their_answers_are_one():

@@ -77,7 +77,7 @@ def test_a_sample_comes_once_after_its_records_and_one_at_a_time(
         on_record=either(one, is_async=of_records),
         on_sample=either(one, is_async=of_samples),
     )
-    names = [sample.id for sample in run.dataset or ()]
+    names = [sample.id for sample in run.samples or ()]
     assert sorted(name for kind, name in calls if kind == "SampleResult") == sorted(names)
     for name in names:
         assert [kind for kind, of in calls if of == name] == ["Record"] * 3 + ["SampleResult"]
@@ -216,7 +216,7 @@ def test_failures_of_an_interrupted_run_that_were_not_tried_again_complete_their
     assert sorted(one.sample.id for one in seen) == whole
     failed = next(one for one in seen if one.sample.id == "q1")
     assert failed.sample.output == "fail"
-    assert {one.id: one.output for one in run.dataset or ()}["q1"] == "fail"
+    assert {one.id: one.output for one in run.samples or ()}["q1"] == "fail"
 
 
 def test_a_batch_calls_with_each_sample_when_its_answers_are_there(server: object, run: Call) -> None:

@@ -42,11 +42,11 @@ def test_samples_of_a_ledger_that_is_gone_are_missed(tmp_path: Path, target: Cal
     samples = [{"input": "0.5"} if target else {"output": "0.5"}]
     evaluate(samples, [Given()], target=target, ledger=ledger)
     run = read_run("last", ledger=ledger)
-    assert run.dataset is not None
-    assert [sample.output for sample in run.dataset] == ["0.5"]
+    assert run.samples is not None
+    assert [sample.output for sample in run.samples] == ["0.5"]
     ledger.unlink()
     with pytest.raises(ConfigError, match="no ledger"):
-        list(run.dataset)
+        list(run.samples)
     assert not ledger.exists()
 
 

@@ -30,7 +30,7 @@ def test_a_conversation_is_another_one_where_the_user_reads_other_metadata(tmp_p
         case = Sample(id="c", input="Hi", metadata={"wish": wish})
         target = FunctionTarget(function=agent, label="agent", version="1")
         run = evaluate([case], said, target=target, user=user, ledger=tmp_path / "l.db")
-        return next(iter(run.dataset or ())).output
+        return next(iter(run.samples or ())).output
 
     assert (answer("tea"), answer("milk"), answer("tea")) == ("no tea", "no milk", "no tea")
 
@@ -98,7 +98,7 @@ def test_a_later_run_has_not_paid_for_the_turns_that_it_finds(tmp_path: Path) ->
     assert run["contains"].mean == 1
     assert run.target is not None
     assert (run.target.cost, run.target.usage.input) == (0.5, 1)
-    sample = next(iter(run.dataset or ()))
+    sample = next(iter(run.samples or ()))
     assert sample.metadata["target"]["cost"] == 1.5  # what the conversation cost, whoever paid for it
 
 
@@ -123,7 +123,7 @@ def test_a_run_that_goes_on_has_paid_for_the_conversations_that_it_had_finished(
 
 def test_the_context_of_a_conversation_has_each_passage_once() -> None:
     run = evaluate([{"id": "t", "turns": ["a", "b"]}], said, target=priced, ledger=None)
-    sample = next(iter(run.dataset or ()))
+    sample = next(iter(run.samples or ()))
     assert sample.context == ("the same",)
 
 
@@ -131,5 +131,5 @@ def test_a_replayed_conversation_has_the_answers_of_its_turns() -> None:
     case = {"id": "t", "input": "a"}
     first = evaluate([case], said, target=priced, user=["b"], ledger=None)
     again = evaluate([case], said, target=ReplayTarget(run=first), ledger=None)
-    sample = next(iter(again.dataset or ()))
+    sample = next(iter(again.samples or ()))
     assert [(turn.input, turn.output) for turn in sample.turns] == [("a", "1: a"), ("b", "3: b")]

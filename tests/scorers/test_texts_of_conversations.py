@@ -137,7 +137,7 @@ def test_a_recorded_answer_is_no_message_of_the_target_that_answers_anew() -> No
 
     run = evaluate([{"messages": recorded}], scorers, target=agent, ledger=None)
     assert [record.value for record in run.records] == [1, 0, 1]
-    (sample,) = list(run.dataset or ())
+    (sample,) = list(run.samples or ())
     assert [message.content for message in sample.messages][2:] == [CITIES[2]["content"]]
 
 

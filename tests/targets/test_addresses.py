@@ -196,7 +196,7 @@ def test_files_of_one_name_are_modules_of_their_own(tmp_path: Path, monkeypatch:
         (tmp_path / name).mkdir()
         (tmp_path / name / "json.py").write_text(f"def agent(input):\n    return {name!r}\n")
     runs = [evaluate(CASES[:1], BORN, target=f"{tmp_path / n / 'json.py'}:agent", ledger=None) for n in ("one", "two")]
-    assert [sample.output for run in runs for sample in run.dataset or ()] == ["one", "two"]
+    assert [sample.output for run in runs for sample in run.samples or ()] == ["one", "two"]
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_messages_end_with_the_user_and_a_recorded_answer_stays_out() -> None:
     sample = Sample(messages=[Message(role=role, content=text) for role, text in texts])  # pyright: ignore[reportArgumentType]
     run = evaluate([sample], BORN, target=agent, ledger=None)
     assert seen == [["Hi", "Hello.", "When?"]]
-    assert [m.content for m in next(iter(run.dataset or ())).messages] == ["Hi", "Hello.", "When?", "1815"]
+    assert [m.content for m in next(iter(run.samples or ())).messages] == ["Hi", "Hello.", "When?", "1815"]
 
 
 def test_what_a_framework_returns_is_read_with_its_messages_and_tokens() -> None:
@@ -261,7 +261,7 @@ def test_what_a_framework_returns_is_read_with_its_messages_and_tokens() -> None
     assert [record.value for record in run] == [1, 1]
     assert run.target is not None
     assert run.target.usage.input > 0
-    answered = next(iter(run.dataset or ()))
+    answered = next(iter(run.samples or ()))
     assert [call.result for message in answered.messages for call in message.tool_calls] == ["1815"]
 
 

@@ -88,7 +88,7 @@ def test_a_command_is_evaluated_like_a_function() -> None:
     run = evaluate(CASES, BORN, target=command(code), ledger=None)
     assert run["contains"].mean == 1
     assert run.cost == pytest.approx(1.5)
-    assert [sample.state["input"] for sample in run.dataset or ()] == [case["input"] for case in CASES]
+    assert [sample.state["input"] for sample in run.samples or ()] == [case["input"] for case in CASES]
 
 
 def test_there_is_no_shell() -> None:

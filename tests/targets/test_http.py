@@ -82,7 +82,7 @@ def test_chat_completions_by_the_url() -> None:
     assert run.target is not None
     assert (run.target.usage.input, run.target.usage.output, run.target.usage.cached) == (100, 20, 40)
     assert run.cost == pytest.approx(300e-6)
-    answered = next(iter(run.dataset or ()))
+    answered = next(iter(run.samples or ()))
     assert [message.content for message in answered.messages] == [
         "And Ada?",
         "",
@@ -147,7 +147,7 @@ def test_a_template_and_paths() -> None:
         "n": [1, 3, None],
         "user": {"id": 7},
     }
-    answered = next(iter(run.dataset or ()))
+    answered = next(iter(run.samples or ()))
     assert (answered.output, answered.context, answered.state) == ("In 1815.", ("one", "two"), [1, 2])
     assert answered.metadata["target"]["trace"] == "t1"
     assert run.cost == pytest.approx(0.5)
@@ -156,7 +156,7 @@ def test_a_template_and_paths() -> None:
 def test_a_template_without_paths_reads_the_fields_of_an_answer() -> None:
     with serving(lambda request, n: {"output": "In 1815.", "state": {"a": 1}}) as server:
         run = evaluate(CASES[:1], BORN, target={"address": f"{server.url}/ask", "body": {"q": "{input}"}}, ledger=None)
-    assert next(iter(run.dataset or ())).state == {"a": 1}
+    assert next(iter(run.samples or ())).state == {"a": 1}
 
 
 def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +168,7 @@ def test_headers_take_secrets_from_the_environment(monkeypatch: pytest.MonkeyPat
         run = evaluate(CASES[:1], BORN, target=target, ledger=None)
         assert server.headers[0]["Authorization"] == "Bearer key-1234567890abcdef"
         assert server.headers[0]["X-Team"] == "ann-$x"
-        assert next(iter(run.dataset or ())).output == "your key is ***"
+        assert next(iter(run.samples or ())).output == "your key is ***"
         assert run.target is not None
         assert "1234567890" not in run.target.identity
         assert "1234567890" not in repr(parse_target(target))
@@ -351,7 +351,7 @@ def test_a_secret_in_the_body_is_hidden_in_an_answer_that_repeats_it() -> None:
         target = HTTPTarget(url=f"{server.url}/ask", body={"q": "{input}", "auth": {"token": "b0dy-s3cret"}})
         run = evaluate([{"input": "x"}], BORN, target=target, ledger=None)
     assert server.requests[0]["auth"] == {"token": "b0dy-s3cret"}
-    assert next(iter(run.dataset or ())).output == "got ***"
+    assert next(iter(run.samples or ())).output == "got ***"
 
 
 @pytest.mark.parametrize("parameter", ["code", "key", "token", "session_id"])

@@ -93,13 +93,13 @@ def test_a_refusal_is_the_answer() -> None:
     refusal["choices"][0]["message"]["refusal"] = "I can't say 1815."
     with serving(lambda request, n: refusal) as server:
         run = evaluate([CASE], BORN, target={"address": "vllm/m", "base_url": server.url}, ledger=None)
-    assert [sample.output for sample in run.dataset or ()] == ["I can't say 1815."]
+    assert [sample.output for sample in run.samples or ()] == ["I can't say 1815."]
 
 
 def test_an_answer_that_is_cut_off_is_marked() -> None:
     with serving(lambda request, n: completion("1815 and", finish="length")) as server:
         run = evaluate([CASE], BORN, target={"address": "vllm/m", "base_url": server.url}, ledger=None)
-    answered = next(iter(run.dataset or ()))
+    answered = next(iter(run.samples or ()))
     assert answered.metadata["target"]["trace"] == {"complete": False}
 
 
@@ -110,7 +110,7 @@ def test_reasoning_in_front_of_an_answer_is_no_part_of_it() -> None:
         run = evaluate([CASE], "exact_match(expected='In 1815.')", target=target, ledger=None)
         kept = evaluate([CASE], "contains(expected='1814')", target=target, keep_reasoning=True, ledger=None)
     assert [record.value for record in (*run, *kept)] == [1, 1]
-    assert [answered.output for answered in run.dataset or ()] == ["1814? No.\n</think>\n\nIn 1815."]
+    assert [answered.output for answered in run.samples or ()] == ["1814? No.\n</think>\n\nIn 1815."]
     assert run.warnings == {LEFT_OUT_REASONING: 1}
 
 

@@ -45,20 +45,20 @@ def test_a_replayed_run_gives_the_same_records_and_costs_nothing(folder: Path) -
     assert [(*rest, error.partition(" (")[0]) for *rest, error in outcomes(again)] == strip
     assert sum(1 for record in again if isinstance(record.outcome, Failed)) == 2
     assert again.cost == 0
-    for before, after in zip(first.dataset or (), again.dataset or (), strict=True):
+    for before, after in zip(first.samples or (), again.samples or (), strict=True):
         assert (before.output, before.messages, before.context, before.state) == (
             after.output,
             after.messages,
             after.context,
             after.state,
         )
-    recorded = next(iter(again.dataset or ())).metadata["target"]["trace"]["recorded"]
+    recorded = next(iter(again.samples or ())).metadata["target"]["trace"]["recorded"]
     assert (recorded["cost"], recorded["trace"]) == (0.5, "t")
 
 
 def test_fewer_trials_are_the_first_ones_and_more_are_refused(folder: Path) -> None:
     run = evaluate(CASES[:1], BORN, target=f"replay:{folder}", ledger=None)
-    assert [sample.output for sample in run.dataset or ()] == ["1815, 1\u2028"]
+    assert [sample.output for sample in run.samples or ()] == ["1815, 1\u2028"]
     with pytest.raises(ConfigError, match=r"3 of the 4 trials .* 3$"):
         evaluate(CASES, BORN, target=f"replay:{folder}", trials=4, ledger=None)
 

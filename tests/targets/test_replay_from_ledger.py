@@ -42,7 +42,7 @@ def table(run: Run) -> list[Any]:
 
 
 def answers(run: Run) -> list[Any]:
-    return [(sample.output, sample.messages, sample.context, sample.state) for sample in run.dataset or ()]
+    return [(sample.output, sample.messages, sample.context, sample.state) for sample in run.samples or ()]
 
 
 @pytest.mark.parametrize("named", ["id", "baseline", "last"])
@@ -54,7 +54,7 @@ def test_a_run_in_the_ledger_is_replayed_by_its_id_its_name_or_as_the_last(ledge
     assert run.cost == 0
     assert run.target is not None
     assert run.target.identity.startswith(f"replay:{live.id}@")
-    recorded = next(iter(run.dataset or ())).metadata["target"]["trace"]["recorded"]
+    recorded = next(iter(run.samples or ())).metadata["target"]["trace"]["recorded"]
     assert (recorded["cost"], recorded["trace"]) == (0.5, "t")
 
 
@@ -83,7 +83,7 @@ def test_a_folder_comes_before_a_run_of_that_name(
     other = evaluate(CASES[:1], BORN, ledger=None)
     write_run(other, "baseline")
     run = evaluate(CASES[:1], BORN, target="replay:baseline", ledger=ledger)
-    assert [sample.output for sample in run.dataset or ()] == ["old"]
+    assert [sample.output for sample in run.samples or ()] == ["old"]
 
 
 def test_the_last_run_and_a_name_are_never_the_replay_itself(ledger: str, live: Run) -> None:

@@ -63,8 +63,8 @@ def test_a_folder_reads_back_as_the_run(run: Run, tmp_path: Path) -> None:
     read = read_run(write_run(run, tmp_path))
     assert read.trials == 2
     assert [(r.sample_id, r.trial, r.value) for r in read] == [(r.sample_id, r.trial, r.value) for r in run]
-    assert [(s.id, s.trial, s.output, s.state) for s in read.dataset or ()] == [
-        (s.id, s.trial, s.output, s.state) for s in run.dataset or ()
+    assert [(s.id, s.trial, s.output, s.state) for s in read.samples or ()] == [
+        (s.id, s.trial, s.output, s.state) for s in run.samples or ()
     ]
     loaded = load(tmp_path / "samples.jsonl")
     assert [(s.id, s.state, s.group) for s in loaded][:2] == [("q0", {"n": 1}, "q0"), ("q0-2", {"n": 2}, "q0")]

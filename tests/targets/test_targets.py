@@ -45,7 +45,7 @@ def test_scorers_see_the_answer_and_share_one_call() -> None:
     assert run["contains"].mean == run["faithfulness"].mean == pytest.approx(5 / 6)
     assert run.target is not None
     assert (run.target.answers, run.target.failed, run.target.cost) == (6, 0, None)
-    assert ["1912" in (sample.output or "") for sample in run.dataset or ()] == [n == 3 for n in range(6)]
+    assert ["1912" in (sample.output or "") for sample in run.samples or ()] == [n == 3 for n in range(6)]
 
 
 def test_an_async_function_and_one_that_returns_an_answer() -> None:
@@ -61,7 +61,7 @@ def test_an_async_function_and_one_that_returns_an_answer() -> None:
         )
 
     run = evaluate(CASES[:2], "faithfulness", target=agent, ledger=None)
-    first = next(iter(run.dataset or ()))
+    first = next(iter(run.samples or ()))
     assert first.output == "Born in 1815, 1."
     assert [message.role for message in first.messages] == ["user", "assistant"]
     assert first.state == {"rows": [1]}
@@ -223,7 +223,7 @@ def test_what_is_set_up_is_taken_down_also_after_a_failure() -> None:
     )
     run = evaluate(CASES[:2], BORN, target=target, ledger=None)
     assert events == ["prepare q0", "call", "finish q0", "prepare q1", "call", "finish q1"]
-    assert [sample.state for sample in run.dataset or ()] == [{"of": "q0"}, None]
+    assert [sample.state for sample in run.samples or ()] == [{"of": "q0"}, None]
 
 
 def test_an_answer_reads_back_as_what_it_was() -> None:
@@ -277,7 +277,7 @@ def test_a_resumed_run_calls_again_only_what_gave_no_answer(tmp_path: Path) -> N
     assert [record.value for record in run] == [1, 1, None, 1, 1, 1]
     assert run.target is not None
     assert (run.target.answers, run.target.failed) == (5, 1)
-    assert [sample.output for sample in run.dataset or ()] == ["1815", "1815", None, "1815", "1815", "1815"]
+    assert [sample.output for sample in run.samples or ()] == ["1815", "1815", None, "1815", "1815", "1815"]
     again = evaluate(CASES, BORN, target=target, ledger=ledger)
     assert again.resumed == 0
     assert len(calls) == 2 * len(CASES) + 1
@@ -356,7 +356,7 @@ def test_what_a_function_does_to_its_arguments_stays_in_its_trial() -> None:
     case: dict[str, Any] = {"id": "q", "input": "?", "metadata": {"rows": [1, 2]}}
     run = evaluate([case], BORN, target=agent, trials=3, ledger=None)
     assert seen == [2, 2, 2]
-    assert [sample.metadata.keys() for sample in run.dataset or ()] == [{"rows", "target"}] * 3
+    assert [sample.metadata.keys() for sample in run.samples or ()] == [{"rows", "target"}] * 3
     assert case["metadata"] == {"rows": [1, 2]}
 
 
@@ -373,7 +373,7 @@ def test_what_a_scorer_does_to_the_state_is_not_seen_by_others() -> None:
 
     run = evaluate(CASES, [empties, counts], target=agent, ledger=None)
     assert (run["empties"].mean, run["counts"].mean) == (1, 1)
-    assert [sample.state for sample in run.dataset or ()] == [{"rows": [1]}] * 6
+    assert [sample.state for sample in run.samples or ()] == [{"rows": [1]}] * 6
 
 
 @pytest.mark.parametrize("tokens", [-5, 1.5, True, None])
@@ -426,7 +426,7 @@ def test_an_interrupted_run_is_not_resumed_by_a_function_that_was_changed(
     run = evaluate(CASES, BORN, target=second["agent"], on_record=second["stops"], **plan)
     assert bool(run.resumed) is resumed
     assert len(second["calls"]) == 6 - (len(first["calls"]) if resumed else 0)
-    assert len({sample.output for sample in run.dataset or ()}) == 1
+    assert len({sample.output for sample in run.samples or ()}) == 1
 
 
 @pytest.mark.parametrize(("changed", "resumed"), [("pass", True), ("pass  # a comment", True), ("return 'two'", False)])

@@ -96,7 +96,7 @@ def test_what_a_mock_calls_is_mocked_and_what_is_called_after_a_failed_call_is_n
     mocks = {"price": lambda item: shop.search(item), "search": lambda query: [query]}
     run = one({"function": agent, "tools": Tools.mock(mocks)})
     assert outputs(run) == ["['question 0', 'more']"]
-    calls = next(iter(run.dataset or ())).messages[1].tool_calls
+    calls = next(iter(run.samples or ())).messages[1].tool_calls
     assert [call.name for call in calls] == ["price", "search", "search"]
     (error,) = errors(one({"function": agent, "tools": Tools.mock({"search": 1})}))
     assert re.search("price .*; mocks: search$", error)
@@ -248,7 +248,7 @@ def test_a_tool_that_the_target_gave_up_is_given_up_again(tmp_path: Path) -> Non
 
     first, again = recorded(path, agent, cases=CASES[:1]), one(agent(Tools.replay(path)))
     assert outputs(first) == outputs(again) == ["too slow"]
-    assert next(iter(again.dataset or ())).messages[1].tool_calls[0].state == "call"
+    assert next(iter(again.samples or ())).messages[1].tool_calls[0].state == "call"
 
 
 def test_a_call_that_had_not_returned_is_an_error_for_a_function_that_can_t_wait(tmp_path: Path) -> None:
@@ -283,7 +283,7 @@ def test_what_prepare_and_finish_call_is_no_part_of_the_answer(tmp_path: Path) -
 
     for tools in (target(Tools.record(path)), target(Tools(), tools=Tools.mock({"search": ["after 0"]}))):
         run = run_it(tools)
-        sample = next(iter(run.dataset or ()))
+        sample = next(iter(run.samples or ()))
         assert sample.state == {"after": ["after 0"]}
         assert [call.arguments["query"] for message in sample.messages for call in message.tool_calls] == ["question 0"]
     calls = [call["arguments"]["query"] for line in path.read_text().splitlines() for call in json.loads(line)["calls"]]

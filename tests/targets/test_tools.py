@@ -64,10 +64,10 @@ def test_the_calls_of_a_function_without_messages_are_those_of_its_answer(tmp_pa
     run = evaluate(cases, scorers, target=Shop(tools).agent, ledger=None)
     assert errors(run) == []
     assert [line.mean for line in run.summary] == [1, 1, 1]
-    first, *_, last = (message for sample in run.dataset or () for message in sample.messages)
+    first, *_, last = (message for sample in run.samples or () for message in sample.messages)
     assert (first.role, first.content) == ("user", "question 0")
-    assert last.content == list(run.dataset or ())[-1].output
-    failing = list(run.dataset or ())[2].messages[1].tool_calls[0]
+    assert last.content == list(run.samples or ())[-1].output
+    failing = list(run.samples or ())[2].messages[1].tool_calls[0]
     assert (failing.state, failing.arguments["query"]) == ("error", "question 2")
     assert (failing.error or "").startswith("KeyError: ")
 
@@ -89,7 +89,7 @@ def test_an_answer_with_messages_keeps_them_and_a_blank_one_with_calls_is_an_ans
         look(input)
         return ""
 
-    messages = [next(iter(one(function).dataset or ())).messages for function in (own, silent)]
+    messages = [next(iter(one(function).samples or ())).messages for function in (own, silent)]
     assert [[len(message.tool_calls) for message in each] for each in messages] == [[0, 0], [0, 1]]
 
 
@@ -557,7 +557,7 @@ def test_an_answer_without_a_call_says_that_no_tool_was_called() -> None:
         assert [line.mean for line in run.summary] == expected
     mocked = evaluate(cases, scorers, target={"function": plain, "tools": Tools.mock({"look": "x"})}, ledger=None)
     assert [line.mean for line in mocked.summary] == [0, 0, 1]
-    assert next(iter(mocked.dataset or ())).messages[-1].content == "no need"
+    assert next(iter(mocked.samples or ())).messages[-1].content == "no need"
 
 
 def test_without_wrapped_tools_nothing_is_said_of_calls() -> None:

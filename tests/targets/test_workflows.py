@@ -82,7 +82,7 @@ def values(run: Any) -> list[Any]:
 def test_the_result_of_a_workflow_is_scored_by_step(target: Any, tmp_path: Path) -> None:
     run = evaluate(CASES, SCORERS, target=target, trials=2, ledger=tmp_path / "l.db")
     assert values(run) == [1.0] * len(SCORERS) * 4
-    answered = next(iter(run.dataset or ()))
+    answered = next(iter(run.samples or ()))
     assert answered.output == "Oslo is cold"
     assert answered.trajectory == extract_workflow_trajectory(STEPS, ["search", "answer"])
     assert answered.trajectory is not None
@@ -304,13 +304,13 @@ def test_an_answer_has_every_field_that_a_system_can_produce(tmp_path: Path) -> 
     case = {"id": "a", "input": "q", "metadata": {"relevant": ["d1"], "kept": True}}
     run = evaluate([case], ["recall_at_k", "contains(expected=a)"], target=agent, ledger=tmp_path / "l.db")
     assert values(run) == [1.0, 1.0]
-    (sample,) = list(run.dataset or ())
+    (sample,) = list(run.samples or ())
     assert (sample.context, sample.instructions, sample.state) == (("c",), "Be brief.", {"n": 1})
     own = {name: value for name, value in sample.metadata.items() if name != "target"}
     assert own == {"relevant": ["d1"], "kept": True, "retrieved": ["d1"], "note": {"k": [1]}}
     replayed = evaluate([case], ["recall_at_k", "contains(expected=a)"], target=ReplayTarget(run=run), ledger=None)
     assert values(replayed) == [1.0, 1.0]
-    (again,) = list(replayed.dataset or ())
+    (again,) = list(replayed.samples or ())
     assert {**again.metadata, "target": 0} == {**sample.metadata, "target": 0}
     assert (again.instructions, again.trajectory) == (sample.instructions, sample.trajectory)
 
@@ -347,7 +347,7 @@ def test_trajectories_of_the_turns_of_a_conversation(tmp_path: Path) -> None:
     scorers = ["trajectory_accuracy(expected=[search, answer, look, search, answer])"]
     run = evaluate([{"turns": ["a", "b", "c"]}], scorers, target=agent, ledger=tmp_path / "l.db")
     assert values(run) == [1.0]
-    (sample,) = list(run.dataset or ())
+    (sample,) = list(run.samples or ())
     assert [None if turn.trajectory is None else len(turn.trajectory.steps) for turn in sample.turns] == [2, None, 2]
     assert [turn.metadata.get("last") for turn in sample.turns] == ["a", None, "c"]
     assert [turn.instructions for turn in sample.turns] == ["Say a.", None, "Say c."]

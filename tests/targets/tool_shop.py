@@ -45,7 +45,7 @@ class Shop:
 
 
 def outputs(run: Run) -> list[Any]:
-    return [sample.output for sample in run.dataset or ()]
+    return [sample.output for sample in run.samples or ()]
 
 
 def errors(run: Run) -> list[str]:

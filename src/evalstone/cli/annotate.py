@@ -82,7 +82,7 @@ def annotate(
     found = find_run(run, ledger, data)
     info = found.scorers[0] if scorer is None else scorer_named(scorer, found.scorers, "--scorer")
     title = found.titles[info.signature]
-    if found.dataset is None:
+    if found.samples is None:
         raise ConfigError(f"run {found.id} was saved without its samples; name their file with --data")
     if not found[info.signature].scored:
         raise ConfigError(f"no sample of run {found.id} has a score of {title} to compare labels with")
@@ -103,7 +103,7 @@ def annotate(
         chosen = [name for name in names if name not in known][:number]
     selected = set(chosen)
     # People see what was scored.
-    samples = {s.key: s if found.keeps_reasoning else answered(s) for s in found.dataset if s.key in selected}
+    samples = {s.key: s if found.keeps_reasoning else answered(s) for s in found.samples if s.key in selected}
     ready = [samples[id] for id in chosen if id in samples]
     screen = console()
     if not ready:

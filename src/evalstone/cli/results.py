@@ -55,7 +55,7 @@ def _ledger_runs(ledger: str | None) -> list[dict[str, Any]]:
     with Ledger(url) as opened:
         rows = [{**row.metadata, "run": row.id, "started": row.started} for row in evaluations(opened.runs())]
         for row in rows:
-            RunMetadata.of(row, f"run {row['run']} in {opened.location}")
+            RunMetadata.of(row, f"run {row['id']} in {opened.location}")
         return rows
 
 

@@ -217,7 +217,7 @@ def _unfitted(
         default_threshold=default_threshold(scorer),
         label_threshold=label_threshold,
         dataset=run.dataset_name,
-        version=run.version,
+        version=run.dataset_version,
         pairs=pairs,
         skipped=summary.skipped,
         failed=summary.failed,

@@ -51,7 +51,7 @@ def pair_runs(
         raise _none_in_both(a, b, pairing)
     mismatches, found = _differences(a, b, scorers)
     found += [*_stopped_notes(a, b, paired=True), *pairing.notes]
-    if a.version != b.version:
+    if a.dataset_version != b.dataset_version:
         cases, tested = _case_differences(a, b, pairing, _case_metadata(a, b, scorers))
         mismatches, found = [*mismatches, *cases], [*found, *tested]
     hint = () if pairing.partners is None else id_hint(a, b)
@@ -103,7 +103,7 @@ def pairing_with_baseline(baseline: Run, planned: Run, *, allow_mismatch: bool =
         raise ConfigError(f"the baseline has no scores of {listed(lacking)}")
     pairing = pair_samples(baseline, planned)
     mismatches, _ = _differences(baseline, planned, scorers)
-    if baseline.version != planned.version:
+    if baseline.dataset_version != planned.dataset_version:
         entries = _case_metadata(baseline, planned, scorers)
         mismatches += _case_differences(baseline, planned, pairing, entries, whole=False)[0]
     hint = () if pairing.partners is None else id_hint(baseline, planned)
@@ -137,11 +137,11 @@ def unpaired_runs(
 
 def same_outputs(a: Run, b: Run, pairing: Pairing) -> frozenset[str]:
     """The ids in the first run of the samples whose outputs, contexts and conversations are the same in both runs."""
-    if a.dataset is None or b.dataset is None:
+    if a.samples is None or b.samples is None:
         return frozenset()
     by_trial, entries = a.trials == b.trials, _case_metadata(a, b, _common_scorers(a, b))
-    ours = _hashes(a.dataset, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
+    ours = _hashes(a.samples, entries, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.samples, entries, by_trial=by_trial))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] == theirs[name])
 
 
@@ -251,12 +251,12 @@ def _case_differences(
     entries: those of the metadata that belong to the case.
     whole: whether a sample only in the first run is a mismatch.
     """
-    if a.dataset is None or b.dataset is None:
-        return [note("versions_differ", "warning", versions=(a.version, b.version))], []
+    if a.samples is None or b.samples is None:
+        return [note("versions_differ", "warning", versions=(a.dataset_version, b.dataset_version))], []
     mismatches: list[Note] = []
     by_trial = a.trials == b.trials
-    ours = _hashes(a.dataset, entries, by_trial=by_trial)
-    theirs = pairing.renamed(_hashes(b.dataset, entries, by_trial=by_trial))
+    ours = _hashes(a.samples, entries, by_trial=by_trial)
+    theirs = pairing.renamed(_hashes(b.samples, entries, by_trial=by_trial))
     common = ours.keys() & theirs.keys()
     if cases := sum(ours[name].case != theirs[name].case for name in common):
         mismatches.append(note("cases_differ", "warning", different=cases, samples=len(common)))
@@ -267,8 +267,8 @@ def _case_differences(
         )
     if (ours.keys() if whole else common) != theirs.keys():
         paired = {pairing.in_second(name) for name in common}
-        only_first, first = _only_in_one(a.dataset, common, by_trial=by_trial)
-        only_second, second = _only_in_one(b.dataset, paired, by_trial=by_trial)
+        only_first, first = _only_in_one(a.samples, common, by_trial=by_trial)
+        only_second, second = _only_in_one(b.samples, paired, by_trial=by_trial)
         mismatches.append(
             note(
                 "samples_differ",

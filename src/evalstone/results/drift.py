@@ -119,7 +119,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         check_number(Setting("tolerance"), tolerance)
         if not 0 < tolerance <= 1:
             raise ConfigError(invalid(Setting("tolerance"), "a share of the scale, above 0 and at most 1", tolerance))
-    if before.version != now.version and (difference := _difference(before, now)):
+    if before.dataset_version != now.dataset_version and (difference := _difference(before, now)):
         raise ConfigError(f"anchors must be the same samples with the same outputs: {difference}")
     pairs: list[PairedScores] = []
     drifts: list[Drift] = []
@@ -146,13 +146,13 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
 
 def _difference(before: Run, now: Run) -> str:
     """How the anchors of two runs differ; "" if they are the same."""
-    if before.dataset is None or now.dataset is None:
+    if before.samples is None or now.samples is None:
         return (
-            f"the earlier run has {before.dataset_name} version {before.version}, the later {now.dataset_name} version "
-            f"{now.version}, and the texts are not available"
+            f"the earlier run has {before.dataset_name} version {before.dataset_version}, the later {now.dataset_name} "
+            f"version {now.dataset_version}, and the texts are not available"
         )
-    earlier = _contents(before.dataset)
-    later = pair_samples(before, now).renamed(_contents(now.dataset))
+    earlier = _contents(before.samples)
+    later = pair_samples(before, now).renamed(_contents(now.samples))
     common = earlier.keys() & later.keys()
     if single := len(earlier.keys() ^ later.keys()):
         return f"{count(single, 'sample')} {'is' if single == 1 else 'are'} only in one of the runs"

@@ -64,13 +64,13 @@ def write_run(run: Run, folder: str | Path) -> Path:
     with phase(f"writing {RECORDS}", "record", len(run.records)) as writing:
         write_text(path / RECORDS, (f"{line}\n" for line in writing.count(lines)), redact=False)  # they are redacted
     try:
-        if run.dataset is None:
+        if run.samples is None:
             (path / SAMPLES).unlink(missing_ok=True)
         else:
             with phase(f"writing {SAMPLES}"):
-                write_samples(path / SAMPLES, run.dataset)
+                write_samples(path / SAMPLES, run.samples)
     except EvalstoneError:
-        if not isinstance(run.dataset, StoredSamples) or run.dataset.path.resolve() != (path / SAMPLES).resolve():
+        if not isinstance(run.samples, StoredSamples) or run.samples.path.resolve() != (path / SAMPLES).resolve():
             (path / SAMPLES).unlink(missing_ok=True)
         write_jsonl(path / SUMMARY, [run.to_dict()])
         raise
@@ -96,7 +96,7 @@ def read_run(folder: str | Path) -> Run:
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
-    return dataclasses.replace(run, dataset=StoredSamples(samples)) if samples.exists() else run
+    return dataclasses.replace(run, samples=StoredSamples(samples)) if samples.exists() else run
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
@@ -163,9 +163,9 @@ def with_data(run: Run, dataset: Dataset) -> Run:
     Raises:
         ConfigError: the run was made on another dataset or version.
     """
-    if dataset.version != run.version:
+    if dataset.version != run.dataset_version:
         raise ConfigError(
             f"these are not the run's samples: {dataset.name} has version {dataset.version}, the run was made on "
-            f"{run.dataset_name}, version {run.version}"
+            f"{run.dataset_name}, version {run.dataset_version}"
         )
-    return dataclasses.replace(run, dataset=dataset.samples)
+    return dataclasses.replace(run, samples=dataset.samples)

@@ -48,9 +48,9 @@ def check_grounding(run: Run) -> GroundingCheck | None:
     has no label.
     """
     scorers = {info.signature: info for info in run.scorers if info.name in SCORERS}
-    if not scorers or run.trials > 1 or grounding_label(next(iter(run.dataset or ()), None)) is None:
+    if not scorers or run.trials > 1 or grounding_label(next(iter(run.samples or ()), None)) is None:
         return None
-    labels = {sample.key: label for sample in run.dataset or () if (label := grounding_label(sample)) is not None}
+    labels = {sample.key: label for sample in run.samples or () if (label := grounding_label(sample)) is not None}
     pairs: dict[str, list[tuple[float, bool]]] = {signature: [] for signature in scorers}
     for signature, info in scorers.items():
         for entry in run.columns.entries(signature):

@@ -93,7 +93,7 @@ def pair_samples(a: Run, b: Run) -> Pairing:
             has IDs, a sample asks nothing, something was asked more often in one run than in the other, or the texts
             are not available.
     """
-    if a.version == b.version:  # each sample is in both datasets, with the same ID
+    if a.dataset_version == b.dataset_version:  # each sample is in both datasets, with the same ID
         return Pairing()
     places = {"first": a, "second": b}
     own = {place: Counter(map(is_own_id, _ids(run))) for place, run in places.items()}
@@ -107,7 +107,7 @@ def pair_samples(a: Run, b: Run) -> Pairing:
                 *id_hint(a, b),
             )
     for place, run in places.items():
-        if run.dataset is None:
+        if run.samples is None:
             raise ConfigError(
                 f"{WITHOUT_IDS[NO_IDS]}, so they are paired by what was asked, and the texts of the {place} run are "
                 "not available. ",
@@ -118,8 +118,8 @@ def pair_samples(a: Run, b: Run) -> Pairing:
 
 def _ids(run: Run) -> Iterable[str]:
     return (
-        (sample.id for sample in run.dataset)
-        if run.dataset is not None
+        (sample.id for sample in run.samples)
+        if run.samples is not None
         else (one.sample_id for one in run.columns.entries())
     )
 
@@ -128,7 +128,7 @@ def _are_other_traces(a: Run, b: Run) -> bool:
     """Whether all samples are from traces, and no trace is in both runs."""
     ids: list[set[str]] = []
     for run in (a, b):
-        traces = {sample.id: trace_metadata(sample).get("trace_id") for sample in run.dataset or ()}
+        traces = {sample.id: trace_metadata(sample).get("trace_id") for sample in run.samples or ()}
         if not traces or not all(trace and name.startswith(str(trace)) for name, trace in traces.items()):
             return False
         ids.append(set(traces))
@@ -186,7 +186,7 @@ def _read(run: Run, *, by_id: bool) -> tuple[dict[str, _Asked | None], dict[str,
     asked: dict[str, _Asked | None] = {}
     trials: dict[str, list[int | None]] = {}
     by_user = run.target is not None and bool(run.target.user)
-    for sample in run.dataset or ():
+    for sample in run.samples or ():
         trials.setdefault(sample.id, []).append(sample.trial)
         if sample.id not in asked and not (by_id and sample.has_own_id):
             # A simulated user's words depend on the answers. The default ID is a hash from before the conversation.
@@ -242,7 +242,7 @@ def _only(group: Mapping[str, list[str]]) -> str:
 
 def _question(run: Run, name: str) -> str:
     """What a sample asked, for a message."""
-    return question_of(next(sample for sample in run.dataset or () if sample.id == name))
+    return question_of(next(sample for sample in run.samples or () if sample.id == name))
 
 
 def question_of(sample: Sample) -> str:
@@ -252,7 +252,7 @@ def question_of(sample: Sample) -> str:
 
 def id_hint(a: Run, b: Run) -> tuple[Part, ...]:
     """What to do to pair the samples of two runs by ID, with the columns of metadata that can be the ID, if any."""
-    if any(map(trace_metadata, itertools.chain(a.dataset or (), b.dataset or ()))):
+    if any(map(trace_metadata, itertools.chain(a.samples or (), b.samples or ()))):
         return ("To pair them by ID, load the traces in Python and give the samples IDs of your own",)
     ours, theirs = _columns(a), _columns(b)
     if shared := [name for name in ours.keys() & theirs.keys() if name != "id" and _agree(ours[name], theirs[name])]:
@@ -276,7 +276,7 @@ def id_hint(a: Run, b: Run) -> tuple[Part, ...]:
 def _columns(run: Run) -> dict[str, frozenset[str]]:
     """The columns of metadata with a value of its own for each sample; "id" for their IDs, unless these are default
     ones."""
-    samples = {sample.id: sample for sample in run.dataset or ()}
+    samples = {sample.id: sample for sample in run.samples or ()}
     if all(map(is_own_id, samples)):
         rows = [{**sample.metadata, "id": name} for name, sample in samples.items()]
     else:

@@ -64,9 +64,9 @@ class Run(Shown):
     """The run's identifier."""
     dataset_name: str
     """The name of the dataset."""
-    version: str
+    dataset_version: str
     """The version of the dataset: a hash of its samples."""
-    samples: int
+    n_samples: int
     """How many samples the dataset has."""
     judge: str
     """The judge's identity, or several, comma-separated; "none" if no scorer used a judge."""
@@ -97,7 +97,7 @@ class Run(Shown):
     """The cause that ended the run (docs/endings.md)."""
     warnings: Mapping[str, int] = field(default_factory=dict[str, int])
     """Problems during the run, such as rate limiting, with their counts."""
-    dataset: Iterable[Sample] | None = field(default=None, compare=False)
+    samples: Iterable[Sample] | None = field(default=None, compare=False)
     """The samples, if available. They may be read from a file on each iteration."""
     batches: tuple[str, ...] = ()
     """Provider batches the run is waiting for."""
@@ -258,11 +258,11 @@ class Run(Shown):
         return {
             "format": RUN_FORMAT,
             "evalstone": installed_version(),
-            "run": self.id,
+            "id": self.id,
             "kind": self.kind,
             "name": self.name,
             "tags": list(self.tags),
-            "dataset": {"name": self.dataset_name, "version": self.version, "samples": self.samples},
+            "dataset": {"name": self.dataset_name, "version": self.dataset_version, "samples": self.n_samples},
             "judge": {
                 "identity": self.judge,
                 "note": self.judge_note,
@@ -308,17 +308,17 @@ class Run(Shown):
         Raises:
             DataError: the data has another format, a field is missing, or has a value of the wrong type.
         """
-        stored = RunMetadata.of(data, f"run {data.get('run')}")
+        stored = RunMetadata.of(data, f"run {data.get('id')}")
         scorers = tuple(map(ScorerInfo.of, stored.scorers))
         drawn = stored.drawn
         summary = summarize(scorers, records) if summary is None else summary
         trials = 1 if stored.target is None else stored.target.trials
         finished = len(records) == stored.dataset.samples * trials * len(scorers)
         return cls(
-            id=stored.run,
+            id=stored.id,
             dataset_name=stored.dataset.name,
-            version=stored.dataset.version,
-            samples=stored.dataset.samples,
+            dataset_version=stored.dataset.version,
+            n_samples=stored.dataset.samples,
             judge=stored.judge.identity,
             judge_note=stored.judge.note,
             cautions=tuple(map(Note.of, stored.judge.cautions)),
@@ -351,7 +351,7 @@ class Run(Shown):
         """
         if not wide:
             return [record.to_dict() for record in self.records]
-        texts = {(s.id, s.trial): {name: getattr(s, name) for name in TEXTS} for s in self.dataset or ()}
+        texts = {(s.id, s.trial): {name: getattr(s, name) for name in TEXTS} for s in self.samples or ()}
         rows: dict[tuple[str, int | None], dict[str, Any]] = {}
         columns = {
             signature: title if title not in ("sample_id", "trial", *TEXTS) else signature
@@ -391,7 +391,7 @@ class Run(Shown):
         """Samples and trials, target and judge: "60 samples × 4 trials · target app:agent · judge lexical@7"."""
         several = len({judge for line in self.summary for judge in line.judges}) > 1
         judge = "no judge needed" if self.judge == "none" else f"{'judges' if several else 'judge'} {self.judge}"
-        samples = count(self.samples, "sample")
+        samples = count(self.n_samples, "sample")
         if self.target is None:
             return f"{samples} · {judge}"
         trials = f" × {self.trials:,} trials" if self.trials > 1 else ""

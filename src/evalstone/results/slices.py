@@ -157,13 +157,13 @@ def slice_keys(run: Run, field: SliceBy) -> Mapping[str, str]:
     Raises:
         ConfigError: the samples are not available, or no sample has the field.
     """
-    if run.dataset is None:
+    if run.samples is None:
         raise ConfigError(
             f"the samples of run {run.id} are not available, and slices need their metadata: name the dataset (",
             Setting("dataset", ...),
             ")",
         )
-    return keys_of_samples(run.dataset, field)
+    return keys_of_samples(run.samples, field)
 
 
 def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, str]:

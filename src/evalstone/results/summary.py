@@ -224,7 +224,7 @@ class ScorerSummary(NoTruthValue):
             **self.info.to_dict(),
             "mean": interval.mean if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
-            "level": interval.confidence if interval else None,
+            "confidence": interval.confidence if interval else None,
             "scored": self.scored,
             "skipped": self.skipped,
             "failed": self.failed,

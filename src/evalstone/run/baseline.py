@@ -129,8 +129,8 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
     return Run(
         id="",
         dataset_name=plan.dataset.name,
-        version=plan.dataset.version,
-        samples=len(plan.dataset),
+        dataset_version=plan.dataset.version,
+        n_samples=len(plan.dataset),
         judge="",
         judge_note="",
         scorers=infos,
@@ -139,7 +139,7 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
         started="",
         seconds=0.0,
         warnings={KEPT_REASONING if plan.keep_reasoning else LEFT_OUT_REASONING: 1},
-        dataset=plan.dataset,
+        samples=plan.dataset,
         target=None if plan.target is None else StoredTarget(identity=plan.target.identity, trials=1, user=user),
     )
 

@@ -58,10 +58,10 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
                 with phase(f"reading run {row.id}"):
                     run = _with_cost(Run.from_dict(row.metadata, opened.records(row.id)), row)
                 # A run that was imported, or killed early, may have no samples.
-                if opened.samples(version) != run.samples:
+                if opened.samples(version) != run.n_samples:
                     return run
                 samples = LedgerSamples(str(url), version)
-                return dataclasses.replace(run, dataset=samples if run.target is None else _Answered(samples, run))
+                return dataclasses.replace(run, samples=samples if run.target is None else _Answered(samples, run))
     if name == "last":
         raise ConfigError(
             f"there are no saved runs in the ledger {shown(url)}; run `evalstone run` first, or name a results folder "

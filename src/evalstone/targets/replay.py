@@ -33,7 +33,7 @@ class RecordedRun(Protocol):
         ...
 
     @property
-    def dataset(self) -> Iterable[Sample] | None:
+    def samples(self) -> Iterable[Sample] | None:
         """The samples with their answers; None if they aren't available."""
         ...
 
@@ -175,7 +175,7 @@ class ReplayTarget(Target):
 
 def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> BinaryIO:
     """The samples of a run in a temporary file. Raises ConfigError if none has an answer."""
-    if run.dataset is None:
+    if run.samples is None:
         raise ConfigError(
             f"run {run.id} has no answers to replay: its samples are not in the ledger, because it was imported "
             "without them or stopped before it stored them"
@@ -183,7 +183,7 @@ def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> Binar
     answered = bool(failures)
     stream = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the target
     try:
-        for sample in run.dataset:
+        for sample in run.samples:
             stream.write(sample_line(sample).encode() + b"\n")
             answered = answered or run.target is None or "target" in sample.metadata
         if not answered:

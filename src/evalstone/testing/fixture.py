@@ -480,7 +480,7 @@ def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
     keeps = bool(run.keeps_reasoning)
     if keys:
         yield "\nWorst samples:"
-    for key, sample in with_texts(run.dataset, keys):
+    for key, sample in with_texts(run.samples, keys):
         records = [record for _, record in bad if record.key == key]
         checks = [Check(infos[record.signature], record) for record in records]
         yield f"{safe(key)}: {'; '.join(check.text(run.titles[check.info.signature]) for check in checks)}"

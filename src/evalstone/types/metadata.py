@@ -174,7 +174,7 @@ class Paid:
 class RunMetadata:
     """The metadata of a run, in `summary.json` or its row in the ledger. The cost is absent until the run has ended."""
 
-    run: str
+    id: str
     dataset: StoredDataset
     judge: StoredJudge
     scorers: tuple[StoredScorer, ...]

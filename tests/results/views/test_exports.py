@@ -62,9 +62,9 @@ def test_saved_runs_and_cells_are_one_row_a_run_and_scorer(tmp_path: Path) -> No
 @pytest.mark.parametrize("order", ["that of the records", "another", "a part of it", "none"])
 def test_each_row_has_the_texts_of_its_sample_in_whatever_order_they_are(order: str) -> None:
     run = run_of(["0.5", "0.25", "1"], [Given(), Given(scale=2)])
-    samples = list(run.dataset or ())
+    samples = list(run.samples or ())
     data = {"another": samples[::-1], "a part of it": samples[1:2], "none": None}.get(order, samples)
-    rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, dataset=data))))))
+    rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, samples=data))))))
     known = {sample.id: sample.output for sample in data or ()}
     assert sorted((row["sample_id"], row["scorer"]) for row in rows) == sorted(
         (record.sample_id, run.titles[record.signature]) for record in run

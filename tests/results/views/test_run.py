@@ -82,7 +82,7 @@ def test_the_tone_of_a_score_follows_the_direction_of_better() -> None:
 def test_a_run_says_how_many_samples_and_which_judge() -> None:
     assert run_view(run_of(["0.5"])).lead.startswith("1 sample · no judge")
     assert run_view(replace(run_of(["0.5", "1"]), judge="lexical@2")).lead == "2 samples · judge lexical@2"
-    stopped = replace(run_of(["0.5", "1"]), stop_reason="the budget is spent", samples=5)
+    stopped = replace(run_of(["0.5", "1"]), stop_reason="the budget is spent", n_samples=5)
     assert run_view(stopped).lead.startswith("2 of 5 samples · no")
     assert stopped.stop_reason in run_view(stopped).warnings[0]
 
@@ -366,7 +366,7 @@ def test_hostile_text_moves_no_terminal_and_opens_no_markup(name: str) -> None:
 
 
 def test_a_run_without_its_texts_says_so() -> None:
-    (sample,) = run_view(replace(run_of(["0.5"]), dataset=None)).examples[0].samples
+    (sample,) = run_view(replace(run_of(["0.5"]), samples=None)).examples[0].samples
     assert sample.panel[0].text.endswith(" are not available.")
     assert (sample.question, sample.answer) == ("", "")
 

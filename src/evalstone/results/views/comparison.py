@@ -222,7 +222,7 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
         cases, keeps = [(entry.sample_id, entry.trial) for entry in entries], bool(run.keeps_reasoning)
         texts[name] = {
             case: replace(sample, output=sample.output and scored_answer(sample, keeps_reasoning=keeps).answer)
-            for case, sample in with_texts(run.dataset, cases, key=attrgetter("id", "trial"))
+            for case, sample in with_texts(run.samples, cases, key=attrgetter("id", "trial"))
             if sample is not None
         }
         records[name] = {}

@@ -40,7 +40,7 @@ def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
     """The entries of each sample and trial, with the sample if its texts are available."""
     cases = run.columns.by_case()
     entries = next(cases, None)
-    for sample in run.dataset or ():
+    for sample in run.samples or ():
         if entries is None:
             return
         if (sample.id, sample.trial) == (entries[0].sample_id, entries[0].trial):
@@ -48,7 +48,7 @@ def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
             entries = next(cases, None)
     # What is left is in another order than the data, or has no texts.
     left = {(one[0].sample_id, one[0].trial): one for one in itertools.chain([entries] if entries else [], cases)}
-    for case, sample in with_texts(run.dataset, left, key=lambda sample: (sample.id, sample.trial)):
+    for case, sample in with_texts(run.samples, left, key=lambda sample: (sample.id, sample.trial)):
         yield left[case], sample
 
 
@@ -117,12 +117,12 @@ def saved_runs_csv(saved: SavedRuns) -> Iterator[str]:
 
 
 def _saved_run_rows(row: Mapping[str, Any]) -> Iterator[Sequence[Value]]:
-    run = RunMetadata.of(row, str(row.get("run")))
+    run = RunMetadata.of(row, str(row.get("id")))
     titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
     target, trials = (None, None) if run.target is None else (run.target.identity, run.target.trials)
     for scorer in run.scorers:
         yield (
-            run.run, row.get("folder"), run.started, run.name, ", ".join(run.tags), run.dataset.name,
+            run.id, row.get("folder"), run.started, run.name, ", ".join(run.tags), run.dataset.name,
             run.dataset.samples, target, trials, run.judge.identity, titles[scorer.signature], scorer.mean,
             scorer.scale, scorer.signature, row.get("cost"), run.stop_reason,
         )  # fmt: skip

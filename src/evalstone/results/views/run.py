@@ -128,7 +128,7 @@ def _done(run: Run, answered: int) -> str:
         return ""
     if run.trials == 1:
         return f"{answered:,} of "
-    return f"{answered:,} of {run.samples * run.trials:,} trials · "
+    return f"{answered:,} of {run.n_samples * run.trials:,} trials · "
 
 
 class _Lazy:
@@ -144,7 +144,7 @@ class _Lazy:
 def _samples(run: Run, shown: Mapping[str, Sequence[int]]) -> Iterator[SampleView]:
     """The samples with these keys, in the order of the data. shown: the places of their records."""
     scorers, keeps = {info.signature: info for info in run.scorers}, bool(run.keeps_reasoning)
-    for name, sample in with_texts(run.dataset, shown):
+    for name, sample in with_texts(run.samples, shown):
         records = [run.records[place] for place in shown[name]]
         values = [value for record in records if (value := goodness(record, scorers[record.signature])) is not None]
         mean = sum(values) / len(values) if values else None
@@ -166,7 +166,7 @@ def _facts(run: Run) -> Iterator[Fact]:
         text = f"{count(run.resumed, 'result')} from {_resumed_from(run)}"
         yield Fact("Resumed", text, f"resumed: {text}")
     yield Fact("Started", run.started.replace("T", " ").removesuffix("+00:00") + " UTC")
-    yield Fact("Dataset version", run.version)
+    yield Fact("Dataset version", run.dataset_version)
     yield Fact("Run", run.id)
 
 

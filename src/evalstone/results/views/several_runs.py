@@ -28,11 +28,11 @@ def saved_runs_view(saved: SavedRuns) -> View:
 
 
 def _run_row(row: Mapping[str, Any]) -> Sequence[Cell | str]:
-    run = RunMetadata.of(row, str(row.get("run")))
+    run = RunMetadata.of(row, str(row.get("id")))
     titles = scorer_titles([*map(ScorerInfo.of, run.scorers)])
     means = listed(f"{titles[scorer.signature]} {_mean(scorer)}" for scorer in run.scorers)
     return (
-        row.get("folder") or run.run,
+        row.get("folder") or run.id,
         run.started[:16].replace("T", " "),
         run.name,
         listed(run.tags),
