@@ -71,7 +71,7 @@ def coefficients(replications: int) -> Iterator[Table]:
         for noise in (0.3, 1.0):
             source = np.random.default_rng(12)
             large = coefficient(_rated(source, 40_000, raters, noise).tolist())
-            truth = math.nan if large is None else large.mean
+            truth = math.nan if large is None else large.estimate
             row = [name, f"{truth:.2f}"]
             for n in (30, 100):
                 data = [_rated(source, n, raters, noise).tolist() for _ in range(replications // 2)]

@@ -151,7 +151,7 @@ def first_rejected(a: int, n_a: int, n_b: int) -> int:
 
     def rejected(b: int) -> bool:
         found = compare_unpaired([1.0] * a + [0.0] * (n_a - a), [1.0] * b + [0.0] * (n_b - b))
-        return found is not None and found.difference.mean > 0 and found.p_value <= 0.05
+        return found is not None and found.difference.estimate > 0 and found.p_value <= 0.05
 
     return bisect.bisect_left(range(n_b + 1), True, key=rejected)
 

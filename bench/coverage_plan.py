@@ -130,7 +130,7 @@ def shown(source: np.random.Generator, values: Floats, mean: float, n: int, turn
         d = source.choice(moved, n)
         result = compare_pairs(np.maximum(-d, 0).tolist(), np.maximum(d, 0).tolist())
         assert result is not None
-        found += result.p_value <= 0.05 and (1 if result.difference.mean > 0 else -1) in sides
+        found += result.p_value <= 0.05 and (1 if result.difference.estimate > 0 else -1) in sides
     return found
 
 

@@ -33,7 +33,8 @@ def findings(
     else:
         places = {key: tuple(place for place, one in enumerate(keys) if one == key) for key in sorted(set(keys))}
         slices = [
-            Slice(key, Interval(mean=0.0, low=None, high=None, n=len(found)), found) for key, found in places.items()
+            Slice(key, Interval(estimate=0.0, low=None, high=None, n=len(found)), found)
+            for key, found in places.items()
         ]
     return worst_slices(x, {"field": slices}, groups=groups, correction="none")
 
@@ -190,7 +191,7 @@ def picked_slices(replications: int) -> Iterator[Table]:
                 keys = [place // n for place in range(slices * n)]
                 for held, number in ((alone, 1), (together, slices)):
                     parts = slice_by(values, keys, together=number)
-                    held.append(holds(min(parts, key=lambda part: part.interval.mean).interval, truth))
+                    held.append(holds(min(parts, key=lambda part: part.interval.estimate).interval, truth))
             rows.append([f"{slices} of {n}", name, percent(alone), f"**{percent(together)}**"])
     head = ["slices", "", "its own interval covers", "default covers"]
     yield Table("The slice with the lowest mean", head, rows, replications // 4)

@@ -117,7 +117,7 @@ def errors(scored: Sequence[Scored], scorer: str) -> str:
                 hits = [reaches(one.scores[scorer] or 0.0, threshold) != supported for one in those]
                 found = mean_interval(list(map(float, hits)), low=0, high=1, groups=[one.group for one in those])
                 assert found is not None
-                cells.append(f"{found.mean:.0%} [{found.low or 0:.0%}, {found.high or 0:.0%}]")
+                cells.append(f"{found.estimate:.0%} [{found.low or 0:.0%}, {found.high or 0:.0%}]")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 

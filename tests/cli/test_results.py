@@ -425,7 +425,7 @@ def test_runs_of_files_without_ids_are_paired_by_their_questions(
         ran = evalstone("run", f"{name}.jsonl", "--scorer", "contains(expected=yes)", "--out", name)
         assert ran.returncode == 0
     (line,) = json.loads(evalstone("compare", "a", "b", "--json").stdout)["scorers"]
-    assert (line["n"], line["difference"]["mean"]) == (24, 0.25)
+    assert (line["n"], line["difference"]["estimate"]) == (24, 0.25)
     assert json.loads(evalstone("power", "b", "--baseline", "a", "--json").stdout)["scorers"][0]["plan"]["n"] == 24
     for allowed in ((), ("--allow-mismatch",)):
         gated = evalstone(

@@ -49,7 +49,7 @@ def test_a_judge_that_does_what_the_text_says_is_found_out():
     one = made["injection_checked"]
     assert (one.n, one.raised, one.lowered, one.changed) == (12, 12, 0, 12)
     assert made["passages_reversed"].affected == made["repeat"].affected == ""
-    assert made.scorers[0].mean.mean == 0
+    assert made.scorers[0].mean.estimate == 0
     assert made.scorers[0].noise is not None
     assert made.scorers[0].noise.share is None
 

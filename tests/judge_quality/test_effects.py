@@ -30,10 +30,10 @@ def test_flips_are_verdicts_that_change_and_moves_are_more_than_a_tenth():
     one = found(scores(0.4, 0.6, 0.9, 0.5, 0.2), scores(0.6, 0.4, 0.75, 0.5, 0.3))
     assert (one.n, one.raised, one.lowered, one.flipped, one.changed) == (5, 1, 1, 2, 3)
     assert one.flips is not None
-    assert (one.flips.mean, one.flips.n) == (0.4, 5)
+    assert (one.flips.estimate, one.flips.n) == (0.4, 5)
     assert one.flips == proportion_interval(2, 5)
     assert one.shift is not None
-    assert one.shift.mean == pytest.approx((0.2 - 0.2 - 0.15 + 0.1) / 5)
+    assert one.shift.estimate == pytest.approx((0.2 - 0.2 - 0.15 + 0.1) / 5)
 
 
 def test_a_verdict_is_yes_at_the_threshold():
@@ -66,7 +66,7 @@ def test_a_shift_of_every_sample_is_more_than_chance():
 def test_flips_both_ways_unsettle_without_a_shift():
     one = found(scores(*[0.4, 0.6] * 8), scores(*[0.6, 0.4] * 8))
     assert one.shift is not None
-    assert one.shift.mean == pytest.approx(0)
+    assert one.shift.estimate == pytest.approx(0)
     assert one.affected == "inconsistent"
 
 

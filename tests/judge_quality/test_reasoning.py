@@ -55,7 +55,7 @@ def test_calibrations_and_audits_say_whether_reasoning_is_scored(options: JudgeO
 def test_an_audit_scores_and_changes_what_a_run_scores() -> None:
     for options, kept in ((LEFT_OUT, False), (KEPT, True)):
         result = audit(ROWS[:1], CHECK, options=options, ledger=None)
-        assert result.scorers[0].mean.mean == 1 - kept
+        assert result.scorers[0].mean.estimate == 1 - kept
         assert result.keeps_reasoning is kept
         assert not any(effect.changed for effect in result.effects)
 

@@ -88,7 +88,7 @@ def test_labels_of_one_truth_teach_nothing():
     assert measures.at_default.measures["specificity"] is None
     sensitivity = measures.at_default.measures["sensitivity"]
     assert sensitivity is not None
-    assert sensitivity.mean == 0.5
+    assert sensitivity.estimate == 0.5
 
 
 def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
@@ -117,7 +117,7 @@ def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():
     ):
         rate = measure(made_of).no_information_rate
         assert rate is not None
-        assert rate.mean == share
+        assert rate.estimate == share
         assert rate.low == 0.5
         assert rate.high is not None
         assert rate.high > share
@@ -160,7 +160,7 @@ def test_the_learned_threshold_promises_less_than_the_labels_that_chose_it():
     assert accuracy is not None
     assert accuracy.low is not None
     assert accuracy.low < 0.5
-    assert accuracy.mean < found.threshold.in_sample
+    assert accuracy.estimate < found.threshold.in_sample
     assert accuracy.high is not None
     assert accuracy.high > found.threshold.in_sample
 
@@ -169,7 +169,7 @@ def test_scores_and_labels_of_more_than_two_levels_have_weighted_kappas():
     pairs: list[tuple[float, Any]] = [(n % 4 / 4, (n + n % 5 // 4) % 4 / 4) for n in range(30)]
     found = measure(made(pairs)).weighted_kappa
     assert list(found) == ["linear", "quadratic"]
-    assert all(one is not None and one.low is not None and one.low < one.mean for one in found.values())
+    assert all(one is not None and one.low is not None and one.low < one.estimate for one in found.values())
     assert measure(SEPARATED).weighted_kappa == {}
 
 
@@ -191,18 +191,18 @@ def test_measures_worked_by_hand():
     assert found.at_default.confusion == Confusion(tp=3, fp=3)
     balanced = found.at_default.measures["balanced_accuracy"]
     assert balanced is not None
-    assert balanced.mean == 0.5
+    assert balanced.estimate == 0.5
     assert found.at_fitted is not None
     assert found.at_fitted.confusion == Confusion(tp=3, tn=3)
     assert found.auroc is not None
-    assert found.auroc.mean == 1
+    assert found.auroc.estimate == 1
     assert found.mean_error is not None
     assert found.mean_absolute_error is not None
-    assert found.mean_error.mean == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
-    assert found.mean_absolute_error.mean == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.mean_error.estimate == pytest.approx((0.6 + 0.65 + 0.7 - 0.1 - 0.05) / 6)
+    assert found.mean_absolute_error.estimate == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
     assert found.raw is not None
     # two bins of two (0.6 to 0.7: mean 0.625, none yes; 0.9 to 1: two and three …)
-    assert found.raw.ece.mean == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
+    assert found.raw.ece.estimate == pytest.approx((0.6 + 0.65 + 0.7 + 0.1 + 0.05) / 6)
     assert found.annotators is None
 
 
@@ -211,7 +211,7 @@ def test_scores_and_labels_that_miss_a_threshold_by_rounding_only_are_yes():
     found = measure(made([(short, (short, 10)), (0, (0, 0))] * 3, scale=10, default_threshold=8, label_threshold=8))
     assert found.at_default.confusion == Confusion(tp=3, tn=3)
     assert found.annotators is not None
-    assert [kappa and kappa.mean for kappa in found.annotators.judge_kappa] == [1, 1]
+    assert [kappa and kappa.estimate for kappa in found.annotators.judge_kappa] == [1, 1]
 
 
 def test_annotators_are_compared_with_each_other_and_with_the_judge():
@@ -223,7 +223,7 @@ def test_annotators_are_compared_with_each_other_and_with_the_judge():
     ]
     found = measure(made(pairs)).annotators
     assert found is not None
-    assert [one.mean if one else None for one in found.judge_kappa] == [1.0, 0.5, 1.0]
+    assert [one.estimate if one else None for one in found.judge_kappa] == [1.0, 0.5, 1.0]
     assert set(found.alpha) == {"nominal", "ordinal", "interval"}
 
 

@@ -54,7 +54,7 @@ def test_a_sample_with_several_trials_is_in_its_slice_once() -> None:
 
     a, b = (evaluate(rows, "contains(expected=Bern)", target=each, trials=2, ledger=None) for each in (echo, wrong))
     found = compare(a, b, slice_by="kind")
-    assert [(line.key, line.result.n, line.result.difference.mean) for line in found.slices] == [
+    assert [(line.key, line.result.n, line.result.difference.estimate) for line in found.slices] == [
         ("x", 6, -1.0),
         ("y", 6, -1.0),
     ]

@@ -31,7 +31,7 @@ def test_a_judge_that_favors_a_run_is_corrected_by_labels_of_both() -> None:
     assert compared["given"].verdict == "better"  # by the judge
     (found,) = compared.corrected
     assert found.result.estimate is not None
-    assert abs(found.result.estimate.mean) < 0.05
+    assert abs(found.result.estimate.estimate) < 0.05
     assert found.verdict == "inconclusive"
     assert (found.result.labeled, found.result.n) == (40, 120)
 

@@ -36,9 +36,9 @@ def test_the_share_is_corrected_by_how_often_the_judge_is_right_on_yes_and_on_no
     run = run_of(["1.0"] * 60 + ["0.0"] * 40)
     found = corrected_share(run, "given", calibration())
     assert found.result.raw is not None
-    assert found.result.raw.mean == 0.6
+    assert found.result.raw.estimate == 0.6
     assert found.result.rate is not None
-    assert found.result.rate.mean == pytest.approx((0.6 + 0.75 - 1) / (0.9 + 0.75 - 1))
+    assert found.result.rate.estimate == pytest.approx((0.6 + 0.75 - 1) / (0.9 + 0.75 - 1))
     assert found.notes == ()
 
 
@@ -55,9 +55,9 @@ def test_a_share_counts_scores_that_miss_the_threshold_by_rounding_only() -> Non
         run_of([repr(short), "0.0"]), "given", replace(calibration(), default_threshold=0.8, pairs=pairs)
     )
     assert found.result.raw is not None
-    assert found.result.raw.mean == 0.5
+    assert found.result.raw.estimate == 0.5
     assert found.result.sensitivity is not None
-    assert found.result.sensitivity.mean == 0.9
+    assert found.result.sensitivity.estimate == 0.9
 
 
 def test_labelled_samples_of_the_run_itself_are_told() -> None:

@@ -41,9 +41,9 @@ def test_labels_that_are_all_lower_by_a_constant_move_the_mean_by_it() -> None:
     found = corrected(run, "given", labels)
     assert found.result.raw is not None
     assert found.result.estimate is not None
-    assert found.result.estimate.mean == pytest.approx(found.result.raw.mean - 0.1)
+    assert found.result.estimate.estimate == pytest.approx(found.result.raw.estimate - 0.1)
     assert found.result.bias is not None
-    assert found.result.bias.mean == pytest.approx(0.1)
+    assert found.result.bias.estimate == pytest.approx(0.1)
     assert (found.result.labeled, found.result.n) == (20, 40)
 
 
@@ -77,12 +77,12 @@ def test_slices_with_ten_labels_are_corrected_and_others_say_that_they_have_too_
     assert (x.field, x.key, x.result.labeled, x.result.n) == ("kind", "x", 16, 30)
     assert x.result.raw is not None
     assert x.result.estimate is not None
-    assert x.result.estimate.mean == pytest.approx(x.result.raw.mean - 0.1, abs=0.005)
+    assert x.result.estimate.estimate == pytest.approx(x.result.raw.estimate - 0.1, abs=0.005)
     assert (y.key, y.result.labeled, y.result.estimate) == ("y", 5, None)
     view = run_view(run, corrected=[found])
     (section,) = (part for part in (*view.sections, *view.details) if part.title.startswith("Corrected"))
     rows = {row[0].text: [cell.text for cell in row[1:]] for row in section.tables[1].rows}
-    assert rows["kind=x"][1] == f"{x.result.estimate.mean:.3f}"
+    assert rows["kind=x"][1] == f"{x.result.estimate.estimate:.3f}"
     assert rows["kind=y"][1:3] == ["-", "too few labels"]
     assert any("fewer than 10 labels" in note for note in section.notes)
 

@@ -44,10 +44,10 @@ ALIKE = {*range(24)}, {*range(22), 50, 51}, {*range(2, 26)}
 
 def test_a_panel_of_members_that_err_apart_is_better_than_each() -> None:
     found = panel_of(*APART)
-    assert (found.verdict, found.n, found.accuracy.mean) == ("better", 120, 1.0)
+    assert (found.verdict, found.n, found.accuracy.estimate) == ("better", 120, 1.0)
     assert found.votes == effective_votes([[n in wrong for wrong in APART] for n in range(120)])
     assert found.votes is not None
-    assert found.votes.votes.mean == 3
+    assert found.votes.votes.estimate == 3
     first, *_ = members_text(found)
     assert re.search(r"3 votes .* 3\.0 independent ", first)
     alone = [float(n not in APART[0]) for n in range(120)]
@@ -60,7 +60,7 @@ def test_a_panel_of_members_that_err_alike_is_worth_little_more_than_one() -> No
     found = panel_of(*ALIKE)
     assert found.verdict == "inconclusive"
     assert found.votes is not None
-    assert found.votes.votes.mean < 1.2
+    assert found.votes.votes.estimate < 1.2
     assert "not shown to" in [*members_text(found)][1]
     assert json.loads(json.dumps(found.to_dict()))["verdict"] == "inconclusive"
 

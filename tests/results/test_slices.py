@@ -17,7 +17,7 @@ def test_what_is_worse_depends_on_the_scorer() -> None:
     assert (given.title, given.findings[0].key) == ("given", "last")
     assert (harm.title, harm.findings[0].key) == ("harm", "first")
     assert max(given.findings[0].adjusted_p, harm.findings[0].adjusted_p) < 0.001
-    assert harm.findings[0].interval.mean == 8.5
+    assert harm.findings[0].interval.estimate == 8.5
 
 
 def test_samples_of_a_group_are_no_evidence_of_their_own_that_a_slice_is_worse() -> None:

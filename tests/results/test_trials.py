@@ -85,9 +85,9 @@ def test_pass_at_k_and_pass_k_are_means_over_samples_with_intervals() -> None:
     run = run_of({"d": [0, 0, 1, 0], "a": [1, 1, 1, 1], "b": [1, 0, 1, 0], "c": [0, 0, 0, 0]})
     (found,) = run.reliability()
     assert [one.k for one in found.passes] == [1, 2, 4]
-    assert found.passes[1].at_least_one.mean == pytest.approx((1 / 2 + 1 + 5 / 6 + 0) / 4)
-    assert found.passes[1].all.mean == pytest.approx((0 + 1 + 1 / 6 + 0) / 4)
-    assert found.passes[2].all.mean == pytest.approx(1 / 4)
+    assert found.passes[1].at_least_one.estimate == pytest.approx((1 / 2 + 1 + 5 / 6 + 0) / 4)
+    assert found.passes[1].all.estimate == pytest.approx((0 + 1 + 1 / 6 + 0) / 4)
+    assert found.passes[2].all.estimate == pytest.approx(1 / 4)
     expected = mean_interval([0, 1, 1 / 6, 0], low=0, high=1)
     assert expected is not None
     assert (found.passes[1].all.low, found.passes[1].all.high) == pytest.approx((expected.low, expected.high))
@@ -100,7 +100,7 @@ def test_a_trial_whose_target_failed_did_not_pass_and_an_undefined_one_can_be_le
         {"a": [1, Failed("the target failed: down"), 1], "b": [1, Skipped("nothing"), 1], "c": [Skipped("x")] * 3}
     )
     (found,) = run.reliability(missing="failed")
-    assert found.passes[0].at_least_one.mean == pytest.approx((2 / 3 + 1) / 2)
+    assert found.passes[0].at_least_one.estimate == pytest.approx((2 / 3 + 1) / 2)
     assert [(one.k, one.all.n) for one in found.passes] == [(1, 2), (2, 2), (3, 1)]
     assert (found.always, found.never, len(found.flaky)) == (1, 0, 1)
     assert (found.missing, found.left_out) == (0, 4)
@@ -117,19 +117,19 @@ def test_the_limits_of_trials_hold_whatever_the_missing_scores_are() -> None:
     (lowest,) = run_of({"a": [1, 0], "b": [1, 0], "c": [0, 1], "d": [0, 0]}).reliability()
     (highest,) = run_of({"a": [1, 1], "b": [1, 1], "c": [0, 1], "d": [1, 1]}).reliability()
     for one, low, high in zip(found.passes, lowest.passes, highest.passes, strict=True):
-        assert one.all.mean == low.all.mean
-        assert one.at_least_one.mean == low.at_least_one.mean
+        assert one.all.estimate == low.all.estimate
+        assert one.at_least_one.estimate == low.at_least_one.estimate
         for found_, lowest_, highest_ in (
             (one.all, low.all, high.all),
             (one.at_least_one, low.at_least_one, high.at_least_one),
         ):
-            assert (lowest_.low or 0.0) <= (found_.low or 0.0) <= lowest_.mean
-            assert highest_.mean <= (found_.high or 0.0) <= (highest_.high or 0.0)
+            assert (lowest_.low or 0.0) <= (found_.low or 0.0) <= lowest_.estimate
+            assert highest_.estimate <= (found_.high or 0.0) <= (highest_.high or 0.0)
     assert (found.passes[0].all.low or 0.0) > (lowest.passes[0].all.low or 0.0)
     assert [(one.k, one.all.n) for one in found.passes] == [(1, 4), (2, 4)]
     assert (found.always, found.never, len(found.flaky), found.undecided) == (0, 0, 1, 3)
     (ignored,) = run.reliability(missing="ignore")
-    assert ignored.passes[0].all.mean == pytest.approx((1 + 1 + 1 / 2) / 3)
+    assert ignored.passes[0].all.estimate == pytest.approx((1 + 1 + 1 / 2) / 3)
     assert [(one.k, one.all.n) for one in ignored.passes] == [(1, 3), (2, 1)]
     (nothing,) = run_of({"a": [judge, judge], "b": [user, user]}).reliability()
     assert (nothing.passes, nothing.always, nothing.never) == ((), 0, 0)
@@ -155,11 +155,11 @@ def test_a_threshold_and_the_direction_say_what_passes() -> None:
 def test_variance_between_samples_and_between_trials() -> None:
     (found,) = run_of({"a": [1, 1], "b": [0, 0], "c": [1, 1], "d": [0, 0]}).reliability()
     assert found.variance is not None
-    assert found.variance.variances["noise"].mean == 0
-    assert found.variance.variances["samples"].mean == pytest.approx(1 / 3)
+    assert found.variance.variances["noise"].estimate == 0
+    assert found.variance.variances["samples"].estimate == pytest.approx(1 / 3)
     (noisy,) = run_of({"a": [1, 0], "b": [0, 1], "c": [1, 0], "d": [0, 1]}).reliability()
     assert noisy.variance is not None
-    assert noisy.variance.variances["noise"].mean == pytest.approx(0.5)
+    assert noisy.variance.variances["noise"].estimate == pytest.approx(0.5)
     two: list[float | Outcome] = [1, 0, Skipped("x")]
     three: list[float | Outcome] = [1, 1, 0]
     assert run_of({"a": two, "b": three, "c": [1, *[Skipped("x")] * 2]}).reliability()[0].variance is not None
@@ -181,7 +181,7 @@ def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -
     }
     (found,) = run_of(rows).reliability()
     assert found.variance is not None
-    variances = {name: one.mean for name, one in found.variance.variances.items()}
+    variances = {name: one.estimate for name, one in found.variance.variances.items()}
     assert variances["trials"] == pytest.approx(0.02 - 0.02 / 6)
     assert variances["noise"] == pytest.approx(0.04 / 6)
     section = next(section for section in run_view(run_of(rows)).details if section.title == "Trials")
@@ -209,8 +209,8 @@ def test_variances_have_the_scale_of_the_scorer(repeats: int) -> None:
     assert of_ten.variance is not None
     for name, one in of_one.variance.variances.items():
         ten = of_ten.variance.variances[name]
-        assert (ten.mean, ten.low, ten.high) == tuple(
-            x and pytest.approx(100 * x, rel=1e-6) for x in (one.mean, one.low, one.high)
+        assert (ten.estimate, ten.low, ten.high) == tuple(
+            x and pytest.approx(100 * x, rel=1e-6) for x in (one.estimate, one.low, one.high)
         )
 
 
@@ -227,7 +227,7 @@ def test_what_another_scorer_calls_judgments_is_no_score_of_the_judge() -> None:
         outcome = Score(0.5, 1.0, evidence={"judgments": judgments})
         (found,) = run_of({name: [outcome, 1.0] for name in "abc"}).reliability()
         assert found.variance is not None
-        assert {name: one.mean for name, one in found.variance.variances.items()} == {
+        assert {name: one.estimate for name, one in found.variance.variances.items()} == {
             "samples": 0,
             "noise": pytest.approx(0.125),
         }
@@ -273,7 +273,7 @@ def test_intervals_of_trials_have_the_clusters_of_the_samples_and_the_confidence
 
 def test_a_sample_counts_with_its_weight() -> None:
     (found,) = run_of({"a": [1, 1], "b": [0, 0]}, weights={"a": 3.0, "b": 1.0}).reliability()
-    assert [(one.at_least_one.mean, one.all.mean) for one in found.passes] == [(0.75, 0.75)] * 2
+    assert [(one.at_least_one.estimate, one.all.estimate) for one in found.passes] == [(0.75, 0.75)] * 2
 
 
 def test_only_samples_with_a_missing_trial_are_undecided() -> None:
@@ -287,7 +287,7 @@ def test_trials_of_passes_with_missing_ones_are_compared_by_their_means() -> Non
     b = run_of({f"s{n}": [1, 1, Failed("down")] for n in range(12)}, id="b")
     result = compare(a, b)["check"].result
     assert result.test.name.endswith("mean difference")
-    assert result.difference.mean == 1.0
+    assert result.difference.estimate == 1.0
     assert result.difference.low is not None
     assert result.difference.low < 1 / 3  # the missing trials may have passed in a, and failed in b
 
@@ -308,12 +308,12 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     b = run_of({f"s{n}": [1, Failed("down") if n == 3 else 1] for n in range(20)}, id="b")
     comparison = compare(a, b)
     pair = comparison["check"]
-    assert pair.result.difference.mean == pytest.approx(0.75)
+    assert pair.result.difference.estimate == pytest.approx(0.75)
     assert (pair.result.difference.n, pair.result.difference.groups) == (20, None)
     assert note("several_trials", runs=("A", "B"), trials=(2, 2)) in comparison.notes
     once = run_of({f"s{n}": [1, 1, 1] for n in range(20)}, id="c")
     comparison = compare(a, once)
-    assert comparison["check"].result.difference.mean == pytest.approx(0.75)
+    assert comparison["check"].result.difference.estimate == pytest.approx(0.75)
     assert note("several_trials", runs=("A", "B"), trials=(2, 3)) in comparison.notes
 
 

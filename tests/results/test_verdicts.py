@@ -30,7 +30,7 @@ def test_another_confidence_moves_the_limit() -> None:
 
 def test_a_higher_score_is_worse_where_lower_is_better() -> None:
     line = with_p_value(0.01, Harm)
-    assert (line.verdict, line.improvement, line.result.difference.mean) == ("worse", -0.25, 0.25)
+    assert (line.verdict, line.improvement, line.result.difference.estimate) == ("worse", -0.25, 0.25)
 
 
 def test_equal_runs_are_never_better_whatever_the_p_value() -> None:

@@ -188,7 +188,7 @@ def test_slices_are_weighted() -> None:
     kinds = [{"weight": 9.0 if place % 3 else 1.0, "kind": "xy"[place % 2]} for place in range(24)]
     run = run_of(["1.0" if place % 3 else "0.0" for place in range(24)], metadata=kinds)
     (found,) = run.slices("kind")
-    assert [part.interval.mean for part in found.means] == pytest.approx([18 / 19, 18 / 19])
+    assert [part.interval.estimate for part in found.means] == pytest.approx([18 / 19, 18 / 19])
     assert found.weighted
     told = text_of(run_view(run, slices=[found]))
     assert "weighted mean" in told
@@ -224,7 +224,7 @@ def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
     before = weighted()
     now = replace(before, records=tuple(_changed(record) for record in before.records))
     found = judge_drift(before, now)
-    assert found["given"].drift.changed.mean == pytest.approx(3 / 6)
+    assert found["given"].drift.changed.estimate == pytest.approx(3 / 6)
     assert found["given"].drift.p_value == found["given"].drift.comparison.test.p_value
     told = text_of(drift_view(found))
     assert "weighted mean change" in told

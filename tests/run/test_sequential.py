@@ -130,7 +130,7 @@ def test_a_run_that_its_gate_stopped_shows_confidence_sequences_also_when_it_is_
             interval = line.interval
             assert interval is not None
             assert (interval.low, interval.high, interval.method, interval.notes) == (*bounds, METHOD, STOPPED_NOTES)
-            assert interval.mean == pytest.approx(sum(values[sample] or 0.0 for sample in drawn) / len(drawn))
+            assert interval.estimate == pytest.approx(sum(values[sample] or 0.0 for sample in drawn) / len(drawn))
         assert "confidence sequence" in str(one)
     stored = json.loads((tmp_path / "r" / "summary.json").read_text())
     assert [(one["interval"], one["method"]) for one in stored["scorers"]] == [(list(bounds), METHOD)] * 2

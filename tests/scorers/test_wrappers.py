@@ -571,7 +571,7 @@ def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Pat
     for one in (run, read_run(tmp_path / "results"), read_run(run.id, ledger=tmp_path / "l.db")):
         (found,) = one.reliability()
         assert found.variance is not None
-        variances = {name: each.mean for name, each in found.variance.variances.items()}
+        variances = {name: each.estimate for name, each in found.variance.variances.items()}
         assert variances["noise"] == pytest.approx(0.5 / 6)
         assert variances["trials"] == pytest.approx(0.625 / 3 - 0.5 / 12)
         for render in (markdown.lines, html.page):
@@ -590,7 +590,7 @@ def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_
     assert len(judge.asked) == 6
     (found,) = run.reliability()
     assert found.variance is not None
-    assert {name: each.mean for name, each in found.variance.variances.items()} == {
+    assert {name: each.estimate for name, each in found.variance.variances.items()} == {
         "samples": pytest.approx(0.25 - 0.5 / 3 / 2),
         "trials": 0,
         "noise": pytest.approx(0.5 / 3),

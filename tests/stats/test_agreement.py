@@ -19,7 +19,7 @@ N = None
 
 def value(found: Interval | None) -> float | None:
     """The coefficient without its limits."""
-    return None if found is None else found.mean
+    return None if found is None else found.estimate
 
 
 # Krippendorff 2011, example C: four observers (rows), twelve units (columns). It prints 0.743 for nominal, 0.815 for
@@ -89,7 +89,7 @@ def test_kappa_of_two_raters_by_hand():
     one, two = [1] * 25 + [0] * 25, [1] * 20 + [0] * 5 + [1] * 10 + [0] * 15
     found = cohen_kappa(one, two)
     assert found is not None
-    assert found.mean == pytest.approx(0.4)
+    assert found.estimate == pytest.approx(0.4)
     # the large-sample interval is 0.151 to 0.649
     assert (found.low, found.high) == (pytest.approx(0.121, abs=2e-3), pytest.approx(0.633, abs=2e-3))
     assert found.method == "Fieller"
@@ -100,7 +100,7 @@ def test_kappa_is_undefined_for_constants_and_has_no_limits_for_one_unit():
     assert cohen_kappa([], []) is None
     single = cohen_kappa([1], [0])
     assert single is not None
-    assert (single.mean, single.low, single.high, single.notes) == (
+    assert (single.estimate, single.low, single.high, single.notes) == (
         0.0,
         None,
         None,
@@ -119,7 +119,7 @@ def test_full_agreement_in_a_sample_is_not_certain(coefficient: str):
         "interval": krippendorff_alpha(rows, level="interval"),
     }[coefficient]
     assert found is not None
-    assert (found.mean, found.high) == (pytest.approx(1), pytest.approx(1))
+    assert (found.estimate, found.high) == (pytest.approx(1), pytest.approx(1))
     # a share of 1 - 0.025^(1/30) = 0.116 of units may differ, where about 4/9 would by chance
     assert found.low is not None
     assert 0.70 < found.low < 0.85
@@ -157,7 +157,7 @@ def test_weighted_kappa_of_continuous_scores_has_limits_and_words_have_none():
     assert found is not None
     assert found.low is not None
     assert found.high is not None
-    assert -1 <= found.low < found.mean < found.high <= 1
+    assert -1 <= found.low < found.estimate < found.high <= 1
     with pytest.raises(DataError) as raised:
         cohen_kappa(["good"], ["bad"], weights="linear")
     assert (raised.value.field, raised.value.value, raised.value.allowed) == (

@@ -41,7 +41,7 @@ def test_the_expected_calibration_error_by_hand():
     for bins in (10, 1):
         found = expected_calibration_error([0.2, 0.2, 0.8, 0.8], [Y, N, Y, Y], bins=bins)
         assert found is not None
-        assert found.mean == pytest.approx(0.25)
+        assert found.estimate == pytest.approx(0.25)
     assert expected_calibration_error([], []) is None
 
 

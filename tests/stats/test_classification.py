@@ -51,10 +51,10 @@ CASES = st.lists(st.tuples(st.integers(0, 5), st.booleans()), min_size=2, max_si
 def test_the_area_is_the_share_of_pairs_in_order_and_half_the_ties():
     found = auroc([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     assert found is not None
-    assert found.mean == 3 / 4
+    assert found.estimate == 3 / 4
     tied = auroc([0.5, 0.5, 0.7], [False, True, True])
     assert tied is not None
-    assert tied.mean == 3 / 4
+    assert tied.estimate == 3 / 4
 
 
 @given(CASES)
@@ -67,10 +67,10 @@ def test_the_area_is_that_of_counting_every_pair(cases: list[tuple[int, bool]]):
         return
     assert found is not None
     counted = sum((y > n) + (y == n) / 2 for y in yes for n in no) / (len(yes) * len(no))
-    assert found.mean == pytest.approx(counted)
+    assert found.estimate == pytest.approx(counted)
     assert found.low is not None
     assert found.high is not None
-    assert 0 <= found.low <= found.mean <= found.high <= 1
+    assert 0 <= found.low <= found.estimate <= found.high <= 1
 
 
 def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
@@ -80,7 +80,7 @@ def test_the_ends_are_z_standard_errors_away_by_the_variance_at_the_ends():
     area, m, k = found.low, 20, 20
     more = (m + k) / 2 - 1
     variance = area * (1 - area) * (1 + more * (1 - area) / (2 - area) + more * area / (1 + area)) / (m * k)
-    assert (found.mean - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
+    assert (found.estimate - area) / math.sqrt(variance) == pytest.approx(1.959964, abs=1e-5)
 
 
 def test_the_variance_is_at_least_delongs():
@@ -90,8 +90,8 @@ def test_the_variance_is_at_least_delongs():
     assert found.high is not None
     spread = statistics.variance([0.0] * 2 + [0.5] * 6) / 8 + statistics.variance([0.75] * 3 + [0.0] * 3) / 6
     at_end = spread / (0.375 * 0.625) * found.high * (1 - found.high)
-    assert found.mean == 0.375
-    assert found.high - found.mean == pytest.approx(1.959964 * math.sqrt(at_end), abs=1e-5)
+    assert found.estimate == 0.375
+    assert found.high - found.estimate == pytest.approx(1.959964 * math.sqrt(at_end), abs=1e-5)
 
 
 def missed(positives: int, below: int, negatives: int = 24) -> Interval:
@@ -106,7 +106,7 @@ def test_cases_that_are_wrong_by_a_lot_widen_the_interval():
     # 2 of 8 positives are below all 24 negatives: each positive is above all negatives or none.
     found, share = missed(8, 2), mean_interval([0.0] * 2 + [1.0] * 6, low=0, high=1)
     assert share is not None
-    assert (found.mean, found.low, found.high) == (0.75, share.low, share.high)
+    assert (found.estimate, found.low, found.high) == (0.75, share.low, share.high)
 
 
 @pytest.mark.parametrize("positives", [3, 5, 6, 10, 50])
@@ -125,7 +125,7 @@ def test_perfect_order_has_an_interval_and_many_cases_a_narrow_one():
     many = auroc(range(200), [False] * 100 + [True] * 100)
     assert few is not None
     assert many is not None
-    assert (few.mean, few.high, many.mean, many.high) == (1, 1, 1, 1)
+    assert (few.estimate, few.high, many.estimate, many.high) == (1, 1, 1, 1)
     assert few.low is not None
     assert many.low is not None
     assert few.low < 0.5 < 0.95 < many.low < 1
@@ -138,7 +138,7 @@ def test_scores_must_be_numbers_and_truths_as_many():
         auroc([1, 2], [True, False], confidence=95)
     found = auroc([-math.inf, math.inf], [False, True])
     assert found is not None
-    assert found.mean == 1
+    assert found.estimate == 1
 
 
 def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_right():
@@ -147,10 +147,10 @@ def test_every_measure_has_limits_around_its_value_also_where_all_verdicts_are_r
         assert found.keys() == MEASURES.keys()
         for name, one in found.items():
             assert one is not None
-            assert one.mean == pytest.approx(MEASURES[name](counts))
+            assert one.estimate == pytest.approx(MEASURES[name](counts))
             assert one.low is not None
             assert one.high is not None
-            assert one.low <= one.mean <= one.high
+            assert one.low <= one.estimate <= one.high
             assert one.high - one.low > 0.05
 
 
@@ -173,7 +173,7 @@ def test_the_limits_of_f1_and_of_the_balanced_accuracy_by_hand():
     assert middle is not None
     assert yes is not None
     assert no is not None
-    down = math.hypot(yes.mean - (yes.low or 0), no.mean - (no.low or 0)) / 2
+    down = math.hypot(yes.estimate - (yes.low or 0), no.estimate - (no.low or 0)) / 2
     assert middle.low == pytest.approx(0.7 - down)
 
 

@@ -24,7 +24,7 @@ def test_a_comparison_worked_by_hand() -> None:
     found = compare_pairs(A, B)
     assert found is not None
     assert (found.n, found.wins, found.ties, found.losses) == (6, 4, 1, 1)
-    assert found.difference.mean == pytest.approx(0.15)
+    assert found.difference.estimate == pytest.approx(0.15)
     assert found.p_value == BoundedMean.of([y - x for x, y in zip(A, B, strict=True)], -1, 1).two_sided_p(0)
     assert found.test.name.endswith("mean difference")
     assert found.mcnemar is None
@@ -52,7 +52,7 @@ def test_test_and_interval_of_pass_fail_differences_never_disagree(n: int) -> No
             low, high = found.difference.low, found.difference.high
             assert low is not None
             assert high is not None
-            assert low <= found.difference.mean <= high
+            assert low <= found.difference.estimate <= high
             significant += found.p_value <= 0.05
             assert not low < 0 < high if found.p_value <= 0.05 else low <= 0 <= high
     assert significant
@@ -90,7 +90,7 @@ def test_only_few_passes_that_changed_are_called_too_few() -> None:
 def test_weights_weigh_means_and_differences() -> None:
     found = compare_pairs([0.0, 1.0, 0.5], [1.0, 1.0, 0.0], weights=[1.0, 1.0, 2.0])
     assert found is not None
-    assert (found.mean_a, found.mean_b, found.difference.mean) == (0.5, 0.5, 0.0)
+    assert (found.mean_a, found.mean_b, found.difference.estimate) == (0.5, 0.5, 0.0)
     assert found.mcnemar is None
 
 
@@ -99,7 +99,7 @@ def test_lower_is_better_turns_the_gain_and_the_wins_but_not_the_difference() ->
     assert up is not None
     assert down is not None
     assert (down.difference, down.p_value) == (up.difference, up.p_value)
-    assert (down.difference.mean, down.wins, down.losses) == (up.difference.mean, up.losses, up.wins)
+    assert (down.difference.estimate, down.wins, down.losses) == (up.difference.estimate, up.losses, up.wins)
 
 
 @pytest.mark.parametrize(("gained", "lost"), [(7, 1), (12, 4), (14, 5)])
@@ -125,7 +125,7 @@ def test_pass_fail_differences_exclude_zero_exactly_where_the_test_rejects(n: in
         assert low is not None
         assert high is not None
         assert (found.p_value <= 1 - confidence) == (not low <= 0 <= high)
-        assert low <= found.difference.mean <= high
+        assert low <= found.difference.estimate <= high
 
 
 def test_pass_fail_has_mcnemars_test() -> None:
@@ -162,7 +162,7 @@ def test_higher_is_better_unless_said_otherwise() -> None:
 def test_rounding_is_no_change() -> None:
     found = compare_pairs([0.1 + 0.2, 0.5], [0.3, 0.5])
     assert found is not None
-    assert (found.ties, found.difference.mean) == (2, 0)
+    assert (found.ties, found.difference.estimate) == (2, 0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -252,8 +252,8 @@ def assert_between_the_rates(found: Interval, lowest: Interval, highest: Interva
     assert found.high is not None
     assert lowest.low is not None
     assert highest.high is not None
-    assert lowest.low < found.low < lowest.mean
-    assert highest.mean < found.high < highest.high
+    assert lowest.low < found.low < lowest.estimate
+    assert highest.estimate < found.high < highest.high
 
 
 @pytest.mark.parametrize("pass_fail", [True, False])
@@ -269,7 +269,7 @@ def test_the_limits_and_the_test_hold_whatever_the_missing_scores_are(pass_fail:
     assert found is not None
     assert (found.n, found.missing, without.missing) == (56, 4, 0)
     assert (found.mean_a, found.mean_b, found.mcnemar) == (without.mean_a, without.mean_b, without.mcnemar)
-    assert found.difference.mean == without.difference.mean
+    assert found.difference.estimate == without.difference.estimate
     lowest, highest = (compare_pairs(a, [value] * 4 + b[4:]) for value in (0.0, 1.0))
     assert lowest is not None
     assert highest is not None
@@ -284,7 +284,7 @@ def test_missing_scores_that_could_turn_the_difference_leave_it_undecided() -> N
     a, b = [0.0] * 10 + [1.0] * 10, [1.0] * 4 + [0.0] * 6 + [None] * 10
     found = compare_pairs(a, b)
     assert found is not None
-    assert (found.n, found.difference.mean, found.p_value) == (10, 0.4, 1)
+    assert (found.n, found.difference.estimate, found.p_value) == (10, 0.4, 1)
     assert found.difference.low is not None
     assert found.difference.low < 0
     assert compare_pairs([None, 0.5], [0.5, None]) is None
@@ -298,7 +298,7 @@ def test_a_score_that_is_missing_in_part_counts_with_its_ends() -> None:
     assert found is not None
     assert lowest is not None
     assert highest is not None
-    assert (found.n, found.missing, found.difference.mean) == (30, 3, pytest.approx(0.2))
+    assert (found.n, found.missing, found.difference.estimate) == (30, 3, pytest.approx(0.2))
     turned = compare_pairs(b, a, ends=(ends[1], ends[0]))
     assert turned is not None
     assert turned.p_value == pytest.approx(found.p_value)
@@ -326,8 +326,8 @@ def test_the_interval_contains_the_difference_of_the_pairs_at_hand() -> None:
     turned = compare_pairs([0.8] * 50 + [None] * 50, [0.2] * 50 + [0.9] * 50)
     assert found is not None
     assert turned is not None
-    assert found.difference.high == found.difference.mean == pytest.approx(0.6)
-    assert turned.difference.low == turned.difference.mean == pytest.approx(-0.6)
+    assert found.difference.high == found.difference.estimate == pytest.approx(0.6)
+    assert turned.difference.low == turned.difference.estimate == pytest.approx(-0.6)
 
 
 def test_a_largest_change_as_large_as_the_scale_changes_nothing() -> None:
@@ -378,7 +378,7 @@ def test_a_declared_largest_change_gives_small_shifts_their_power() -> None:
     assert plain is not None
     assert declared is not None
     assert (plain.max_change, declared.max_change) == (None, 0.1)
-    assert declared.difference.mean == plain.difference.mean
+    assert declared.difference.estimate == plain.difference.estimate
     assert declared.p_value < 0.001 < 0.05 < plain.p_value
     assert declared.p_value == BoundedMean.of([y - x for x, y in zip(a, b, strict=True)], -0.1, 0.1).two_sided_p(0)
     assert declared.difference.low is not None

@@ -18,7 +18,7 @@ def test_a_rate_worked_by_hand() -> None:
     found = rogan_gladen(120, 200, Confusion(tp=57, fn=3, tn=28, fp=12))
     assert found is not None
     assert found.rate is not None
-    assert found.rate.mean == pytest.approx(0.3 / 0.65)
+    assert found.rate.estimate == pytest.approx(0.3 / 0.65)
     # At each limit, the judged rate is as far from what the limit leads to as the limits of the three rates allow.
     judged, tpr, tnr = (proportion_interval(k, n) for k, n in ((120, 200), (57, 60), (28, 40)))
     assert judged is not None
@@ -37,7 +37,7 @@ def test_an_estimate_outside_of_the_range_is_cut_to_it() -> None:
     found = rogan_gladen(190, 200, Confusion(tp=54, fn=6, tn=36, fp=4))
     assert found is not None
     assert found.rate is not None
-    assert (found.rate.mean, found.rate.high) == (1, 1)
+    assert (found.rate.estimate, found.rate.high) == (1, 1)
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_all_small_counts_have_a_rate_within_its_limits_or_a_reason_for_none(pas
             low, high = found.rate.low, found.rate.high
             assert low is not None
             assert high is not None
-            assert 0 <= low <= found.rate.mean <= high <= 1
+            assert 0 <= low <= found.rate.estimate <= high <= 1
             assert low < high
 
 

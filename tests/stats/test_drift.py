@@ -15,7 +15,7 @@ def test_a_judge_that_moved_has_drifted() -> None:
     assert (moved.verdict, moved.changed) == ("drifted", mean_interval([1.0] * 60, low=0, high=1))
     assert moved.mean_change == pytest.approx(0.05)
     assert moved.largest_change == pytest.approx(0.05)
-    assert moved.comparison.difference.mean == pytest.approx(0.05)
+    assert moved.comparison.difference.estimate == pytest.approx(0.05)
 
 
 def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> None:
@@ -23,7 +23,7 @@ def test_a_judge_that_stays_is_stable_if_there_are_enough_anchors_to_say() -> No
     many, few = drift(values, values), drift(values[:20], values[:20])
     assert many is not None
     assert few is not None
-    assert (many.verdict, many.tolerance, many.changed.mean) == ("stable", 0.02, 0)
+    assert (many.verdict, many.tolerance, many.changed.estimate) == ("stable", 0.02, 0)
     assert many.changed.high is not None
     assert 0 < many.changed.high < 0.02
     assert few.verdict == "inconclusive"  # none of 20 changed: up to 17 % could
@@ -86,7 +86,7 @@ def test_the_share_that_changed_has_the_interval_of_groups_where_there_are_some(
     alone, grouped = drift(values, later), drift(values, later, groups=groups)
     assert alone is not None
     assert grouped is not None
-    assert alone.changed.mean == grouped.changed.mean == 0.2
+    assert alone.changed.estimate == grouped.changed.estimate == 0.2
     assert alone.changed.high is not None
     assert grouped.changed.high is not None
     assert grouped.changed.high > alone.changed.high + 0.2

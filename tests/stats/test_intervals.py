@@ -92,15 +92,15 @@ def test_one_value_says_little():
     found = mean_interval([0.4], low=0, high=1)
     assert found is not None
     assert (found.low, found.high) == (pytest.approx(0.4 * 0.025), pytest.approx(1 - 0.6 * 0.025))
-    assert (found.mean, found.n, found.notes) == (0.4, 1, SINGLE)
-    assert mean_interval([0.4]) == Interval(mean=0.4, low=None, high=None, n=1, notes=SINGLE)
+    assert (found.estimate, found.n, found.notes) == (0.4, 1, SINGLE)
+    assert mean_interval([0.4]) == Interval(estimate=0.4, low=None, high=None, n=1, notes=SINGLE)
 
 
 def test_an_interval_worked_by_hand():
     # mean 3, s² = 10/4, s = 1.5811, t(4) = 2.7764, half = 2.7764 · 1.5811 / √5 = 1.9632
     found = mean_interval([1, 2, 3, 4, 5])
     assert found is not None
-    assert (found.mean, found.n, found.confidence, found.method) == (3, 5, 0.95, "Student")
+    assert (found.estimate, found.n, found.confidence, found.method) == (3, 5, 0.95, "Student")
     assert found.notes == (note("small_sample", "caution", n=5),)
     assert (found.low, found.high) == (pytest.approx(1.0368, abs=1e-4), pytest.approx(4.9632, abs=1e-4))
 
@@ -137,7 +137,7 @@ def test_equal_values_have_the_interval_of_what_was_not_seen(value: float, n: in
     assert found is not None
     unseen = 0.025 ** (1 / n)
     assert (found.low, found.high) == (pytest.approx(value * unseen), pytest.approx(1 - (1 - value) * unseen))
-    assert (found.mean, found.n, found.method) == (pytest.approx(value), n, "Gaffke")
+    assert (found.estimate, found.n, found.method) == (pytest.approx(value), n, "Gaffke")
     outside = mean_interval([value] * (n + 1))
     assert outside is not None
     assert (outside.low, outside.notes) == (None, (note("all_equal", "caution", n=n + 1),))
@@ -152,8 +152,8 @@ def test_an_interval_holds_its_mean_and_stays_in_the_range(values: list[float], 
     assume(found.low is not None)
     assert found.low is not None
     assert found.high is not None
-    assert 0 <= found.low <= found.mean <= found.high <= scale
-    assert min(scaled) <= found.mean <= max(scaled)
+    assert 0 <= found.low <= found.estimate <= found.high <= scale
+    assert min(scaled) <= found.estimate <= max(scaled)
 
 
 @given(st.lists(unit, min_size=2, max_size=30), st.randoms())
@@ -162,7 +162,7 @@ def test_the_order_of_the_values_does_not_matter(values: list[float], random: ob
     one, other = mean_interval(values), mean_interval(turned)
     assert one is not None
     assert other is not None
-    assert one.mean == other.mean
+    assert one.estimate == other.estimate
     assert one.low == pytest.approx(other.low, abs=1e-12)
 
 
@@ -196,7 +196,7 @@ def test_an_interval_for_scores_near_the_top_reaches_further_down_than_up() -> N
     assert found.low is not None
     assert found.high is not None
     assert found.high < 1
-    assert found.mean - found.low > 1.5 * (found.high - found.mean)
+    assert found.estimate - found.low > 1.5 * (found.high - found.estimate)
 
 
 @given(st.lists(unit, min_size=2, max_size=40))
@@ -250,7 +250,7 @@ def test_groups_of_equal_size_have_one_degree_of_freedom_less_than_there_are_gro
 def test_one_group_has_no_interval_and_perfect_groups_count_as_one_sample_each() -> None:
     alone = mean_interval([0.1, 0.2], groups=["a", "a"])
     assert alone is not None
-    assert (alone.mean, alone.low, alone.high) == (pytest.approx(0.15), None, None)
+    assert (alone.estimate, alone.low, alone.high) == (pytest.approx(0.15), None, None)
     assert (alone.groups, alone.notes) == (1, (note("single_unit", "caution", noun="cluster"),))
     perfect = mean_interval([1.0] * 20, low=0, high=1, groups=list(range(10)) * 2)
     assert perfect is not None
@@ -303,7 +303,7 @@ def test_groups_whose_means_are_alike_count_as_so_many_equal_values() -> None:
 def test_weights_weigh_and_wrong_ones_are_refused() -> None:
     found = mean_interval([1.0, 0.5, 0.0], low=0, high=1, weights=[1, 2, 1])
     assert found is not None
-    assert found.mean == 0.5
+    assert found.estimate == 0.5
     with pytest.raises(DataError) as raised:
         mean_interval([1.0, 0.5, 0.0], low=0, high=1, weights=[1, -2, 1])
     assert (raised.value.field, raised.value.value, raised.value.allowed) == (

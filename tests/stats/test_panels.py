@@ -30,9 +30,9 @@ def test_the_number_is_the_mean_variance_over_the_variance_of_the_mean() -> None
     wrong = independent(200, [0.1, 0.2, 0.3], 0.5)
     errors = np.array(wrong, dtype=float)
     found = votes_of(wrong)
-    assert found.votes.mean == pytest.approx(errors.var(axis=0).mean() / errors.mean(axis=1).var())
-    rho = found.correlation.mean
-    assert found.votes.mean == pytest.approx(3 / (1 + 2 * rho))
+    assert found.votes.estimate == pytest.approx(errors.var(axis=0).mean() / errors.mean(axis=1).var())
+    rho = found.correlation.estimate
+    assert found.votes.estimate == pytest.approx(3 / (1 + 2 * rho))
     covariances = np.cov(errors.T, bias=True)
     assert rho == pytest.approx((covariances.sum() - np.trace(covariances)) / 2 / np.trace(covariances))
     low, high = found.correlation.low or 0, found.correlation.high or 0
@@ -41,22 +41,22 @@ def test_the_number_is_the_mean_variance_over_the_variance_of_the_mean() -> None
 
 def test_members_that_always_err_together_are_one_vote() -> None:
     found = votes_of([[n % 5 == 0] * 4 for n in range(100)])
-    assert (found.votes.mean, found.votes.low, found.correlation.mean) == (1, 1, 1)
+    assert (found.votes.estimate, found.votes.low, found.correlation.estimate) == (1, 1, 1)
     assert (found.votes.high or 0) > 1  # one of 101 samples may be judged differently
 
 
 @pytest.mark.parametrize("rates", [[0.1, 0.1, 0.1], [0.05, 0.1, 0.3, 0.5]])
 def test_members_that_err_independently_are_worth_their_number(rates: list[float]) -> None:
     found = votes_of(independent(3000, rates, seed=2))
-    assert found.votes.mean == pytest.approx(len(rates), rel=0.1)
+    assert found.votes.estimate == pytest.approx(len(rates), rel=0.1)
     assert found.votes.high == len(rates)
-    assert found.correlation.mean == pytest.approx(0, abs=0.05)
+    assert found.correlation.estimate == pytest.approx(0, abs=0.05)
 
 
 def test_the_order_of_members_and_samples_changes_nothing() -> None:
     wrong = independent(60, [0.1, 0.2, 0.4], 0.3)
     turned = [row[::-1] for row in reversed(wrong)]
-    assert votes_of(turned).votes.mean == pytest.approx(votes_of(wrong).votes.mean)
+    assert votes_of(turned).votes.estimate == pytest.approx(votes_of(wrong).votes.estimate)
     assert votes_of(turned).votes.low == pytest.approx(votes_of(wrong).votes.low)
 
 

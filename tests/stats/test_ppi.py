@@ -35,7 +35,7 @@ def test_the_estimate_is_that_of_the_paper() -> None:
     power = covariance / 80 / (float(f.var(ddof=1)) / 80 + statistics.pvariance(judged[80:]) / 220)
     assert found.weight == pytest.approx(power, abs=0.04)  # of a grid in steps of 0.05, fitted to the other labels
     center = float(y.mean()) + power * (float(rest.mean()) - float(f.mean()))
-    assert found.estimate.mean == pytest.approx(center, abs=0.002)
+    assert found.estimate.estimate == pytest.approx(center, abs=0.002)
     assert found.bias == mean_interval((f - y).tolist(), low=-1, high=1)
     assert (found.labeled, found.n) == (80, 300)
 
@@ -111,8 +111,8 @@ def test_same_outputs_need_no_labels_to_be_equal() -> None:
     assert found is not None
     assert found.estimate is not None
     assert found.raw is not None
-    assert found.raw.mean == pytest.approx(float(np.sum((after - before)[:60])) / 300)
-    assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.02)
+    assert found.raw.estimate == pytest.approx(float(np.sum((after - before)[:60])) / 300)
+    assert found.estimate.estimate == pytest.approx(found.raw.estimate, abs=0.02)
     assert (found.labeled, found.n) == (30, 60)
 
 
@@ -149,7 +149,7 @@ def test_a_judge_that_is_right_is_worth_all_its_samples() -> None:
     assert found.estimate is not None
     assert found.raw is not None
     assert found.weight == pytest.approx(0.95, abs=0.03)  # 1 but for the labeled ones' share
-    assert found.estimate.mean == pytest.approx(found.raw.mean, abs=0.005)
+    assert found.estimate.estimate == pytest.approx(found.raw.estimate, abs=0.005)
     assert width(found.estimate) < math.sqrt(0.4) * width(found.human)
 
 
@@ -160,7 +160,7 @@ def test_with_all_samples_labelled_the_labels_are_the_estimate() -> None:
     assert found is not None
     assert found.estimate is not None
     assert alone is not None
-    assert found.estimate.mean == pytest.approx(alone.mean)
+    assert found.estimate.estimate == pytest.approx(alone.estimate)
     assert found.human is not None
     assert found.human.low == pytest.approx(alone.low, abs=0.02)
     assert found.weight == 0
@@ -173,11 +173,11 @@ def test_strata_weigh_by_their_size_not_by_their_labels() -> None:
     found = ppi_mean([0.6] * 100, human, strata=strata)
     assert found is not None
     assert found.estimate is not None
-    assert found.estimate.mean == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
+    assert found.estimate.estimate == pytest.approx(0.8 * 0.5 + 0.2 * 0.5)
     tilted = ppi_mean([0.6] * 100, [1.0, 1.0, 1.0, 0.9, *human[4:]], strata=strata)
     assert tilted is not None
     assert tilted.estimate is not None
-    assert tilted.estimate.mean == pytest.approx(0.8 * 0.975 + 0.2 * 0.5)
+    assert tilted.estimate.estimate == pytest.approx(0.8 * 0.975 + 0.2 * 0.5)
 
 
 def test_strata_with_too_few_labels_are_merged_and_named() -> None:
@@ -188,7 +188,7 @@ def test_strata_with_too_few_labels_are_merged_and_named() -> None:
     assert plain is not None
     assert found.estimate is not None
     assert plain.estimate is not None
-    assert found.estimate.mean == pytest.approx(plain.estimate.mean)
+    assert found.estimate.estimate == pytest.approx(plain.estimate.estimate)
     assert found.notes == (note("strata_merged", "caution", strata=10),)
 
 
@@ -200,7 +200,7 @@ def test_copies_in_groups_add_nothing() -> None:
     assert thrice is not None
     assert once.estimate is not None
     assert thrice.estimate is not None
-    assert thrice.estimate.mean == pytest.approx(once.estimate.mean)
+    assert thrice.estimate.estimate == pytest.approx(once.estimate.estimate)
     assert thrice.estimate.low == pytest.approx(once.estimate.low)
 
 
@@ -248,7 +248,7 @@ def test_three_labels_give_an_estimate() -> None:
     found = ppi_mean([0.9, 0.5, 0.7] + [0.8, 0.6] * 20, [0.8, 0.4, 0.7] + [None] * 40)
     assert found is not None
     assert found.estimate is not None
-    assert 0 <= (found.estimate.low or 0) < found.estimate.mean < (found.estimate.high or 0) <= 1
+    assert 0 <= (found.estimate.low or 0) < found.estimate.estimate < (found.estimate.high or 0) <= 1
 
 
 def test_samples_that_are_the_same_are_no_labels() -> None:

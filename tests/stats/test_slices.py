@@ -56,10 +56,10 @@ def test_the_worst_slice_comes_first_and_only_it_is_found() -> None:
     assert min(f.adjusted_p for f in found[1:]) > 0.05
     inside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic == "law"]
     outside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic != "law"]
-    assert found[0].interval.mean == pytest.approx(np.mean(inside))
+    assert found[0].interval.estimate == pytest.approx(np.mean(inside))
     assert found[0].rest == pytest.approx(np.mean(outside))
     assert found[0].difference.high is not None
-    assert found[0].difference.mean == pytest.approx(np.mean(inside) - np.mean(outside))
+    assert found[0].difference.estimate == pytest.approx(np.mean(inside) - np.mean(outside))
     assert found[0].difference.high < -0.3
 
 
@@ -83,10 +83,10 @@ def test_shrinking_draws_by_how_little_a_slice_says() -> None:
     found = {f.key: f for f in worst_slices(VALUES, {"topic": TOPICS})}
     grand = float(np.mean(VALUES))
     law, tax = found["law"], found["tax"]
-    assert law.interval.mean < law.shrunken < grand
-    assert abs(law.shrunken - law.interval.mean) < 0.2 * abs(law.interval.mean - grand)
+    assert law.interval.estimate < law.shrunken < grand
+    assert abs(law.shrunken - law.interval.estimate) < 0.2 * abs(law.interval.estimate - grand)
     assert tax.shrunken == pytest.approx(
-        grand + (law.shrunken - grand) / (law.interval.mean - grand) * (tax.interval.mean - grand)
+        grand + (law.shrunken - grand) / (law.interval.estimate - grand) * (tax.interval.estimate - grand)
     )
     same = worst_slices([0.2, 0.8] * 20, {"half": [place < 20 for place in range(40)]})
     assert [f.shrunken for f in same] == pytest.approx([0.5, 0.5])
@@ -275,10 +275,10 @@ def test_the_limits_of_a_difference_are_those_of_both_means(groups: list[int] | 
         low, high = rest.interval(0.95)
         assert one.difference.low is not None
         assert one.difference.high is not None
-        below = math.hypot(one.interval.mean - one.interval.low, high - one.rest)
-        above = math.hypot(one.interval.high - one.interval.mean, one.rest - low)
-        assert one.difference.mean - one.difference.low == pytest.approx(below, rel=0.01)
-        assert one.difference.high - one.difference.mean == pytest.approx(above, rel=0.01)
+        below = math.hypot(one.interval.estimate - one.interval.low, high - one.rest)
+        above = math.hypot(one.interval.high - one.interval.estimate, one.rest - low)
+        assert one.difference.estimate - one.difference.low == pytest.approx(below, rel=0.01)
+        assert one.difference.high - one.difference.estimate == pytest.approx(above, rel=0.01)
 
 
 def test_others_by_far_more_than_the_slice_take_their_reach_from_all_samples() -> None:
@@ -287,9 +287,9 @@ def test_others_by_far_more_than_the_slice_take_their_reach_from_all_samples() -
     low, high = BoundedMean.of(values[10:], 0, 1).interval(0.95)
     assert found.interval.high is not None
     assert found.difference.high is not None
-    reach = math.hypot(found.interval.high - found.interval.mean, found.rest - low)
+    reach = math.hypot(found.interval.high - found.interval.estimate, found.rest - low)
     # The reach of all samples, which have the zeros, is wider.
-    assert reach <= found.difference.high - found.difference.mean < 1.03 * reach
+    assert reach <= found.difference.high - found.difference.estimate < 1.03 * reach
     assert low < found.rest < high
 
 

@@ -31,7 +31,7 @@ def test_the_limits_of_a_difference_are_those_of_both_means() -> None:
     (low_a, high_a), (low_b, high_b) = (BoundedMean.of(values, 0, 1).interval(0.95) for values in (A, B))
     low, high = limits(found)
     assert (found.n, found.n_b, found.mean_a, found.mean_b) == (30, 40, 0.8, 0.95)
-    assert found.difference.mean == pytest.approx(0.15)
+    assert found.difference.estimate == pytest.approx(0.15)
     assert low == pytest.approx(0.15 - math.hypot(0.95 - low_b, high_a - 0.8))
     assert high == pytest.approx(0.15 + math.hypot(high_b - 0.95, 0.8 - low_a))
     back = compared(B, A)
@@ -94,8 +94,8 @@ def test_runs_of_equal_pass_rates_seldom_differ(rate: float) -> None:
 
 def assert_within(found: UnpairedComparison, lowest: UnpairedComparison, highest: UnpairedComparison) -> None:
     """Each limit is within those of the ends at half the error rate, and beyond the difference at its end."""
-    assert limits(lowest)[0] < limits(found)[0] < lowest.difference.mean
-    assert highest.difference.mean < limits(found)[1] < limits(highest)[1]
+    assert limits(lowest)[0] < limits(found)[0] < lowest.difference.estimate
+    assert highest.difference.estimate < limits(found)[1] < limits(highest)[1]
 
 
 def test_missing_scores_count_as_any_value() -> None:
@@ -106,7 +106,7 @@ def test_missing_scores_count_as_any_value() -> None:
     lowest, highest = compared([*A, 1, 1], [*B, 0]), compared([*A, 0, 0], [*B, 1])
     assert_within(found, lowest, highest)
     assert (found.n, found.n_b, found.missing, found.difference.n) == (30, 40, 3, 70)
-    assert (found.mean_a, found.mean_b, found.difference.mean) == (0.8, 0.95, pytest.approx(0.15))
+    assert (found.mean_a, found.mean_b, found.difference.estimate) == (0.8, 0.95, pytest.approx(0.15))
     assert lowest.p_value / 2 <= found.p_value < lowest.p_value
     assert compared(A, B).missing == 0
 
@@ -138,7 +138,7 @@ def test_missing_scores_have_groups_and_weights_and_known_ends() -> None:
     assert found is not None
     assert found.groups == 3 + 40
     by_hand = compared([*A, *([1.0] * 10)], B, groups=(groups, None), weights=([1.0] * 30 + [3.0] * 10, None))
-    assert limits(by_hand)[0] < limits(found)[0] < by_hand.difference.mean
+    assert limits(by_hand)[0] < limits(found)[0] < by_hand.difference.estimate
     ends = compare_unpaired([*A, None], B, ends=([*((x, x) for x in A), (0.4, 0.6)], None))
     assert ends is not None
     assert_within(ends, compared([*A, 0.6], B), compared([*A, 0.4], B))

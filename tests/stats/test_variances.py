@@ -16,7 +16,7 @@ JUDGES = ["A", "A", "B", "B"]
 
 
 def _means(found: VarianceComponents) -> dict[str, float]:
-    return {name: one.mean for name, one in found.variances.items()}
+    return {name: one.estimate for name, one in found.variances.items()}
 
 
 def test_repeats_of_one_judge_are_the_one_way_analysis_of_variance():
@@ -24,7 +24,7 @@ def test_repeats_of_one_judge_are_the_one_way_analysis_of_variance():
     # between: 2 · (1/3² + (-1/15)² + (-4/15)²) / 2 = 0.186667; (0.186667 - 1/75) / 2 = 0.086667
     found = variance_components([[1.0, 0.8], [0.5, 0.5], [0.2, 0.4]])
     assert _means(found) == {"samples": pytest.approx(0.28 / 3 - 1 / 150), "noise": pytest.approx(1 / 75)}
-    assert found.shares["noise"].mean == pytest.approx((1 / 75) / (1 / 75 + 0.28 / 3 - 1 / 150))
+    assert found.shares["noise"].estimate == pytest.approx((1 / 75) / (1 / 75 + 0.28 / 3 - 1 / 150))
     assert (found.samples, found.judges, found.scores) == (3, 1, 6)
 
 
@@ -71,11 +71,11 @@ def test_the_standard_error_says_whether_more_samples_or_more_repeats_help():
     parts = _means(found)
     error = found.standard_error(100, repeats=3, judges=2)
     variance = parts["samples"] + parts["samples by judges"] / 2 + parts["noise"] / 6
-    assert error.mean == pytest.approx((variance / 100) ** 0.5)
-    assert found.standard_error(400).mean == pytest.approx(found.standard_error(100).mean / 2)
+    assert error.estimate == pytest.approx((variance / 100) ** 0.5)
+    assert found.standard_error(400).estimate == pytest.approx(found.standard_error(100).estimate / 2)
     assert error.low is not None
     assert error.high is not None
-    assert error.low <= error.mean <= error.high
+    assert error.low <= error.estimate <= error.high
     with pytest.raises(ConfigError) as raised:
         found.standard_error(10, repeats=0)
     assert (raised.value.field, raised.value.value, raised.value.allowed) == ("repeats", 0, "1 or more")
@@ -86,20 +86,20 @@ def test_the_standard_error_of_a_balanced_run_is_that_of_its_means():
     means = [sum(row) / 2 for row in rows]
     center = sum(means) / 4
     deviation = (sum((x - center) ** 2 for x in means) / 3) ** 0.5
-    assert variance_components(rows).standard_error(4, 2).mean == pytest.approx(deviation / 2)
+    assert variance_components(rows).standard_error(4, 2).estimate == pytest.approx(deviation / 2)
 
 
 def test_an_estimate_below_0_is_0_with_a_caution():
     found = variance_components([[0.0, 1.0], [1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
-    assert found.variances["samples"].mean == 0
+    assert found.variances["samples"].estimate == 0
     assert found.notes == (note("variance_below_zero", "caution", components=("samples",)),)
-    assert found.shares["noise"].mean == 1
+    assert found.shares["noise"].estimate == 1
 
 
 def test_a_judge_that_repeats_itself_in_a_sample_may_still_be_noisy():
     found = variance_components([[place % 2, place % 2] for place in range(30)])
     noise = found.variances["noise"]
-    assert (noise.mean, noise.low) == (0, 0)
+    assert (noise.estimate, noise.low) == (0, 0)
     # a share of 0.116 of samples may be of the noisiest kind, a half
     assert noise.high == pytest.approx(0.116 / 2, abs=1e-3)
     constant = variance_components([[1.0, 1.0]] * 30)
@@ -178,9 +178,9 @@ def test_trials_and_judgments_are_the_nested_analysis_of_variance():
         "noise": pytest.approx(0.04 / 6),
     }
     assert (found.samples, found.scores, found.notes) == (3, 12, ())
-    assert sum(share.mean for share in found.shares.values()) == pytest.approx(1)
+    assert sum(share.estimate for share in found.shares.values()) == pytest.approx(1)
     error = (_means(found)["samples"] + (0.02 - 0.02 / 6) / 4 + 0.04 / 6 / 12) / 30
-    assert found.standard_error(30, repeats=3, trials=4).mean == pytest.approx(error**0.5)
+    assert found.standard_error(30, repeats=3, trials=4).estimate == pytest.approx(error**0.5)
     with pytest.raises(ConfigError) as raised:
         found.standard_error(30, trials=0)
     assert (raised.value.field, raised.value.value, raised.value.allowed) == ("trials", 0, "1 or more")
@@ -276,9 +276,9 @@ def test_components_of_trials_scale_with_the_square_of_the_scale_and_have_interv
     one = trial_components(table)
     ten = trial_components([[[10 * v for v in answer] for answer in trials] for trials in table], scale=10)
     for name, interval in one.variances.items():
-        assert ten.variances[name].mean == pytest.approx(100 * interval.mean)
-        assert 0 <= (interval.low or 0) <= interval.mean <= (interval.high or 0)
-        assert {type(limit) for limit in (interval.low, interval.mean, interval.high)} == {float}
+        assert ten.variances[name].estimate == pytest.approx(100 * interval.estimate)
+        assert 0 <= (interval.low or 0) <= interval.estimate <= (interval.high or 0)
+        assert {type(limit) for limit in (interval.low, interval.estimate, interval.high)} == {float}
     wide, narrow = (trial_components(table, confidence=level).variances["noise"] for level in (0.95, 0.5))
     assert (wide.low or 0) <= (narrow.low or 0) <= (narrow.high or 0) <= (wide.high or 0)
 
@@ -294,7 +294,7 @@ def test_the_interval_of_a_balanced_judge_is_that_of_the_mean_of_the_samples_var
     expected = mean_interval(of_samples, low=0, high=0.5)  # of two scores, one at each end
     assert expected is not None
     noise = trial_components(table).variances["noise"]
-    assert (noise.low, noise.mean, noise.high) == pytest.approx((expected.low, 0.015, expected.high))
+    assert (noise.low, noise.estimate, noise.high) == pytest.approx((expected.low, 0.015, expected.high))
 
 
 REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [

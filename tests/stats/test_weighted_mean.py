@@ -73,11 +73,11 @@ def test_only_the_ratios_of_weights_count(data: list[tuple[float, float]], facto
     one, other = (mean_interval(values, low=0, high=1, weights=w) for w in (weights, [factor * w for w in weights]))
     assert one is not None
     assert other is not None
-    assert (one.low, one.mean, one.high) == pytest.approx((other.low, other.mean, other.high), abs=1e-6)
+    assert (one.low, one.estimate, one.high) == pytest.approx((other.low, other.estimate, other.high), abs=1e-6)
     assert one.effective == pytest.approx(other.effective)
     assert one.low is not None
     assert one.high is not None
-    assert 0 <= one.low <= one.mean <= one.high <= 1
+    assert 0 <= one.low <= one.estimate <= one.high <= 1
 
 
 @given(st.lists(st.floats(0, 1), min_size=8, max_size=20), st.integers(0, 7))
@@ -185,7 +185,7 @@ def test_bins_of_repeated_values_have_the_weight_of_each() -> None:
 def test_a_weighted_mean_stays_in_the_range_of_scores() -> None:
     found = mean_interval([1 + 1e-13] * 3, low=0, high=1, weights=[1.0, 2.0, 3.0])
     assert found is not None
-    assert found.mean == found.high == 1
+    assert found.estimate == found.high == 1
 
 
 def test_missing_scores_count_with_their_weights() -> None:
@@ -199,7 +199,7 @@ def test_comparisons_of_weighted_samples_have_weighted_figures_and_no_others() -
     found = compare_pairs(a, b, weights=weights)
     assert found is not None
     assert (found.mean_a, found.mean_b) == pytest.approx((1 / 3, 2 / 3))
-    assert found.difference.mean == pytest.approx(1 / 3)
+    assert found.difference.estimate == pytest.approx(1 / 3)
     assert found.difference.effective == pytest.approx(30**2 / (5 * 12))
     assert found.mcnemar is None
     assert (found.wins, found.ties, found.losses) == (5, 10, 5)
@@ -212,7 +212,7 @@ def test_comparisons_of_weighted_samples_have_weighted_figures_and_no_others() -
     assert many.pairs[0].comparison == found
     changed = drift(a, b, weights=weights)
     assert changed is not None
-    assert (changed.changed.mean, changed.mean_change) == pytest.approx((4 / 6, 4 / 6))
+    assert (changed.changed.estimate, changed.mean_change) == pytest.approx((4 / 6, 4 / 6))
     assert changed.p_value == found.p_value
 
 
@@ -241,10 +241,10 @@ def test_weighted_slices_are_compared_by_their_weighted_means() -> None:
     keys = ["bad"] * 60 + ["good"] * 60
     weights = [1.0, 9.0] * 30 + [9.0, 1.0] * 30
     slices = slice_by(values, keys, weights=weights)
-    assert [part.interval.mean for part in slices] == pytest.approx([0.1, 0.9])
+    assert [part.interval.estimate for part in slices] == pytest.approx([0.1, 0.9])
     first, second = worst_slices(values, {"f": slices}, weights=weights)
     assert (first.key, second.key) == ("bad", "good")
-    assert first.difference.mean == pytest.approx(-0.8)
+    assert first.difference.estimate == pytest.approx(-0.8)
     assert first.rest == pytest.approx(0.9)
     assert first.adjusted_p < 0.001
     assert second.p_value == 1

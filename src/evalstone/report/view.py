@@ -326,10 +326,10 @@ def interval_cells(name: str, interval: Interval | None, scale: float, lower: bo
     if interval is None:
         return Cell("-"), Cell("-")
     digits = digits_for(scale)
-    mean, spread = number(interval.mean, digits), limits(interval.low, interval.high, digits)
+    mean, spread = number(interval.estimate, digits), limits(interval.low, interval.high, digits)
     between = f"{100 * interval.confidence:g}% confidence interval {spread}" if spread != "-" else "no interval"
     label = f"{name}: {mean}, {between}"
-    chart = IntervalChart(label, interval.mean, interval.low, interval.high, scale, lower)
+    chart = IntervalChart(label, interval.estimate, interval.low, interval.high, scale, lower)
     return Cell(mean, "strong"), Cell(spread, chart=chart)
 
 

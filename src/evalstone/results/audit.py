@@ -92,7 +92,7 @@ class Effect(NoTruthValue):
     def affected(self) -> Literal["up", "down", "inconsistent", ""]:
         """The significant effect: "up" or "down" if the mean shifts, "inconsistent" if only verdicts flip, or ""."""
         if self.shift is not None and self.shift_p is not None and self.shift_p <= ALPHA:
-            return "up" if self.shift.mean > 0 else "down"
+            return "up" if self.shift.estimate > 0 else "down"
         return "inconsistent" if self.flips_p is not None and self.flips_p <= ALPHA else ""
 
     def follows_injection(self, *, lower_is_better: bool) -> bool:
@@ -276,7 +276,7 @@ def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) ->
         yield note("too_few_changed", "caution", title, perturbations=few, of=len(tested), needed=needed)
     if lost := sum(effect.lost for effect in effects):
         yield note("lost_to_perturbations", "caution", title, scores=lost)
-    if scorer.scored > 1 and scorer.pass_rate.mean in (0, 1):
+    if scorer.scored > 1 and scorer.pass_rate.estimate in (0, 1):
         flipped = any(effect.flipped for effect in effects)
         kind = "one_verdict_unchanged" if flipped else "indistinguishable"
-        yield note(kind, "warning", title, verdict="yes" if scorer.pass_rate.mean else "no")
+        yield note(kind, "warning", title, verdict="yes" if scorer.pass_rate.estimate else "no")

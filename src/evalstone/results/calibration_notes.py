@@ -22,7 +22,7 @@ def unusable_note(area: Interval | None) -> Note | None:
         return note("needs_both_labels", "warning")
     if area.low > 0.5:
         return None
-    return note("not_above_chance", "warning", auroc=(area.mean, area.low, area.high))
+    return note("not_above_chance", "warning", auroc=(area.estimate, area.low, area.high))
 
 
 def flaw_of(calibration: Calibration) -> Note | None:
@@ -79,5 +79,5 @@ def _uninformative(calibration: Calibration) -> Iterator[Note]:
     rate = max(counts.positives, counts.negatives) / counts.n
     accuracy = proportion_interval(counts.tp + counts.tn, counts.n)
     if accuracy is not None and accuracy.low is not None and accuracy.high is not None and accuracy.low <= rate:
-        limits = (accuracy.mean, accuracy.low, accuracy.high)
+        limits = (accuracy.estimate, accuracy.low, accuracy.high)
         yield note("uninformative_accuracy", "warning", threshold=threshold, accuracy=limits, rate=rate)

@@ -101,7 +101,7 @@ class ScorerComparison(OfScorer):
     @property
     def improvement(self) -> float:
         """The mean difference, with the sign that makes positive values better."""
-        difference = self.result.difference.mean
+        difference = self.result.difference.estimate
         return -difference if self.info.lower_is_better else difference
 
     @property

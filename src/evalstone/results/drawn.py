@@ -63,7 +63,7 @@ def _sequence(line: ScorerSummary, columns: Columns, drawn: Drawn) -> Interval |
     low, high = sequence_bounds(values, 0.0, line.info.scale, interval.confidence)
     # The mean is over all scores, including those few after the ones that count.
     return replace(
-        interval, low=min(low, interval.mean), high=max(high, interval.mean), method=METHOD, notes=STOPPED_NOTES
+        interval, low=min(low, interval.estimate), high=max(high, interval.estimate), method=METHOD, notes=STOPPED_NOTES
     )
 
 

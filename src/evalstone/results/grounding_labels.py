@@ -58,5 +58,5 @@ def check_grounding(run: Run) -> GroundingCheck | None:
                 pairs[signature].append((info.goodness(entry.value), labels[entry.key]))
     areas = {name: auroc([score for score, _ in each], [label for _, label in each]) for name, each in pairs.items()}
     grounded = sum(labels.values())
-    means = {name: area.mean for name, area in areas.items() if area is not None}
+    means = {name: area.estimate for name, area in areas.items() if area is not None}
     return GroundingCheck(grounded, len(labels) - grounded, means)

@@ -83,9 +83,9 @@ class CorrectedDifference(OfScorer):
     def verdict(self) -> Literal["better", "worse", "inconclusive"]:
         """Whether people would score b significantly better or worse than a, after correction."""
         estimate, p_value = self.result.estimate, self.adjusted_p_value
-        if estimate is None or p_value is None or p_value > 1 - self.confidence or estimate.mean == 0:
+        if estimate is None or p_value is None or p_value > 1 - self.confidence or estimate.estimate == 0:
             return "inconclusive"
-        return "better" if (estimate.mean > 0) != self.info.lower_is_better else "worse"
+        return "better" if (estimate.estimate > 0) != self.info.lower_is_better else "worse"
 
     @property
     def passed(self) -> bool | None:

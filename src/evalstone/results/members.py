@@ -105,7 +105,7 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
         judge=composite.judge,
         n=len(samples),
         accuracy=accuracy,
-        members=tuple(sorted(compared, key=lambda member: -member.accuracy.mean)),
+        members=tuple(sorted(compared, key=lambda member: -member.accuracy.estimate)),
         votes=effective_votes(wrong) if composite.judge.startswith("panel(") else None,
     )
 

@@ -215,14 +215,14 @@ class ScorerSummary(NoTruthValue):
     @property
     def mean(self) -> float | None:
         """The mean over scored samples, in [0, scale]; None if no sample was scored."""
-        return self.interval.mean if self.interval else None
+        return self.interval.estimate if self.interval else None
 
     def to_dict(self) -> dict[str, Any]:
         """The summary as stored in `summary.json`."""
         interval = self.interval
         return {
             **self.info.to_dict(),
-            "mean": interval.mean if interval else None,
+            "mean": interval.estimate if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
             "confidence": interval.confidence if interval else None,
             "scored": self.scored,
@@ -432,7 +432,7 @@ class _Cascade:
             "kind": "cascade",
             "questions": len(self.shares),
             "escalated": math.fsum(self.shares),
-            "share": None if share is None else share.mean,
+            "share": None if share is None else share.estimate,
             "share_interval": None if share is None else [share.low, share.high],
             "fallback": self.fallback,
             "saved_calls": self.not_escalated.total(),
@@ -482,7 +482,7 @@ class _Vote:
     def to_dict(self) -> dict[str, Any]:
         """agreement and entropy are means over verdicts; flip_rate, for self-consistency, is 1 - agreement."""
         interval = mean_interval(self.agreements, low=0.0, high=1.0, groups=self.clusters, weights=self.weights)
-        agreement = None if interval is None else interval.mean
+        agreement = None if interval is None else interval.estimate
         stats: dict[str, Any] = {
             "kind": self.kind,
             "questions": self.questions,

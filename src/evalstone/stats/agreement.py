@@ -139,10 +139,10 @@ def _beyond_chance(
     observed = math.fsum(d for d, _ in units) / n
     coefficient = 1 - observed / chance
     if n < 2:
-        return Interval(mean=coefficient, low=None, high=None, n=n, confidence=confidence, notes=single(n))
+        return Interval(estimate=coefficient, low=None, high=None, n=n, confidence=confidence, notes=single(n))
     highest = max(2.0, observed / chance)
     low, high = ratio_limits(units, possible, low=0.0, high=highest, confidence=confidence)
-    return Interval(mean=coefficient, low=1 - high, high=1 - low, n=n, confidence=confidence, method=FIELLER)
+    return Interval(estimate=coefficient, low=1 - high, high=1 - low, n=n, confidence=confidence, method=FIELLER)
 
 
 def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:

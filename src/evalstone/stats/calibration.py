@@ -104,7 +104,7 @@ def expected_calibration_error(
     estimate = math.fsum(part.n * abs(part.probability - part.share) for part in diagram) / n
     low, high = _error_limits(diagram, n, estimate, (1 - confidence) / 4)
     return Interval(
-        mean=estimate, low=min(low, estimate), high=high, n=n, confidence=confidence, method="parametric bootstrap"
+        estimate=estimate, low=min(low, estimate), high=high, n=n, confidence=confidence, method="parametric bootstrap"
     )
 
 

@@ -152,18 +152,18 @@ def _average(a: Interval | None, b: Interval | None) -> Interval | None:
     """The mean of two independent proportions, with MOVER limits."""
     if a is None or b is None:
         return None
-    mean = (a.mean + b.mean) / 2
-    down = mover(*(part.mean - part.low for part in (a, b) if part.low is not None)) / 2
-    up = mover(*(part.high - part.mean for part in (a, b) if part.high is not None)) / 2
-    return Interval(mean=mean, low=mean - down, high=mean + up, n=a.n + b.n, confidence=a.confidence, method=MOVER)
+    mean = (a.estimate + b.estimate) / 2
+    down = mover(*(part.estimate - part.low for part in (a, b) if part.low is not None)) / 2
+    up = mover(*(part.high - part.estimate for part in (a, b) if part.high is not None)) / 2
+    return Interval(estimate=mean, low=mean - down, high=mean + up, n=a.n + b.n, confidence=a.confidence, method=MOVER)
 
 
 def _f1(share: Interval | None) -> Interval | None:
     """F1 from tp / (tp + fp + fn)."""
     if share is None or share.low is None or share.high is None:
         return None
-    mean, low, high = (2 * x / (1 + x) for x in (share.mean, share.low, share.high))
-    return replace(share, mean=mean, low=low, high=high)
+    estimate, low, high = (2 * x / (1 + x) for x in (share.estimate, share.low, share.high))
+    return replace(share, estimate=estimate, low=low, high=high)
 
 
 def check_truths(name: str, values: Sequence[float], truths: Sequence[bool], plural: str = "") -> None:
@@ -237,7 +237,9 @@ def auroc(scores: Sequence[float], truths: Sequence[bool], *, confidence: float 
         shares = [twice / (2 * others) for twice, number in counts for _ in range(number)]
         lower, upper = BoundedMean.of(shares, 0.0, 1.0).interval(confidence)
         low, high = min(low, lower), max(high, upper)
-    return Interval(mean=area, low=low, high=high, n=len(truths), confidence=confidence, method=f"Newcombe, {GAFFKE}")
+    return Interval(
+        estimate=area, low=low, high=high, n=len(truths), confidence=confidence, method=f"Newcombe, {GAFFKE}"
+    )
 
 
 def _variance(counts: Sequence[tuple[int, int]], n: int, others: int) -> float:

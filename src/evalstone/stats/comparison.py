@@ -330,7 +330,7 @@ class _MeanDifference:
         """The mean of the pairs at hand, with limits that hold whatever the missing differences are."""
         level = 1 - 2 * self.partly.error_rate(1 - self.confidence)
         low, high = (
-            Interval(mean=end.mean, low=below, high=above, n=len(self.ends[0]), confidence=level)
+            Interval(estimate=end.mean, low=below, high=above, n=len(self.ends[0]), confidence=level)
             for end in (self.lowest, self.highest)
             for below, above in (end.interval(level, share=self.partly.share),)
         )
@@ -340,7 +340,7 @@ class _MeanDifference:
                 for interval, changed in zip((low, high), self.changed, strict=True)
             )
         return Interval(
-            mean=mean,
+            estimate=mean,
             # Missing pairs can pull the mean of all beyond that of the pairs at hand.
             low=None if low.low is None else min(low.low, mean),
             high=None if high.high is None else max(high.high, mean),
@@ -397,7 +397,9 @@ class _StoppedMeanDifference:
         low = max(low, 0.0) if p_low <= alpha else min(low, 0.0)
         high = min(high, 0.0) if p_high <= alpha else max(high, 0.0)
         low, high = min(low, mean), max(high, mean)
-        return Interval(mean=mean, low=low, high=high, n=n, confidence=self.confidence, groups=None, method=SEQUENCE)
+        return Interval(
+            estimate=mean, low=low, high=high, n=n, confidence=self.confidence, groups=None, method=SEQUENCE
+        )
 
     def equivalence(self, margin: float) -> PairedTest:
         """Two one-sided tests."""
@@ -473,9 +475,9 @@ def _consistent(interval: Interval, changed: McNemar, scale: float) -> Interval:
     alpha = (1 - interval.confidence) / 2
     if changed.p_value > 2 * alpha:
         low, high = min(low, 0.0), max(high, 0.0)
-    elif interval.mean > 0 >= low:
+    elif interval.estimate > 0 >= low:
         low = (2 * _lowest_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
-    elif interval.mean < 0 <= high:
+    elif interval.estimate < 0 <= high:
         high = -(2 * _lowest_share(changed, alpha) - 1) * (changed.gained + changed.lost) / interval.n * scale
     return replace(interval, low=low, high=high)
 
@@ -571,7 +573,7 @@ def _ranks(runs: Sequence[str], pairs: Sequence[Pair], confidence: float) -> dic
     """The best and the worst rank of each run that the significant pairs leave possible."""
     better, worse = dict.fromkeys(runs, 0), dict.fromkeys(runs, 0)
     for pair in pairs:
-        difference = pair.comparison.difference.mean * (-1 if pair.comparison.lower_is_better else 1)
+        difference = pair.comparison.difference.estimate * (-1 if pair.comparison.lower_is_better else 1)
         if pair.adjusted_p <= 1 - confidence and difference:
             winner, loser = (pair.b, pair.a) if difference > 0 else (pair.a, pair.b)
             better[loser] += 1

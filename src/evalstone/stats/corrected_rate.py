@@ -80,7 +80,7 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     if youden.low is None or youden.low <= 0:
         by_chance = note("judge_by_chance", "caution", sum=_limits_of(youden, 1), confidence=confidence)
         return RoganGladenEstimate(rate=None, raw=raw, sensitivity=tpr, specificity=tnr, notes=(by_chance,))
-    estimate = min(1.0, max(0.0, (raw.mean - (1 - tnr.mean)) / youden.mean))
+    estimate = min(1.0, max(0.0, (raw.estimate - (1 - tnr.estimate)) / youden.estimate))
     limits = _limits(raw, tpr, tnr)
     if limits is None:
         unlike = note(
@@ -95,22 +95,22 @@ def rogan_gladen(passed: int, n: int, labels: Confusion, *, confidence: float = 
     fewest = min(tpr.n, tnr.n)
     notes = (note("few_class_labels", "caution", labels=fewest),) if fewest < FEW_LABELS else ()
     low, high = limits
-    rate = Interval(mean=estimate, low=low, high=high, n=n, confidence=confidence, method=MOVER, notes=notes)
+    rate = Interval(estimate=estimate, low=low, high=high, n=n, confidence=confidence, method=MOVER, notes=notes)
     return RoganGladenEstimate(rate=rate, raw=raw, sensitivity=tpr, specificity=tnr, notes=notes)
 
 
 def _youden(tpr: Interval, tnr: Interval) -> Interval:
     """Youden's J, sensitivity + specificity - 1, with its interval."""
-    mean = tpr.mean + tnr.mean - 1
+    mean = tpr.estimate + tnr.estimate - 1
     (tpr_below, tpr_above), (tnr_below, tnr_above) = _reaches(tpr), _reaches(tnr)
     low, high = mean - mover(tpr_below, tnr_below), mean + mover(tpr_above, tnr_above)
-    return Interval(mean=mean, low=low, high=high, n=tpr.n + tnr.n, confidence=tpr.confidence, method=MOVER)
+    return Interval(estimate=mean, low=low, high=high, n=tpr.n + tnr.n, confidence=tpr.confidence, method=MOVER)
 
 
 def _reaches(interval: Interval) -> tuple[float, float]:
     """The distances of both limits from the mean."""
-    low, high = ((interval.mean if limit is None else limit) for limit in (interval.low, interval.high))
-    return interval.mean - low, high - interval.mean
+    low, high = ((interval.estimate if limit is None else limit) for limit in (interval.low, interval.high))
+    return interval.estimate - low, high - interval.estimate
 
 
 def _limits(raw: Interval, tpr: Interval, tnr: Interval) -> tuple[float, float] | None:
@@ -118,7 +118,7 @@ def _limits(raw: Interval, tpr: Interval, tnr: Interval) -> tuple[float, float] 
     (raw_below, raw_above), (tpr_below, tpr_above), (tnr_below, tnr_above) = map(_reaches, (raw, tpr, tnr))
 
     def excess(rate: float) -> float:
-        return raw.mean - rate * tpr.mean - (1 - rate) * (1 - tnr.mean)
+        return raw.estimate - rate * tpr.estimate - (1 - rate) * (1 - tnr.estimate)
 
     def too_low(rate: float) -> float:
         """Above 0 if the judged rate is significantly higher than it would be with this rate."""
@@ -138,4 +138,4 @@ def _limits(raw: Interval, tpr: Interval, tnr: Interval) -> tuple[float, float] 
 
 def _limits_of(interval: Interval, added: int = 0) -> tuple[float, float, float]:
     """The estimate and its limits, each with this added."""
-    return added + interval.mean, added + (interval.low or 0.0), added + (interval.high or 0.0)
+    return added + interval.estimate, added + (interval.low or 0.0), added + (interval.high or 0.0)

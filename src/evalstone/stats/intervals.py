@@ -46,7 +46,7 @@ Ends: TypeAlias = tuple[float, float]
 class Interval:
     """A point estimate and its confidence interval, in the unit of the values."""
 
-    mean: float
+    estimate: float
     """The estimate: a mean, a proportion or another statistic."""
     low: float | None
     """The lower limit; None if there is no interval."""
@@ -128,7 +128,7 @@ def mean_interval(
         notes = single(n) if evidence.units == 1 else heavy(evidence, groups is not None)
         effective = effective_number(weights)
         return Interval(
-            mean=evidence.mean,
+            estimate=evidence.mean,
             low=lower,
             high=upper,
             n=n,
@@ -141,7 +141,7 @@ def mean_interval(
     if largest - smallest > MAX_SPAN:
         raise DataError(f"values from {smallest} to {largest} are too far apart for floating point")
     return _student(
-        values, Interval(mean=mean, low=None, high=None, n=n, confidence=confidence, groups=clusters), groups
+        values, Interval(estimate=mean, low=None, high=None, n=n, confidence=confidence, groups=clusters), groups
     )
 
 
@@ -152,15 +152,15 @@ def _student(values: Sequence[float], estimate: Interval, groups: Sequence[Hasha
         return replace(estimate, notes=single(estimate.n))
     if max(values) - min(values) <= RELATIVE_ROUNDING * max(abs(min(values)), abs(max(values))):
         return replace(estimate, notes=(note("all_equal", "caution", n=estimate.n),))
-    spread, notes = _plain_spread(values, estimate.mean), small(units, groups is not None)
+    spread, notes = _plain_spread(values, estimate.estimate), small(units, groups is not None)
     if groups is not None:
-        clustered = cluster_spread(values, estimate.mean, groups)
+        clustered = cluster_spread(values, estimate.estimate, groups)
         if clustered.variance > ROUNDING * spread.variance:
             spread = clustered
         else:
             notes = (note("equal_clusters", "caution", clusters=units),)
     half = t_quantile(0.5 + estimate.confidence / 2, spread.freedom) * math.sqrt(spread.variance)
-    return replace(estimate, low=estimate.mean - half, high=estimate.mean + half, method="Student", notes=notes)
+    return replace(estimate, low=estimate.estimate - half, high=estimate.estimate + half, method="Student", notes=notes)
 
 
 def _plain_spread(values: Sequence[float], mean: float) -> Spread:
@@ -292,7 +292,7 @@ def proportion_interval(successes: int, n: int, confidence: float = 0.95) -> Int
         confidence: The confidence level, in (0, 1).
 
     Returns:
-        successes / n, as `Interval.mean`, with limits in [0, 1]; None if n is 0.
+        successes / n, as `Interval.estimate`, with limits in [0, 1]; None if n is 0.
 
     Raises:
         DataError: successes is not in [0, n].

@@ -80,9 +80,11 @@ def effective_votes(wrong: Sequence[Sequence[bool]], *, confidence: float = 0.95
         return (k * ratio - 1) / (k - 1)
 
     return PanelVotes(
-        votes=Interval(mean=votes(ratio), low=votes(high), high=votes(low), n=n, confidence=confidence, method=FIELLER),
+        votes=Interval(
+            estimate=votes(ratio), low=votes(high), high=votes(low), n=n, confidence=confidence, method=FIELLER
+        ),
         correlation=Interval(
-            mean=correlation(ratio),
+            estimate=correlation(ratio),
             low=correlation(low),
             high=correlation(high),
             n=n,

@@ -462,7 +462,7 @@ class _Labeled:
         corrected = self.corrected
         estimate, by_labels = (
             Interval(
-                mean=mean.mean,
+                estimate=mean.mean,
                 low=low,
                 high=high,
                 n=size,

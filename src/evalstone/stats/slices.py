@@ -182,9 +182,9 @@ def worst_slices(
                     key=part.key,
                     n=own.n,
                     interval=own,
-                    rest=others.mean,
+                    rest=others.estimate,
                     difference=difference,
-                    shrunken=own.mean,
+                    shrunken=own.estimate,
                     p_value=p,
                     adjusted_p=p,
                 )
@@ -262,20 +262,20 @@ class _Unweighted:
         n, confidence = self.x.size - places.size, own.confidence
         mean = min(max(self.grand - float(self.d[places].sum()) / n, 0.0), self.scale)
         if own.low is None:
-            return Interval(mean=mean, low=None, high=None, n=n, confidence=confidence)
+            return Interval(estimate=mean, low=None, high=None, n=n, confidence=confidence)
         inside, outside = self.units(places)
         if outside < FEW * inside:
             left: Mask = np.ones(self.x.size, dtype=np.bool_)
             left[places] = False
             groups = np.unique(self.groups[left], return_inverse=True)[1] if self.clustered else None
             low, high = _evidence(self.x[left], self.scale, groups).interval(confidence)
-            return Interval(mean=mean, low=min(low, mean), high=max(high, mean), n=n, confidence=confidence)
+            return Interval(estimate=mean, low=min(low, mean), high=max(high, mean), n=n, confidence=confidence)
         if confidence not in self.known:
             low, high = _evidence(self.x, self.scale, self.groups if self.clustered else None).interval(confidence)
             self.known[confidence] = self.grand - low, high - self.grand
         below, above = (self.x.size / n * reach for reach in self.known[confidence])
         return Interval(
-            mean=mean, low=max(0.0, mean - below), high=min(self.scale, mean + above), n=n, confidence=confidence
+            estimate=mean, low=max(0.0, mean - below), high=min(self.scale, mean + above), n=n, confidence=confidence
         )
 
     def p_value(self, places: Positions, side: int) -> float:
@@ -326,7 +326,7 @@ class _Weighted(_Unweighted):
     def others(self, places: Positions, own: Interval) -> Interval:
         rest = self.both(places)[1]
         low, high = rest.interval(own.confidence)
-        return Interval(mean=rest.mean, low=low, high=high, n=self.x.size - places.size, confidence=own.confidence)
+        return Interval(estimate=rest.mean, low=low, high=high, n=self.x.size - places.size, confidence=own.confidence)
 
     def p_value(self, places: Positions, side: int) -> float:
         """The one-sided error rate at which 0 is a limit of the difference; 1 if the slice's mean isn't worse."""
@@ -378,12 +378,17 @@ def _coarse(x: Floats, scale: float) -> list[float]:
 def _difference(own: Interval, rest: Interval) -> Interval:
     """The difference of two independent means, with limits recovered from theirs (MOVER)."""
     difference = Interval(
-        mean=own.mean - rest.mean, low=None, high=None, n=own.n, confidence=own.confidence, groups=own.groups
+        estimate=own.estimate - rest.estimate,
+        low=None,
+        high=None,
+        n=own.n,
+        confidence=own.confidence,
+        groups=own.groups,
     )
     if own.low is None or own.high is None or rest.low is None or rest.high is None:
         return difference
-    low = difference.mean - mover(own.mean - own.low, rest.high - rest.mean)
-    high = difference.mean + mover(own.high - own.mean, rest.mean - rest.low)
+    low = difference.estimate - mover(own.estimate - own.low, rest.high - rest.estimate)
+    high = difference.estimate + mover(own.high - own.estimate, rest.estimate - rest.low)
     return replace(difference, low=low, high=high, method=MOVER, notes=own.notes)
 
 
@@ -395,7 +400,7 @@ def _shrunken(findings: Sequence[SliceFinding], variances: Sequence[float], gran
     own: Floats = np.array(variances, dtype=np.float64)
     if not findings or not np.all(own > 0):  # without variance, all means are equal
         return [replace(f, shrunken=grand) for f in findings]
-    means = np.array([f.interval.mean for f in findings])
+    means = np.array([f.interval.estimate for f in findings])
     weights = 1 / own
     center = float(np.sum(weights * means) / np.sum(weights))
     excess = float(np.sum(weights * (means - center) ** 2)) - (len(findings) - 1)

@@ -122,7 +122,7 @@ def compare_unpaired(
     effective = None if known == (None, None) else (known[0] or first.n) + (known[1] or second.n)
     n = first.n + second.n
     interval = Interval(
-        mean=d, low=low, high=high, n=n, confidence=confidence, groups=clusters, method=MOVER, effective=effective
+        estimate=d, low=low, high=high, n=n, confidence=confidence, groups=clusters, method=MOVER, effective=effective
     )
     return UnpairedComparison(
         n=first.n,

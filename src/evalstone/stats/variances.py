@@ -57,7 +57,7 @@ class VarianceComponents:
     @cached_property
     def shares(self) -> Mapping[Component, Interval]:
         """The share of each component in the variance of a single score, in [0, 1]; empty if all scores are equal."""
-        total = math.fsum(variance.mean for variance in self.variances.values())
+        total = math.fsum(variance.estimate for variance in self.variances.values())
         if total <= 1e-12 * max(self._most.values()):
             return {}
         whole = [math.fsum(values) for values in zip(*self._pseudo.values(), strict=True)]
@@ -65,11 +65,11 @@ class VarianceComponents:
         for name, variance in self.variances.items():
             units = list(zip(self._pseudo[name], whole, strict=True))
             possible = [(most if other == name else 0.0, most) for other, most in self._most.items()]
-            share, low, high = variance.mean / total, 0.0, 1.0
+            share, low, high = variance.estimate / total, 0.0, 1.0
             if math.fsum(whole) > 0:
                 low, high = ratio_limits(units, possible, low=0.0, high=1.0, confidence=self._confidence)
             shares[name] = Interval(
-                mean=share,
+                estimate=share,
                 low=min(low, share),
                 high=max(high, share),
                 n=variance.n,
@@ -103,7 +103,7 @@ class VarianceComponents:
         parts: dict[Component, float] = {"samples": 1.0, "samples by judges": 1 / judges}
         parts |= {"trials": 1 / trials, "noise": 1 / (trials * judges * repeats)}
         used: dict[Component, float] = {name: weight for name, weight in parts.items() if name in self.variances}
-        variance = math.fsum(weight * self.variances[name].mean for name, weight in used.items())
+        variance = math.fsum(weight * self.variances[name].estimate for name, weight in used.items())
         pseudo = [
             sum(weight * self._pseudo[name][place] for name, weight in used.items()) for place in range(self.samples)
         ]
@@ -277,7 +277,7 @@ def _limits(estimate: float, pseudo: Sequence[float], most: float, confidence: f
         lower = interval.low if interval.low is not None else lower
         upper, method = interval.high if interval.high is not None else upper, interval.method
     return Interval(
-        mean=estimate,
+        estimate=estimate,
         low=max(0.0, min(lower, estimate)),
         high=max(upper, estimate),
         n=len(pseudo),
@@ -290,9 +290,15 @@ def _limits(estimate: float, pseudo: Sequence[float], most: float, confidence: f
 def _root_of(variance: Interval, n: int) -> Interval:
     """√(variance / n), with its limits."""
     low, high = (math.sqrt((limit or 0.0) / n) for limit in (variance.low, variance.high))
-    mean = math.sqrt(variance.mean / n)
+    mean = math.sqrt(variance.estimate / n)
     return Interval(
-        mean=mean, low=low, high=high, n=variance.n, confidence=variance.confidence, groups=None, method=variance.method
+        estimate=mean,
+        low=low,
+        high=high,
+        n=variance.n,
+        confidence=variance.confidence,
+        groups=None,
+        method=variance.method,
     )
 
 

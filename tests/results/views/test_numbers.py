@@ -54,12 +54,12 @@ def test_a_calibration_has_the_measures_at_both_thresholds() -> None:
             text
             for one in (at_default[name], at_fitted.measures[name])
             if one is not None
-            for text in (f"{one.mean:.3f}", between(one))
+            for text in (f"{one.estimate:.3f}", between(one))
         ]
         for name in MEASURES
     ]
     assert made.auroc is not None
-    assert f"AUROC {made.auroc.mean:.3f} (95% CI {between(made.auroc)})." in str(made).splitlines()
+    assert f"AUROC {made.auroc.estimate:.3f} (95% CI {between(made.auroc)})." in str(made).splitlines()
 
 
 def test_a_calibration_says_what_is_missing_and_why_it_is_not_used() -> None:
@@ -77,14 +77,17 @@ def test_a_calibration_says_what_is_missing_and_why_it_is_not_used() -> None:
 
 def effect(name: str, scorer: str, direction: int = 0, **more: Any) -> Effect:
     counts = {"n": 10, "lost": 0, "raised": 2, "lowered": 1, "changed": 3, **more}
-    flips, shift = Interval(mean=0.3, low=0.067, high=0.652, n=10), Interval(mean=0.125, low=-0.05, high=0.3, n=10)
+    flips, shift = (
+        Interval(estimate=0.3, low=0.067, high=0.652, n=10),
+        Interval(estimate=0.125, low=-0.05, high=0.3, n=10),
+    )
     values: dict[str, Any] = {"flips": flips, "shift": shift, **counts}
     perturbation = Perturbation(name, "length", "", lambda sample: sample, direction)
     return Effect(perturbation=perturbation, scorer=scorer, **values)
 
 
 def audited(*effects: Effect, **more: Any) -> Audit:
-    mean = Interval(mean=0.5, low=0.4, high=0.6, n=10)
+    mean = Interval(estimate=0.5, low=0.4, high=0.6, n=10)
     scorers = tuple(
         AuditedScorer(
             name=name,
@@ -120,7 +123,7 @@ def test_an_audit_has_a_table_for_each_scorer() -> None:
         effect("longer", "faithfulness@1", shift_p=0.04, flips_p=0.5),
         effect("praise", "faithfulness@1", 1, shift_p=0.5, flips_p=0.0001),
         effect("order", "toxicity@1", shift_p=0.2, flips_p=0.3),
-        effect("injection", "toxicity@1", 1, shift_p=0.01, shift=Interval(mean=-2.5, low=-3.0, high=-2.0, n=10)),
+        effect("injection", "toxicity@1", 1, shift_p=0.01, shift=Interval(estimate=-2.5, low=-3.0, high=-2.0, n=10)),
     )
     view = tables.view()
     assert view.lead.startswith("10 of 40 samples · ")

@@ -66,7 +66,7 @@ def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
     )
     unperturbed = (
         f"Unperturbed: mean {with_limits(scorer.mean)} over {count(scorer.scored, 'sample')}, "
-        f"{percent(scorer.pass_rate.mean)} ({_shares(scorer.pass_rate)}) yes from {scorer.threshold:.4g} "
+        f"{percent(scorer.pass_rate.estimate)} ({_shares(scorer.pass_rate)}) yes from {scorer.threshold:.4g} "
         f"({_SOURCES[scorer.threshold_source]})."
     )
     findings = [sentence(clause_of(note)) for note in audit.notes if note.scorer == title]
@@ -80,10 +80,10 @@ def _noise(scorer: AuditedScorer) -> Iterator[str]:
         return
     once, twice = noise.asked_once, noise.asked_twice
     yield (
-        f"Repeated calls: {percent(noise.share.mean)} ({_shares(noise.share)}) of the variance of single scores is the "
-        f"judge's noise. Standard error of the mean: {once.mean:.3f} ({limits(once.low, once.high)}) if each sample is "
-        f"asked once, {twice.mean:.3f} ({limits(twice.low, twice.high)}) if twice. Twice as many samples divide it by "
-        "1.41."
+        f"Repeated calls: {percent(noise.share.estimate)} ({_shares(noise.share)}) of the variance of single scores is "
+        f"the judge's noise. Standard error of the mean: {once.estimate:.3f} ({limits(once.low, once.high)}) if each "
+        f"sample is asked once, {twice.estimate:.3f} ({limits(twice.low, twice.high)}) if twice. Twice as many samples "
+        "divide it by 1.41."
     )
 
 
@@ -104,7 +104,7 @@ def _effect_row(effect: Effect, scorer: AuditedScorer) -> Sequence[Cell]:
         Cell(str(effect.raised)),
         Cell(str(effect.lowered)),
         Cell(str(effect.changed)),
-        Cell(signed(shift.mean, digits) if shift else "-"),
+        Cell(signed(shift.estimate, digits) if shift else "-"),
         Cell(limits(shift.low, shift.high, digits, sign=True) if shift else "-"),
         Cell(p_value(min(p_values)) if p_values else ""),
         Cell(effects, tone),

@@ -123,7 +123,7 @@ def _result(calibration: Calibration) -> str:
     chance = ", not shown to be better than chance" if calibration.unusable else ""
     same = f"; all its verdicts were {calibration.only_verdict}" if calibration.only_verdict else ""
     return (
-        f"AUROC {area.mean:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; caught {caught} of "
+        f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; caught {caught} of "
         f"{count(bad, 'bad answer')} and flagged {flagged} of {good} good ones at the threshold {threshold:.4g}{same}"
     )
 
@@ -186,8 +186,8 @@ def _scores_and_labels(calibration: Calibration, measures: CalibrationMeasures) 
 
 def with_limits(interval: Interval | None) -> str:
     if interval is None or interval.low is None:
-        return number(None if interval is None else interval.mean)
-    return f"{interval.mean:.3f} (95% CI {limits(interval.low, interval.high)})"
+        return number(None if interval is None else interval.estimate)
+    return f"{interval.estimate:.3f} (95% CI {limits(interval.low, interval.high)})"
 
 
 def _confusion(verdicts: Verdicts, threshold: str) -> Section:
@@ -203,7 +203,7 @@ def _members(comparison: MemberComparison, alone: Table) -> Section:
     rows = [("together", *_estimate(comparison.accuracy), Cell(""), Cell(""))]
     for member in comparison.members:
         ours = member.difference
-        together = Cell(signed(ours.mean)), Cell(limits(ours.low, ours.high, sign=True))
+        together = Cell(signed(ours.estimate)), Cell(limits(ours.low, ours.high, sign=True))
         rows.append((member.judge, *_estimate(member.accuracy), *together))
     limit = Column("95% CI", interval=True)
     columns = (words("judge"), Column("accuracy"), limit, Column("together - alone"), limit)
@@ -241,7 +241,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
 def _in_brackets(interval: Interval | None) -> str:
     if interval is None:
         return "-"
-    return number(interval.mean) + (
+    return number(interval.estimate) + (
         "" if interval.low is None else f" [{number(interval.low)}, {number(interval.high)}]"
     )
 
@@ -264,7 +264,7 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
     for one in slices:
         compared = (Cell("-"), Cell("-"))
         if one.finding is not None:
-            compared = Cell(signed(one.finding.difference.mean)), Cell(p_value(one.finding.adjusted_p))
+            compared = Cell(signed(one.finding.difference.estimate)), Cell(p_value(one.finding.adjusted_p))
         name, n = Cell(f"{one.field}={one.key}", quoted=True), f"{one.accuracy.n:,}"
         wrong = str(one.false_yes), str(one.false_no)
         verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
@@ -309,7 +309,7 @@ def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> S
 def _estimate(value: Interval | None) -> tuple[Cell, Cell]:
     if value is None:
         return Cell("-", "strong"), Cell("")
-    return Cell(number(value.mean), "strong"), Cell(limits(value.low, value.high))
+    return Cell(number(value.estimate), "strong"), Cell(limits(value.low, value.high))
 
 
 def reliability_lines(bins: Sequence[Bin]) -> list[str]:
@@ -344,7 +344,7 @@ def slice_findings(slices: Sequence[SliceAgreement]) -> Iterator[str]:
         if one.worse and one.finding is not None:
             yield (
                 f"{one.field}={one.key}: the judge is less accurate than on the other samples, "
-                f"{number(one.accuracy.mean)} instead of {number(one.finding.rest)} (n = {one.accuracy.n}, "
+                f"{number(one.accuracy.estimate)} instead of {number(one.finding.rest)} (n = {one.accuracy.n}, "
                 f"p {p_value(one.finding.adjusted_p)})."
             )
 
@@ -355,10 +355,10 @@ def members_text(comparison: MemberComparison) -> Iterator[str]:
     samples = count(comparison.n, "labeled sample")
     if votes is not None:
         yield (
-            f"The {len(comparison.members)} votes are worth about {number(votes.votes.mean, 1)} independent ones "
+            f"The {len(comparison.members)} votes are worth about {number(votes.votes.estimate, 1)} independent ones "
             f"(95% CI {limits(votes.votes.low, votes.votes.high, 1)}): the correlation of the members' errors is "
-            f"{number(votes.correlation.mean, 2)} (95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; "
-            f"{samples})."
+            f"{number(votes.correlation.estimate, 2)} "
+            f"(95% CI {limits(votes.correlation.low, votes.correlation.high, 2)}; {samples})."
         )
     match comparison.verdict:
         case "better":
@@ -369,5 +369,5 @@ def members_text(comparison: MemberComparison) -> Iterator[str]:
         case "inconclusive":
             yield (
                 f"Together, they are not shown to be more accurate than the best member alone, {best.judge} "
-                f"({signed(best.difference.mean)}; {samples})."
+                f"({signed(best.difference.estimate)}; {samples})."
             )

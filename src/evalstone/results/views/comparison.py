@@ -140,8 +140,8 @@ def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
     raw, estimate = result.raw, result.estimate
     return (
         line.title,
-        "-" if raw is None else signed(raw.mean, digits),
-        "-" if estimate is None else signed(estimate.mean, digits),
+        "-" if raw is None else signed(raw.estimate, digits),
+        "-" if estimate is None else signed(estimate.estimate, digits),
         "-" if estimate is None else limits(estimate.low, estimate.high, digits, sign=True),
         "-" if line.adjusted_p_value is None else p_value(line.adjusted_p_value),
         f"{result.labeled:,} of {result.n:,}",
@@ -170,13 +170,13 @@ def difference_cells(
     """Both means, their difference and its interval, with a chart."""
     a, b, change, limits_text = difference(one, result)
     label, interval = f"{one.title}: {noun} {change}, interval {limits_text}, {verdict}", result.difference
-    chart = DifferenceChart(label, interval.mean, interval.low, interval.high, reach, tone)
+    chart = DifferenceChart(label, interval.estimate, interval.low, interval.high, reach, tone)
     yield from (Cell(a), Cell(b), Cell(change, "strong"), Cell(limits_text, chart=chart))
 
 
 def ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
     difference = result.difference
-    yield from (abs(end) for end in (difference.mean, difference.low, difference.high) if end is not None)
+    yield from (abs(end) for end in (difference.estimate, difference.low, difference.high) if end is not None)
 
 
 def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
@@ -195,7 +195,7 @@ def rounded_up(value: float) -> float:
 
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float], note: str) -> Section:
     lead = [
-        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.mean)} "
+        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.estimate)} "
         f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
         for line in lines
         if line.verdict != "inconclusive"
@@ -352,7 +352,7 @@ def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) ->
     """Both means, their difference and its interval."""
     digits, interval = digits_for(line.info.scale), result.difference
     means = number(result.mean_a, digits), number(result.mean_b, digits)
-    return *means, signed(interval.mean, digits), limits(interval.low, interval.high, digits, sign=True)
+    return *means, signed(interval.estimate, digits), limits(interval.low, interval.high, digits, sign=True)
 
 
 def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:

@@ -63,7 +63,7 @@ def _corrected_slices(result: PPIResult) -> Table:
     rows: list[Sequence[Cell]] = []
     for part in result.slices:
         name, ppi = f"{part.field}={part.key}", part.result
-        raw = "-" if ppi.raw is None else number(ppi.raw.mean, digits)
+        raw = "-" if ppi.raw is None else number(ppi.raw.estimate, digits)
         corrected = interval_cells(f"{result.title}, {name}", ppi.estimate, result.info.scale)
         if ppi.estimate is None:
             corrected = Cell("-"), Cell("too few labels", "dim")
@@ -91,6 +91,6 @@ def _judge_error(result: PPIResult | RoganGladenResult) -> Iterator[str]:
     if isinstance(result, PPIResult) and result.result.bias is not None:
         bias, digits = result.result.bias, digits_for(result.info.scale)
         interval = f"{100 * bias.confidence:g}% CI {limits(bias.low, bias.high, digits, sign=True)}"
-        yield f"the judge's score differs from the labels by {signed(bias.mean, digits)} on average ({interval})"
+        yield f"the judge's score differs from the labels by {signed(bias.estimate, digits)} on average ({interval})"
         if text := more_labels(result.result, result.info.scale):
             yield text

@@ -55,7 +55,7 @@ def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
         Cell(f"{result.n:,}"),
         *difference_cells(one, result, "change", verdict, mark, reach),
         Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
-        Cell(percent(one.drift.changed.mean)),
+        Cell(percent(one.drift.changed.estimate)),
         Cell(percents(one.drift.changed.low, one.drift.changed.high)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
         Cell(verdict, tone),

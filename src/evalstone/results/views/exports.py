@@ -96,8 +96,8 @@ def _comparison_row(line: ScorerComparison) -> Sequence[Value]:
     result = line.result
     difference, paired = result.difference, None if isinstance(result, UnpairedComparison) else result
     return (
-        line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b, difference.mean,
-        difference.low, difference.high, result.p_value, line.adjusted_p_value,
+        line.title, line.a, line.b, line.field, line.key, difference.n, result.mean_a, result.mean_b,
+        difference.estimate, difference.low, difference.high, result.p_value, line.adjusted_p_value,
         *((None,) * 3 if paired is None else (paired.wins, paired.ties, paired.losses)),
         line.verdict, line.info.signature, result.test.name, result.missing,
         *((None,) * 2 if paired is None else (paired.max_change, paired.margin)),

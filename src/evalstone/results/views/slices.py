@@ -69,7 +69,7 @@ def finding_cells(finding: SliceFinding | None, info: ScorerInfo) -> tuple[str, 
         return "-", "-", "-", "-"
     difference, digits = finding.difference, digits_for(info.scale)
     interval = limits(difference.low, difference.high, digits, sign=True)
-    return signed(difference.mean, digits), interval, p_value(finding.adjusted_p), number(finding.shrunken, digits)
+    return signed(difference.estimate, digits), interval, p_value(finding.adjusted_p), number(finding.shrunken, digits)
 
 
 def is_worse(finding: SliceFinding | None) -> bool:
@@ -81,7 +81,7 @@ def slice_lead(results: Sequence[ScorerSlices]) -> list[str]:
     """A sentence on each slice that is significantly worse, or one that none is."""
     return [
         f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
-        f"{number(abs(finding.difference.mean), digits_for(result.info.scale))} "
+        f"{number(abs(finding.difference.estimate), digits_for(result.info.scale))} "
         f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
         for result in results
         for finding in result.findings

@@ -69,14 +69,14 @@ def _rows(result: Reliability) -> Iterator[tuple[str, ...]]:
         if index == 0 and result.variance is not None:
             variances = result.variance.variances
             names = ("samples", "trials", "noise") if "trials" in variances else ("samples", "noise")
-            spread = (*(number(variances[name].mean ** 0.5, digits) for name in names), "")[:3]
+            spread = (*(number(variances[name].estimate ** 0.5, digits) for name in names), "")[:3]
         yield (
             result.title if index == 0 else "",
             f"{better} {number(result.threshold, digits)}" if index == 0 else "",
             f"{one.k}",
-            number(one.at_least_one.mean, 3),
+            number(one.at_least_one.estimate, 3),
             limits(one.at_least_one.low, one.at_least_one.high, 3),
-            number(one.all.mean, 3),
+            number(one.all.estimate, 3),
             limits(one.all.low, one.all.high, 3),
             *spread,
         )
