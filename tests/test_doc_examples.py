@@ -177,7 +177,7 @@ def confidences(scorer: str, question: str) -> Sequence[float]:
     run = evaluate(str(DEMO_DATA), scorer, judge="lexical", ledger=None)
     steps = [call for record in run.records for call in record.calls if call.question == question]
     if question == "claim_supported":
-        return [step.confidence or 0 for step in steps]
+        return [step.probability or 0 for step in steps]
     return [verdict["confidence"] for step in steps for verdict in cast("Sequence[Any]", step.answer)]
 
 

@@ -34,7 +34,7 @@ CHOOSE = Choose(values=(("text", "x"),), prompt=Prompt("", "{{text}}"), choices=
 
 def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
     return ScriptedJudge(
-        lambda _: Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence), name=name
+        lambda _: Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=confidence), name=name
     )
 
 
@@ -67,8 +67,8 @@ def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
     assert answer.value.verdict == word
     assert len(dear.asked) == escalated
     detail: Any = answer.detail
-    assert (detail["escalated"], detail["confidence"]) == (escalated, confidence)
-    assert answer.confidence == (0.7 if escalated else confidence)
+    assert (detail["escalated"], detail["probability"]) == (escalated, confidence)
+    assert answer.probability == (0.7 if escalated else confidence)
     assert [call.judge for call in answer.members] == ["cheap", "dear"][: 1 + int(escalated)]
 
 
@@ -214,7 +214,7 @@ def test_judges_that_guess_gain_nothing_on_held_out_labels() -> None:
 )
 def test_the_curve_is_what_counting_at_each_threshold_gives(cases: list[Case], below: float) -> None:
     for one in thresholds(cases):
-        moved = [case.confidence is None or case.confidence < one.threshold for case in cases]
+        moved = [case.probability is None or case.probability < one.threshold for case in cases]
         right = [case.fallback if m else case.primary for case, m in zip(cases, moved, strict=True)]
         assert one.escalated == sum(moved) / len(cases)
         assert one.accuracy == sum(right) / len(cases)
@@ -224,7 +224,7 @@ def by_claim(question: Question[Any], confidence: float | None = None) -> Any:
     """Says supported for claims that begin with s, surer of longer claims; wrong about `sure mistake`."""
     assert isinstance(question, ClaimSupported)
     word = "yes" if question.claim.startswith("s") else "no"
-    return Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=min(1.0, len(question.claim) / 10))
+    return Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=min(1.0, len(question.claim) / 10))
 
 
 def perfect(question: Question[Any]) -> Any:
@@ -351,7 +351,7 @@ def sure_of(*items: tuple[str, float]) -> Judge:
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             said: Any = tuple(Verdict(claim, "supported", confidence=confidence) for claim, confidence in items)
-            return JudgeAnswer(value=said, judge="sure", confidence=min(confidence for _, confidence in items))
+            return JudgeAnswer(value=said, judge="sure", probability=min(confidence for _, confidence in items))
 
     return Sure()
 
@@ -374,6 +374,6 @@ def test_a_threshold_is_fitted_to_the_confidence_in_each_item() -> None:
 def test_a_divided_answer_is_as_sure_as_the_least_sure_of_both_judges(
     second: float | None, least: float | None
 ) -> None:
-    dear = ScriptedJudge(lambda _: Completion(json.dumps(verdicts("contradicted")), confidence=second), name="dear")
+    dear = ScriptedJudge(lambda _: Completion(json.dumps(verdicts("contradicted")), probability=second), name="dear")
     answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
-    assert answer.confidence == least
+    assert answer.probability == least

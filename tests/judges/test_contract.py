@@ -156,7 +156,7 @@ def test_an_answer_has_the_questions_type_and_names_its_judge(judge: Judge) -> N
     assert verdict.verdict == "supported"
     assert verdict.claim == SAMPLE["output"]
     assert answer.judge == judge.identity
-    assert answer.confidence is None or 0 <= answer.confidence <= 1
+    assert answer.probability is None or 0 <= answer.probability <= 1
 
 
 @every_judge

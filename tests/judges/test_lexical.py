@@ -94,7 +94,7 @@ def test_an_answer_is_valid_without_a_call_and_names_its_judge(kind: str):
     answer = asked(QUESTIONS[kind])
     assert answer.judge == LexicalJudge().identity
     assert (answer.reply, answer.usage, answer.cost) == (None, NO_USAGE, 0.0)
-    assert answer.confidence is None or 0.5 <= answer.confidence <= 1
+    assert answer.probability is None or 0.5 <= answer.probability <= 1
     if (alternatives := answer.alternatives) is not None:
         assert sum(alternatives.values()) == pytest.approx(1)
         assert alternatives[answer.value.verdict] == max(alternatives.values())
@@ -215,8 +215,8 @@ def test_verdicts_come_in_the_order_of_the_claims_with_a_confidence():
     given = ("Whales sing.", "Paris is the capital of France.")
     answer = asked(VerifyClaims(claims=given, context=TOWER))
     assert [one.claim for one in answer.value] == list(given)
-    assert answer.confidence is not None
-    assert 0.5 <= answer.confidence <= 1
+    assert answer.probability is not None
+    assert 0.5 <= answer.probability <= 1
     assert asked(VerifyClaims(claims=(), context=TOWER)).value == ()
 
 

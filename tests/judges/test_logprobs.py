@@ -242,8 +242,8 @@ def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes
         dear = ModelJudge("vllm/dear", base_url=server.url)
         kept = asyncio.run(Cascade(cheap, dear, threshold=0.55).answer(question))
         moved = asyncio.run(Cascade(cheap, dear, threshold=0.65).answer(question))
-    assert (kept.value.verdict, kept.confidence) == ("yes", pytest.approx(0.6))
-    assert (moved.value.verdict, moved.confidence) == ("no", None)
+    assert (kept.value.verdict, kept.probability) == ("yes", pytest.approx(0.6))
+    assert (moved.value.verdict, moved.probability) == ("no", None)
 
 
 def test_a_verdict_in_another_spelling_has_its_confidence() -> None:
@@ -270,10 +270,10 @@ def test_a_yes_or_no_has_its_probability_among_the_two_words() -> None:
     tokens = spelt('{"reason": "", "verdict": "', token("yes", 0.6, {"no": 0.2, "maybe": 0.1}), '"}')
     answer = chosen('{"reason": "", "verdict": "yes"}', tokens)
     assert answer.value.probability == pytest.approx(0.75)
-    assert answer.confidence == pytest.approx(0.75)
+    assert answer.probability == pytest.approx(0.75)
     against = spelt('{"reason": "", "verdict": "', token("no", 0.6, {"yes": 0.2}), '"}')
     answer = chosen('{"reason": "", "verdict": "no"}', against)
-    assert (answer.value.probability, answer.confidence) == (pytest.approx(0.25), pytest.approx(0.75))
+    assert (answer.value.probability, answer.probability) == (pytest.approx(0.25), pytest.approx(0.75))
 
 
 def test_spellings_of_a_word_before_the_grammar_add_up() -> None:
@@ -287,9 +287,9 @@ def test_a_word_that_is_not_listed_has_what_the_other_leaves_and_no_more_than_th
     listed: float, probability: float
 ) -> None:
     yes = chosen('{"verdict": "yes"}', spelt('{"verdict": "', token("yes", listed), '"}'))
-    assert (yes.value.probability, yes.confidence) == (pytest.approx(probability), pytest.approx(probability))
+    assert (yes.value.probability, yes.probability) == (pytest.approx(probability), pytest.approx(probability))
     no = chosen('{"verdict": "no"}', spelt('{"verdict": "', token("no", listed), '"}'))
-    assert (no.value.probability, no.confidence) == (pytest.approx(1 - probability), pytest.approx(probability))
+    assert (no.value.probability, no.probability) == (pytest.approx(1 - probability), pytest.approx(probability))
 
 
 def test_a_word_that_was_drawn_though_others_are_likelier_counts_with_its_own_probability() -> None:
@@ -309,7 +309,7 @@ def test_probabilities_that_add_up_to_more_than_1_are_none(options: Mapping[str,
 def test_the_first_word_of_plain_text_is_the_verdict() -> None:
     answer = chosen("Yes.", spelt(token("Yes", 0.3, {"No": 0.1, " yes": 0.1, "\n": 0.4}), "."), BARE)
     assert answer.value.probability == pytest.approx(0.8)
-    assert answer.confidence == pytest.approx(0.8)
+    assert answer.probability == pytest.approx(0.8)
     # Also where a bare word came in place of an object.
     answer = chosen("no", spelt(token("no", 0.6, {"yes": 0.2})))
     assert (answer.value.verdict, answer.value.probability) == ("no", pytest.approx(0.25))

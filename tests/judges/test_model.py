@@ -294,7 +294,7 @@ def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:
     reply = completion('{"claims": []}', logprobs={"content": tokens})
     with serving(one_after_another(reply)) as server:
         answer = asked(server, logprobs=True)
-    assert answer.confidence == pytest.approx(0.8187, abs=1e-4)
+    assert answer.probability == pytest.approx(0.8187, abs=1e-4)
     assert server.requests[0]["logprobs"] is True
 
 
@@ -317,7 +317,7 @@ def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:
 def test_a_good_reply_counts_though_its_probabilities_cannot_be_read(logprobs: Any) -> None:
     with serving(one_after_another(completion('{"claims": []}', logprobs=logprobs))) as server:
         answer = asked(server, logprobs=True)
-    assert (answer.value, answer.confidence) == ((), None)
+    assert (answer.value, answer.probability) == ((), None)
 
 
 @pytest.mark.parametrize("given", [7, "ab", [300], [-1], ["a"]])
@@ -325,7 +325,7 @@ def test_bytes_of_a_token_that_are_none_are_not_read(given: Any) -> None:
     tokens = [{"token": "a", "logprob": -0.1, "bytes": given}]
     with serving(one_after_another(completion('{"claims": []}', logprobs={"content": tokens}))) as server:
         answer = asked(server, logprobs=True)
-    assert answer.confidence == pytest.approx(math.exp(-0.1))
+    assert answer.probability == pytest.approx(math.exp(-0.1))
 
 
 def test_an_unknown_price_is_unknown_and_not_nothing() -> None:

@@ -60,7 +60,7 @@ def test_a_panel_votes_on_each_claim_and_keeps_the_votes() -> None:
     )
     answer = asked(panel, VERIFY)
     assert [verdict.verdict for verdict in answer.value] == ["supported", "supported"]
-    assert answer.confidence == pytest.approx(2 / 3)
+    assert answer.probability == pytest.approx(2 / 3)
     detail: Any = answer.detail
     assert (detail["kind"], detail["vote"], detail["answered"]) == ("panel", "majority", 3)
     assert detail["agreement"] == pytest.approx(2 / 3)
@@ -118,7 +118,7 @@ def test_a_favourable_verdict_needs_all_members_where_the_vote_is_unanimous() ->
 
 def test_a_mean_takes_the_members_probabilities() -> None:
     def sure(name: str, word: str, confidence: float) -> ScriptedJudge:
-        return judge(name, Completion(f'{{"reason": "", "verdict": "{word}"}}', confidence=confidence))
+        return judge(name, Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=confidence))
 
     panel = Panel(sure("a", "yes", 0.4), sure("b", "yes", 0.4), sure("c", "no", 0.96), vote="mean")
     assert asked(panel, YES_NO).value.verdict == "no"
@@ -128,7 +128,7 @@ def test_grades_are_averaged() -> None:
     grades = [judge(name, {"reason": name, "score": score}) for name, score in (("a", 0.5), ("b", 0.75))]
     answer = asked(Panel(*grades, vote="mean"), GradeGrounding(answer="a", context=("p",)))
     assert answer.value == Grade(0.625, "a")
-    assert answer.confidence is None
+    assert answer.probability is None
 
 
 def test_what_ends_a_run_ends_a_panel_but_a_member_that_is_down_is_only_silent() -> None:
@@ -199,7 +199,7 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
     assert answer.value.verdict == "yes"
     detail: Any = answer.detail
     assert detail["flip_rate"] == pytest.approx(0.4)
-    assert (detail["samples"], answer.confidence) == (5, 0.6)
+    assert (detail["samples"], answer.probability) == (5, 0.6)
     assert [call.repeat_index for call in answer.members] == [0, 1, 2, 3, 4]
 
 

@@ -217,11 +217,11 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path):
 
 def test_an_answer_without_a_raw_reply_is_replayed_from_its_data(tmp_path: Path):
     record, _ = record_of(Faithfulness(), SAMPLE, REPLIES)
-    calls = tuple(dataclasses.replace(call, reply=None, confidence=0.75) for call in record.calls)
+    calls = tuple(dataclasses.replace(call, reply=None, probability=0.75) for call in record.calls)
     replay = ReplayJudge.from_records(written(tmp_path, dataclasses.replace(record, calls=calls)))
     assert [call["reply"] for call in replay.calls.values()] == [None, None]
     answer = asked(replay, ListClaims(text="a and b", question="q"))
-    assert (answer.value, answer.confidence, answer.reply) == (("a", "b"), 0.75, None)
+    assert (answer.value, answer.probability, answer.reply) == (("a", "b"), 0.75, None)
 
 
 def test_a_recording_of_a_judge_that_it_does_not_hold_is_refused(tmp_path: Path):

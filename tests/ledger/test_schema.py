@@ -47,7 +47,7 @@ def test_another_schema_version_is_refused_and_left_unchanged(url: str, version:
 @pytest.mark.parametrize(
     ("statement", "differs"),
     [
-        ("ALTER TABLE answers DROP COLUMN confidence", "answers.confidence"),
+        ("ALTER TABLE answers DROP COLUMN probability", "answers.probability"),
         ("ALTER TABLE answers ADD COLUMN label text", "answers.label"),
         ("ALTER TABLE records RENAME COLUMN body TO record", "records.body, records.record"),
         (

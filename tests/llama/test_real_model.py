@@ -131,8 +131,8 @@ class PickMark(Question[str]):
 def test_the_probabilities_of_real_tokens_are_those_of_the_words_to_choose_from(server: str) -> None:
     answer = asyncio.run(judge(server, logprobs=True).answer(PickMark(text="Ships are large boats.")))
     assert answer.value in MARKS
-    assert answer.confidence is not None
-    assert 0 < answer.confidence <= 1
+    assert answer.probability is not None
+    assert 0 < answer.probability <= 1
     assert answer.alternatives is not None
     assert set(answer.alternatives) <= set(MARKS)
     assert 0 < sum(answer.alternatives.values()) <= 1 + 1e-6

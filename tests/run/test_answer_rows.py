@@ -37,7 +37,7 @@ def row(text: str) -> StoredAnswer:
         usage=Usage(3, 4),
         cost=0.25,
         seconds=1.5,
-        confidence=None,
+        probability=None,
         run="r",
     )
 

@@ -80,7 +80,7 @@ class Paid(Judge, eq=False, kw_only=False):
             reply=reply,
             cost=0.5,
             usage=Usage(1, 1, 0, 1),
-            confidence=self.sure,
+            probability=self.sure,
         )
 
 
@@ -288,7 +288,7 @@ def test_a_summary_says_what_was_escalated_and_what_that_saved(tmp_path: Path) -
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
             answer = await super().answer(question, repeat)
             odd = int(question.fingerprint, 16) % 2
-            return JudgeAnswer(value=answer.value, judge=self.name, confidence=1.0 if odd else 0.1, cost=0.0)
+            return JudgeAnswer(value=answer.value, judge=self.name, probability=1.0 if odd else 0.1, cost=0.0)
 
     cascade = Cascade(Half("half"), Paid("dear"))
     run = evaluate(SAMPLES, ["faithfulness", "hallucination"], judge=cascade, ledger=None)

@@ -379,7 +379,7 @@ class Unsure(Judge):
 @pytest.mark.parametrize(
     "given",
     [
-        {"confidence": math.nan},
+        {"probability": math.nan},
         {"cost": math.nan},
         {"cost": math.inf},
         {"alternatives": {"a": math.nan}},

@@ -332,7 +332,7 @@ class JudgeEvaluator(Value):
             "prompt": cast(Prompt, prompts[calls[0].question]).fingerprint if calls else None,
             "questions": tuple(call.fingerprint for call in calls),
             "replies": tuple(call.reply for call in calls),
-            "confidences": tuple(call.confidence for call in calls),
+            "probabilities": tuple(call.probability for call in calls),
             "usage": usage,
             "cost": cost,
             "evidence": evidence,

@@ -48,7 +48,7 @@ class Cascade(Composite, kw_only=False):
 
     - `escalated`: the share of the question that went to the fallback, in [0, 1]
     - `items`: if the items were split, the numbers of those that went to the fallback, from 1
-    - `confidence`: the primary's confidence
+    - `probability`: the primary's confidence
     - `why`: why the answer was or wasn't escalated
 
     Raises ConfigError for two equal judges, or a threshold outside [0, 1].
@@ -86,7 +86,7 @@ class Cascade(Composite, kw_only=False):
             first = await ask(self.primary, question)
         except JudgeError as error:
             return await self._escalated(question, ask, None, f"no answer: {error}")
-        confidence = first.confidence
+        confidence = first.probability
         if confidence is not None and confidence >= self.threshold:
             detail = self._detail(0.0, confidence, "confident enough")
             return self.combined(ask, first.value, confidence, detail, [first])
@@ -100,7 +100,7 @@ class Cascade(Composite, kw_only=False):
         self, question: Question[A], ask: MemberCalls, confidence: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
-        return self.combined(ask, second.value, second.confidence, self._detail(1.0, confidence, why), [second])
+        return self.combined(ask, second.value, second.probability, self._detail(1.0, confidence, why), [second])
 
     async def _fall_back(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:
@@ -129,12 +129,12 @@ class Cascade(Composite, kw_only=False):
         for index, verdict in zip(unsure, cast("tuple[Any, ...]", second.value), strict=True):
             verdicts[index] = verdict
         own = [value for index, value in enumerate(item_confidences(question, first) or ()) if index not in unsure]
-        confidences = [value for value in (*own, second.confidence) if value is not None]
-        detail = self._detail(len(unsure) / len(items), first.confidence, "not confident enough in these items")
+        confidences = [value for value in (*own, second.probability) if value is not None]
+        detail = self._detail(len(unsure) / len(items), first.probability, "not confident enough in these items")
         return self.combined(
             ask,
             cast(A, tuple(verdicts)),
-            None if second.confidence is None else min(confidences),
+            None if second.probability is None else min(confidences),
             {**detail, "items": [index + 1 for index in unsure]},
         )
 
@@ -143,7 +143,7 @@ class Cascade(Composite, kw_only=False):
             "kind": "cascade",
             "escalated": escalated,
             "threshold": self.threshold,
-            "confidence": confidence,
+            "probability": confidence,
             "why": why,
             "primary": self.primary.identity,
             "fallback": self.fallback.identity,
@@ -208,7 +208,7 @@ class Case:
     verdict that stands alone.
     """
 
-    confidence: float | None
+    probability: float | None
     primary: bool
     fallback: bool
     question: str = ""
@@ -316,7 +316,7 @@ def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | 
         training = [case for case, is_out in zip(cases, held_out, strict=True) if not is_out]
         threshold = _chosen(thresholds(training), accuracy, escalated).threshold
         for case in (case for case, is_out in zip(cases, held_out, strict=True) if is_out):
-            escalates = case.confidence is None or case.confidence < threshold
+            escalates = case.probability is None or case.probability < threshold
             to_fallback += escalates
             correct += case.fallback if escalates else case.primary
     return CurvePoint(threshold=0.0, accuracy=correct / len(cases), escalated=to_fallback / len(cases))
@@ -329,9 +329,9 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     escalates everything with a confidence below 1.
     """
     count = len(cases)
-    correct = sum(case.fallback if case.confidence is None else case.primary for case in cases)
-    escalated = sum(case.confidence is None for case in cases)
-    gains = [(case.confidence, case.fallback - case.primary) for case in cases if case.confidence is not None]
+    correct = sum(case.fallback if case.probability is None else case.primary for case in cases)
+    escalated = sum(case.probability is None for case in cases)
+    gains = [(case.probability, case.fallback - case.primary) for case in cases if case.probability is not None]
     gains.sort(reverse=True)
     curve = [CurvePoint(threshold=0.0, accuracy=correct / count, escalated=escalated / count)]
     for threshold in sorted({*(confidence for confidence, _ in gains), 1.0} - {0.0}):
@@ -377,7 +377,7 @@ def _cases_of(label: LabeledQuestion, first: JudgeAnswer[Any] | None, second: Ju
     fallback, name = _correct(label, second.value), label.question.fingerprint
     if first is None:
         return [Case(None, False, is_correct, name) for is_correct in fallback]
-    confidences = item_confidences(label.question, first) or (first.confidence,) * len(fallback)
+    confidences = item_confidences(label.question, first) or (first.probability,) * len(fallback)
     return [Case(*case, name) for case in zip(confidences, _correct(label, first.value), fallback, strict=True)]
 
 

@@ -116,7 +116,7 @@ class Composite(Judge):
         return JudgeAnswer(
             value=value,
             judge=self.identity,
-            confidence=confidence,
+            probability=confidence,
             source=_source(ask.calls),
             detail={**detail, "dropped": dropped} if dropped else detail,
             **ask.totals(),
@@ -302,7 +302,7 @@ class Panel(Composite, init=False):
             if answers:
                 detail = {"kind": "panel", "vote": "none", "answered": 1, "answered_by": judge.identity}
                 detail |= _no_answer(errors)
-                return self.combined(ask, answers[0].value, answers[0].confidence, detail, answers)
+                return self.combined(ask, answers[0].value, answers[0].probability, detail, answers)
             errors.update(error)
         message = f"none of {len(self.judges)} judges answered ({_reasons(errors)})"
         raise self.too_few(ask, message, errors, needed=1, asked=len(self.judges))
@@ -356,7 +356,7 @@ class SelfConsistency(Composite, kw_only=False):
             raise self.too_few(ask, message, errors, needed=n // 2 + 1, asked=n)
         detail = {"kind": "self_consistency", "samples": len(answers)}
         if not votable:
-            return self.combined(ask, answers[0].value, answers[0].confidence, detail, answers)
+            return self.combined(ask, answers[0].value, answers[0].probability, detail, answers)
         answer = self.voted(question, ask, answers, vote="majority", detail=detail, errors=errors)
         votes = answer.detail or {}
         flip_rate = None if votes["agreement"] is None else 1 - votes["agreement"]

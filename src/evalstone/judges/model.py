@@ -209,7 +209,7 @@ async def converse(
                     usage=usage,
                     cost=total_cost([*costs, lost]),
                     seconds=time.perf_counter() - started,
-                    confidence=completion.confidence,
+                    probability=completion.probability,
                     alternatives=completion.alternatives,
                     refused_settings=completion.refused_settings,
                     detail={**(detail or {}), **dropped} if dropped else detail,
@@ -265,6 +265,6 @@ def with_probabilities(question: Question[Any], completion: Completion) -> Compl
         return completion
     labels = question.label_probabilities
     alternatives = None if labels is None else alternatives_of(tokens, labels)
-    confidence = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
-    confidence = confidence_of(question, tokens) if confidence is None else confidence
-    return replace(completion, confidence=confidence, alternatives=alternatives, tokens=())
+    probability = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
+    probability = confidence_of(question, tokens) if probability is None else probability
+    return replace(completion, probability=probability, alternatives=alternatives, tokens=())

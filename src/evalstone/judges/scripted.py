@@ -123,7 +123,7 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
 
     Args:
         calls: The recorded calls by question fingerprint, as in `records.jsonl`: the raw `reply`, or the `answer` as
-            data if there is no reply; `alternatives` (probabilities) and `confidence`; and the votes in `detail`, so
+            data if there is no reply; `alternatives` and `probability`; and the votes in `detail`, so
             that a cascade splits its questions as before.
         source: Where the calls come from, such as a file name.
     """
@@ -188,7 +188,7 @@ class ReplayJudge(Judge, eq=False, kw_only=False):
             reply=reply,
             alternatives=alternatives,
             refused_settings=tuple(call.get("refused_settings", ())),
-            confidence=call.get("confidence"),
+            probability=call.get("probability"),
             detail={"verdicts": votes} if (votes := detail.get("verdicts")) else dropped,
         )
 

@@ -291,7 +291,7 @@ def _join(at: str, name: str) -> str:
 
 def elect(question: Question[A], answers: Sequence[JudgeAnswer[A]], vote: Vote) -> VoteResult[A]:
     """The result of a vote on one or more judges' answers. Raises JudgeDeclined as `settle` does."""
-    config = VoteConfig(vote, tuple(answer.confidence for answer in answers))
+    config = VoteConfig(vote, tuple(answer.probability for answer in answers))
     return settle([answer.value for answer in answers], config, question)
 
 

@@ -126,7 +126,7 @@ class StoredAnswer:
     cost: float | None
     """US dollars; None when the price is unknown."""
     seconds: float
-    confidence: float | None
+    probability: float | None
     alternatives: Mapping[str, float] | None = None
     """Probabilities of the labels, if the judge reports them."""
     repeat_index: int = 0
@@ -151,7 +151,7 @@ class StoredAnswer:
             usage=answer.usage,
             cost=answer.cost,
             seconds=answer.seconds,
-            confidence=answer.confidence,
+            probability=answer.probability,
             alternatives=answer.alternatives,
             refused_settings=answer.refused_settings,
             run=run,

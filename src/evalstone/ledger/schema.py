@@ -154,7 +154,7 @@ answers = Table(
         **_columns(str, "kind", "reply", "refused_settings", "run"),
         **_columns(int, *USAGE_COLUMNS),
         **_columns(float, "seconds", "written"),
-        **_columns(float | None, "cost", "confidence"),
+        **_columns(float | None, "cost", "probability"),
         "alternatives": str | None,
     },
     key=tuple(_ANSWER_KEY),

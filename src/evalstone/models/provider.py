@@ -79,7 +79,7 @@ class Completion:
     usage: Usage = NO_USAGE
     cost: float | None = 0.0
     """US dollars; None if unknown."""
-    confidence: float | None = None
+    probability: float | None = None
     """The model's confidence, in [0, 1]. If there are `tokens`, it is computed from them."""
     complete: bool = True
     """False if the reply was truncated."""

@@ -43,7 +43,7 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
     """US dollars; None if the price is unknown."""
     seconds: float = 0.0
     """Wall time, including waits between retries."""
-    confidence: float | None = None
+    probability: float | None = None
     """The probability in [0, 1] that the answer is right, if the judge returns one."""
     alternatives: Mapping[str, float] | None = None
     """The probabilities of the question's labels, if it requests them and the judge returns them."""
@@ -62,7 +62,7 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
 
     def __post_init__(self) -> None:
         counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
-        for number in (self.cost, self.seconds, self.confidence, *counts, *(self.alternatives or {}).values()):
+        for number in (self.cost, self.seconds, self.probability, *counts, *(self.alternatives or {}).values()):
             if number is not None and not (isinstance(cast(object, number), int | float) and math.isfinite(number)):
                 raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
         if wrong := [
@@ -107,7 +107,7 @@ def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int 
         usage=answer.usage,
         cost=answer.cost,
         seconds=answer.seconds,
-        confidence=answer.confidence,
+        probability=answer.probability,
         source=answer.source,
         reply=answer.reply,
         alternatives=answer.alternatives,

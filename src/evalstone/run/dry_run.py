@@ -271,7 +271,7 @@ class _DryRunSession(Session):
     async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
         # Stand-ins always agree, so their confidence says nothing.
-        return replace(answer, confidence=None, detail=None) if judge.cacheable else answer
+        return replace(answer, probability=None, detail=None) if judge.cacheable else answer
 
     async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
         question, line, judge = call.question, self._line, _unwrapped(call.judge)

@@ -496,7 +496,7 @@ def read_stored(question: Question[A], answer: StoredAnswer) -> JudgeAnswer[A] |
         value=value,
         judge=answer.judge,
         reply=answer.reply,
-        confidence=answer.confidence,
+        probability=answer.probability,
         alternatives=answer.alternatives,
         refused_settings=answer.refused_settings,
         detail=dropped,

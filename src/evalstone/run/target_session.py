@@ -371,7 +371,7 @@ class TargetSession:
             usage=usage,
             cost=cost,
             seconds=seconds,
-            confidence=None,
+            probability=None,
             run=self.calls.spending.run,
         )
 

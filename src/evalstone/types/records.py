@@ -127,7 +127,8 @@ class JudgeCall:
     cost: float | None = 0.0
     """US dollars; 0 for a shared or cached answer, None if the price is unknown."""
     seconds: float = 0.0
-    confidence: float | None = None
+    probability: float | None = None
+    """The probability that the answer is right, if the judge returned one."""
     source: CallSource = "asked"
     """Where the answer, or the failure, is from."""
     reply: str | None = None

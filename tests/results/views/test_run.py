@@ -317,7 +317,7 @@ def cascade_over(samples: int, sure: int) -> Run:
     """A run of a cascade whose first judge is sure of some of the samples."""
 
     def reply(confidence: float) -> Completion:
-        return Completion('{"reason": "", "verdict": "yes"}', confidence=confidence)
+        return Completion('{"reason": "", "verdict": "yes"}', probability=confidence)
 
     def first_reply(question: Question[Any]) -> Completion:
         assert isinstance(question, AgreesWithContext)

@@ -71,6 +71,6 @@ class LexicalJudge(Judge):
             value=question.with_probabilities(value, alternatives) if alternatives else value,
             judge=self.identity,
             seconds=time.perf_counter() - started,
-            confidence=confidence,
+            probability=confidence,
             alternatives=alternatives,
         )

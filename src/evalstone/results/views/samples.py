@@ -291,7 +291,7 @@ def _judge_call(call: JudgeCall) -> str:
     text = f"{call.question}: {'answered' if call.answer is not None else 'not answered'} by {call.judge}"
     text += f", {call.seconds:.2f} s" if call.source == "asked" else f", {call.source}"
     text += f", ${call.cost:.4f}" if call.cost else ""
-    text += "" if call.confidence is None else f", confidence {call.confidence:.2f}"
+    text += "" if call.probability is None else f", probability {call.probability:.2f}"
     citations = (call.detail or {}).get("citations")
     return f"{text}. Doubtful citations: {citations}" if citations else text
 

@@ -199,7 +199,7 @@ class BatchSession(Session):
             reply=reply.text,
             usage=known.usage + reply.usage,
             cost=total_cost([known.cost, reply.cost]),
-            confidence=reply.confidence,
+            probability=reply.probability,
             alternatives=reply.alternatives,
             refused_settings=self.asked.reported(question, sent.refused_of(self.asked.settings_for(question))),
             detail=dropped,
