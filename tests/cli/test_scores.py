@@ -135,7 +135,7 @@ def test_csv_has_each_score_as_it_is_stored(evalstone: Evalstone, tmp_path: Path
     assert {row["run name"] for row in found} == {"1 to 5"}
     assert [(row["state"], row["value"], row["scale"]) for row in found] == [
         ("skipped", "", ""),
-        *[("scored", "1.0", "1.0")] * 4,
+        *[("score", "1.0", "1.0")] * 4,
     ]
     assert {row["signature"] for row in found} == {SIGNATURE}
     empty = evalstone("ledger", "scores", "--ledger", url, "--run", "no", "--csv", "-")

@@ -74,7 +74,7 @@ def scored(folder: Path) -> list[str]:
     if not (folder / "l.db").exists():
         return []
     with Ledger(folder / "l.db") as ledger:
-        return [str(row.trace) for row in live.scores(ledger) if row.state == "scored"]
+        return [str(row.trace) for row in live.scores(ledger) if row.state == "score"]
 
 
 def until(happened: Callable[[], bool]) -> None:

@@ -62,7 +62,7 @@ def test_a_frame_is_written_with_its_counts_and_a_second_time_changes_nothing(ur
         seen, states = live.counts(ledger, "shop")
         assert seen == [counted(2)]  # an older frame that arrives late takes nothing back
         hour = int(NOW // HOUR)
-        assert states == {("s@1", "a", hour, "scored"): 1, ("s@1", "a", hour, "pending"): 1}
+        assert states == {("s@1", "a", hour, "score"): 1, ("s@1", "a", hour, "pending"): 1}
         live.write_frame(ledger, [counted(2, seen=30)], [], [])
         assert live.counts(ledger, "shop")[0] == [counted(2, seen=30)]
         assert live.streams(ledger) == ["shop"]
@@ -71,7 +71,7 @@ def test_a_frame_is_written_with_its_counts_and_a_second_time_changes_nothing(ur
 
 @pytest.mark.parametrize(
     ("outcome", "state", "value"),
-    [(Score(2.0, 4.0), "scored", 2.0), (Skipped("no"), "skipped", None), (Failed("down"), "failed", None)],
+    [(Score(2.0, 4.0), "score", 2.0), (Skipped("no"), "skipped", None), (Failed("down"), "failed", None)],
 )
 def test_an_outcome_is_read_back_with_its_record(url: str, outcome: Outcome, state: str, value: float | None) -> None:
     with Ledger(url) as ledger:
@@ -255,9 +255,9 @@ def test_live_scores_move_whole_are_recovered_and_are_sound(tmp_path: Path, url:
     ("change", "told"),
     [
         ({"state": "lost"}, "state must be one of"),
-        ({"state": "scored"}, "the record is missing"),
-        ({"state": "failed", "body": record(Score(1.0)).to_dict()}, "the record is scored"),
-        ({"state": "pending", "body": record(Score(1.0)).to_dict()}, "the record is scored"),
+        ({"state": "score"}, "the record is missing"),
+        ({"state": "failed", "body": record(Score(1.0)).to_dict()}, "the record has the outcome score"),
+        ({"state": "pending", "body": record(Score(1.0)).to_dict()}, "the record has the outcome score"),
     ],
 )
 def test_a_state_that_is_not_that_of_the_record_is_refused(

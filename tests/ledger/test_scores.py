@@ -141,7 +141,7 @@ def test_filters_alone_and_together_in_pages_too(filled: str, filters: dict[str,
 def test_what_is_listed_of_each(filled: str) -> None:
     by = dict(zip(WHOLE, list_scores(filled), strict=True))
     states = {name: by[name].state for name in ("ta/1", "ta/2", "ta/3", "ta/4", "ta/5")}
-    assert list(states.values()) == ["scored", "skipped", "failed", "pending", "dropped"]
+    assert list(states.values()) == ["score", "skipped", "failed", "pending", "dropped"]
     assert (by["ta/6"].value, by["ta/6"].scale, by["ta/6"].entity, by["ta/6"].stream) == (3.0, 5.0, "other", "shop")
     assert [by[f"ta/{n}"].reason for n in (1, 2, 3, 4)] == ["", "no claims", "boom", ""]
     assert by["ta/5"].reason == BUDGET_SPENT

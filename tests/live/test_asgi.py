@@ -83,7 +83,7 @@ def test_what_an_application_answers_is_scored_and_passes_as_it_is(start: Start)
     assert asked(watched, "Where?") == asked(app, "Where?")
     (sample,) = samples(live)
     assert (sample.input, sample.output, sample.metadata["query"]) == ("Where?", "Where?", "a=1")
-    assert [(row.entity, row.state, row.trace) for row in found(live)] == [("/ask", "scored", None)]
+    assert [(row.entity, row.state, row.trace) for row in found(live)] == [("/ask", "score", None)]
 
 
 def test_each_part_is_sent_on_before_the_next_one_is_made(start: Start) -> None:

@@ -29,7 +29,7 @@ def counts(*, owner: str = "p1", **numbers: int) -> LiveCounts:
 
 def states(**numbers: int) -> list[State]:
     """The states of rows: so many of each."""
-    known: dict[State, int] = {"scored": 3, "skipped": 1, "failed": 0, "dropped": 2, "pending": 1}
+    known: dict[State, int] = {"score": 3, "skipped": 1, "failed": 0, "dropped": 2, "pending": 1}
     return [state for state, number in {**known, **numbers}.items() for _ in range(number)]  # pyright: ignore[reportReturnType]
 
 
@@ -127,7 +127,7 @@ def test_sums_that_are_missed_in_opposite_directions_are_both_unaccounted(tmp_pa
 
 
 def test_rows_without_counts_and_counts_without_rows_are_unaccounted(tmp_path: Path) -> None:
-    file = write(tmp_path / "l.db", [counts(), counts(owner="p2")], states(scored=4, dropped=1))
+    file = write(tmp_path / "l.db", [counts(), counts(owner="p2")], states(score=4, dropped=1))
     with Ledger(str(file)) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute("DELETE FROM live_counts WHERE owner = 'p1'")
         connection.execute("DELETE FROM live_scores WHERE owner = 'p2'")

@@ -118,7 +118,7 @@ async def test_the_end_waits_for_samples_that_a_dead_worker_had_begun(worker: Wo
         connection.execute("UPDATE live_scores SET takeovers = 1")
     async with worker.of("1-b", own.slow) as scored:
         await scored.finish(30)
-        assert worker.states() == ["scored", "scored"]
+        assert worker.states() == ["score", "score"]
 
 
 @awaited

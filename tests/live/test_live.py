@@ -60,7 +60,7 @@ def test_what_is_submitted_is_scored_and_counted(start: Start, url: str) -> None
     assert len(scored) == 10
     assert {each.value for each in scored if each.scorer.startswith("contains")} == {1.0}
     assert {(each.state, each.source, each.stream, each.entity) for each in scored} == {
-        ("scored", "live", "shop", "guide")
+        ("score", "live", "shop", "guide")
     }
     assert [each.trace for each in scored][::2] == list(map(trace, range(5)))
     coverage = live.coverage()
@@ -162,7 +162,7 @@ def test_later_changes_of_what_was_submitted_do_not_reach_it(start: Start) -> No
         (body,) = connection.scalars("SELECT body FROM samples")
     assert not any(text in body for text in ("changed", "more", '"b"'))
     assert all(text in body for text in ('["a"]', "In Italy."))
-    assert row.state == "scored"
+    assert row.state == "score"
 
 
 class Text(str):

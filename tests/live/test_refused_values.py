@@ -70,7 +70,7 @@ def test_metadata_whose_trace_is_none_is_metadata(start: Start, trace: object) -
     live = start()
     live.submit(**SAMPLE, metadata={"trace": trace})
     live.submit(**answered(1))
-    assert [row.state for row in found(live)] == ["scored"] * 2
+    assert [row.state for row in found(live)] == ["score"] * 2
 
 
 def test_names_that_are_too_long_for_an_index_are_cut(start: Start, url: str) -> None:
@@ -80,7 +80,7 @@ def test_names_that_are_too_long_for_an_index_are_cut(start: Start, url: str) ->
     live.submit(**answered(1))
     (row, other) = found(live)
     assert {row.entity, row.span, row.response} == {name[:LONGEST_NAME]}
-    assert (row.state, other.state) == ("scored", "scored")
+    assert (row.state, other.state) == ("score", "score")
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_an_outcome_that_is_refused_is_a_failed_score_and_the_others_are_stored(
     rows = found(live)
     (failed,) = [row for row in rows if row.state == "failed"]
     assert {row.takeovers for row in rows} == {0}
-    assert len([row for row in rows if row.state == "scored"]) == 11
+    assert len([row for row in rows if row.state == "score"]) == 11
     assert failed.record is not None
     assert isinstance(failed.record.outcome, Failed)
     assert "be stored: the" in failed.record.outcome.error
@@ -148,7 +148,7 @@ def test_a_sample_whose_answers_are_refused_is_given_up_after_five_workers(start
     assert failed.record is not None
     assert failed.record.sample_id == long.id
     assert "5 workers ended" in str(failed.body)
-    assert len([row for row in rows if row.state == "scored"]) == 3
+    assert len([row for row in rows if row.state == "score"]) == 3
 
 
 @pytest.mark.parametrize("trial", [10**5000, 2**63, 0, True, "1", b"1", [1]], ids=range(7))

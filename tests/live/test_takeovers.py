@@ -168,7 +168,7 @@ def test_a_worker_that_ends_while_nothing_is_submitted_is_replaced(
     live = start(own.deadly_once, process=True)
     live.submit(**answered(0))
     with Ledger(live.ledger) as ledger:  # and not by a flush, which would ask the worker
-        until(lambda: [row.state for row in rows.scores(ledger)] == ["scored"])
+        until(lambda: [row.state for row in rows.scores(ledger)] == ["score"])
 
 
 def test_more_than_a_worker_holds_is_taken_over_without_delay(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

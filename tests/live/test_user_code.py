@@ -86,7 +86,7 @@ def test_what_a_value_raises_outside_the_request_is_a_failed_score_and_ends_noth
 
     live = start()
     asked(live.asgi(app, read), "odd", "even")
-    assert sorted(row.state for row in found(live)) == ["failed", "scored"]
+    assert sorted(row.state for row in found(live)) == ["failed", "score"]
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDING])
@@ -141,7 +141,7 @@ def test_what_a_scorer_raises_fails_its_sample_alone(start: Start, error: type[B
     live.submit(output="odd")
     live.submit(output="even")
     ended = found(live)
-    assert sorted(row.state for row in ended) == ["failed", "failed", "scored", "scored"]
+    assert sorted(row.state for row in ended) == ["failed", "failed", "score", "score"]
     assert [error.__name__ in str(row.record) for row in ended if row.state == "failed"] == [True, True]
     if error is KeyboardInterrupt:
         assert {row.cost for row in ended if row.state == "failed"} == {None}  # what it has asked isn't known

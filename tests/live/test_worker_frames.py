@@ -91,7 +91,7 @@ def test_the_last_frame_leaves_time_for_what_is_being_scored(worker: Worker, ope
     going = process(opened, worker.settings("1-a", own.steady))
     going.frame(1, [], [item(1)])
     assert going.frame(2, end=20.0).settled == 2
-    assert worker.states() == ["scored"]
+    assert worker.states() == ["score"]
 
 
 def test_without_a_last_frame_what_was_accepted_is_scored_though_nobody_reads_replies(
@@ -102,7 +102,7 @@ def test_without_a_last_frame_what_was_accepted_is_scored_though_nobody_reads_re
     frames.write(going.to, pickle.dumps(Frame(1, [], [item(1)])))
     going.to.close()
     assert going.process.wait(20) == 0
-    assert worker.states() == ["scored"]
+    assert worker.states() == ["score"]
 
 
 def test_a_frame_that_can_not_be_read_ends_the_worker_with_the_reason(
@@ -140,7 +140,7 @@ def test_a_worker_in_a_thread_leaves_time_for_what_is_being_scored_and_ends(work
     channel.open()
     assert channel.send(pickle.dumps(Frame(1, [], [item(1)]))).settled == 0
     assert channel.send(pickle.dumps(Frame(2, end=20.0))).settled == 2
-    assert worker.states() == ["scored"]
+    assert worker.states() == ["score"]
     channel.end(20)
     assert threads() == []
     channel.end(20)  # which is already over

@@ -28,8 +28,8 @@ from evalstone.ledger.schema import live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
 
-State = Literal["pending", "scored", "skipped", "failed", "dropped"]
-STATES: Mapping[type[Outcome], State] = {Score: "scored", Skipped: "skipped", Failed: "failed"}
+State = Literal["pending", "score", "skipped", "failed", "dropped"]
+STATES: Mapping[type[Outcome], State] = {Score: "score", Skipped: "skipped", Failed: "failed"}
 _LEASE = "live"
 """The judge in the lease of a worker; the question is its owner."""
 _ROWS = f"SELECT {live_scores.names} FROM live_scores"
@@ -348,7 +348,9 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
         record = Record.from_dict(json.loads(values["body"]))
     outcome = row.ended(record)
     if state != outcome.state and (record is not None or state != "pending"):
-        raise DataError(f"state is {state}, but the record is {'missing' if record is None else outcome.state}")
+        raise DataError(
+            f"state is {state}, but the record {'is missing' if record is None else f'has the outcome {outcome.state}'}"
+        )
     return {"hour": int(row.submitted // HOUR), "value": outcome.value, "scale": outcome.scale}
 
 

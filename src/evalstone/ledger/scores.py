@@ -438,7 +438,7 @@ def watched_scores(
 def newest_record(ledger: Ledger, stream: str, scorer: str) -> Record | None:
     """The record of the latest score of a stream by one scorer; None if there is none."""
     query = """
-        SELECT body FROM live_scores WHERE stream = :stream AND scorer = :scorer AND state = 'scored'
+        SELECT body FROM live_scores WHERE stream = :stream AND scorer = :scorer AND state = 'score'
         ORDER BY submitted DESC LIMIT 1
     """
     with ledger.transaction() as database:

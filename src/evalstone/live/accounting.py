@@ -158,7 +158,7 @@ def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
         declined=known.declined,
         dropped_queue=known.dropped,
         dropped_budget=rows.get("dropped", 0),
-        scored=rows.get("scored", 0),
+        scored=rows.get("score", 0),
         skipped=rows.get("skipped", 0),
         failed=rows.get("failed", 0),
         pending=rows.get("pending", 0),
