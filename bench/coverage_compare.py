@@ -13,7 +13,7 @@ from populations import Floats
 from tables import Table, holds, percent, width
 
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
-from evalstone.stats.comparison import Comparison, compare_many, compare_pairs, possible_differences
+from evalstone.stats.comparison import PairedComparison, compare_many, compare_pairs, possible_differences
 from evalstone.stats.intervals import Interval
 from evalstone.stats.pilot import Pilot, plan_sample_size
 from evalstone.stats.power import Changes, mcnemar_power, samples_needed
@@ -27,7 +27,7 @@ def optional(values: Floats, known: np.ndarray) -> list[float | None]:
 
 Pairs: TypeAlias = tuple[list[float], list[float | None]]
 Draw: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
-Compared: TypeAlias = Comparison | UnpairedComparison | None
+Compared: TypeAlias = PairedComparison | UnpairedComparison | None
 Compare: TypeAlias = Callable[[np.random.Generator, int, float, float], tuple[Compared, Compared]]
 """Two equal systems are compared without their missing scores, and with them. The numbers: of samples, and the shares
 of bad and of good answers of the second system that lose their scores."""

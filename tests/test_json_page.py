@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import Run, compare, evaluate, gate, judge_drift, sample_size
+from evalstone import Run, compare, drift, evaluate, gate, power
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
@@ -42,8 +42,8 @@ RESULTS = {
         GateCriteria(minimum={"exact_match": 0.5}, max_regression={"exact_match": 0.1}, require=["exact_match"]),
         baseline=RUN,
     ),
-    "power": sample_size(RUN, baseline=OTHER),
-    "drift": judge_drift(RUN, RUN),
+    "power": power(RUN, baseline=OTHER),
+    "drift": drift(RUN, RUN),
     "run with an experiment": Experiment(runs={"a": RUN}),
 }
 

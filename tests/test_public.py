@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import evalstone
 from evalstone._core import file_format
 from tests.public import public_modules, public_names, without_a_home
 from tests.test_docs import PAGES, ROOT, blocks
@@ -28,6 +29,17 @@ def test_no_public_name_is_that_of_a_module_beside_it() -> None:
     """Importing the module would replace the name in the package."""
     folders = {name: ROOT.joinpath("src", *name.rpartition(".")[0].split(".")) for name in public_names()}
     assert [name for name, at in folders.items() if (at / f"{name.rpartition('.')[2]}.py").exists()] == []
+
+
+def test_a_name_of_the_package_means_one_thing() -> None:
+    """Except `evalstone.live.drift`, which is always written with its module."""
+    own = {name for name in dir(evalstone) if f"evalstone.{name}" in public_names()}
+    others = [
+        public
+        for public, value in public_names().items()
+        if (name := public.rpartition(".")[2]) in own and value is not getattr(evalstone, name)
+    ]
+    assert others == ["evalstone.live.drift"]
 
 
 def test_the_types_in_public_signatures_are_public() -> None:

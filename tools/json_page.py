@@ -124,8 +124,8 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         *comparison.scorers,
         *comparison.corrected,
         evalstone.gate(now, GateCriteria(minimum={"exact_match": 0.5})),
-        evalstone.sample_size(now),
-        evalstone.judge_drift(before, before),
+        evalstone.power(now),
+        evalstone.drift(before, before),
         Experiment(runs={"a": before}),
     ]
     return {type(result): result.to_dict() for result in results}

@@ -105,12 +105,12 @@ from evalstone.questions.base import Ask as Ask
 from evalstone.questions.base import Question as Question
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import compare as compare
-from evalstone.results.drift import judge_drift as judge_drift
+from evalstone.results.drift import drift as drift
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
 from evalstone.results.gate import gate as gate
 from evalstone.results.gate_criteria import GateCriteria as GateCriteria
-from evalstone.results.power_analysis import sample_size as sample_size
+from evalstone.results.power_analysis import power as power
 from evalstone.results.run import Run as Run
 from evalstone.run.budget import StopSignal as StopSignal
 from evalstone.run.notifier import SampleResult as SampleResult

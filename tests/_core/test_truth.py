@@ -23,10 +23,10 @@ from evalstone import (
     audit,
     calibrate,
     compare,
+    drift,
     evaluate,
     gate,
     guard,
-    judge_drift,
     score,
 )
 from evalstone._core.truth import PASSED, NoTruthValue, all_passed
@@ -225,7 +225,7 @@ def test_a_comparison_without_a_difference_is_undecided_without_a_margin() -> No
 def test_a_judge_passes_if_it_did_not_drift(before: list[str], now: list[str], passed: bool | None) -> None:
     earlier, later = run_of(before), run_of(now)
     rescored = type(earlier).from_dict(earlier.to_dict(), later.records)
-    result = judge_drift(earlier, rescored, tolerance=0.2)
+    result = drift(earlier, rescored, tolerance=0.2)
     assert (result.passed, result["given"].passed, result["given"].drift.passed) == (passed, passed, passed)
     assert ".passed" in refuses(result)
     assert ".passed" in refuses(result["given"])

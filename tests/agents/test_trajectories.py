@@ -109,7 +109,7 @@ def test_an_expectation_is_read_with_what_is_nested_in_it():
     assert plan == ExpectedStep(name="plan")
     assert search == ExpectedStep(name="search", step_type="tool_call", data={"tool_args": {"q": "a"}})
     assert researcher.children == TrajectoryExpectation(steps=[ExpectedStep(name="gpt")], max_total_tokens=9)
-    assert expected.blacklisted_sequences == (("a", "b"), ())
+    assert expected.forbidden_sequences == (("a", "b"), ())
     assert expected.no_redundant_calls is False
     assert expected.max_steps is None
 
@@ -129,9 +129,9 @@ def test_a_null_in_an_expected_step_expects_nothing():
 
 
 def test_an_expectation_over_another_wins_entry_by_entry():
-    defaults = TrajectoryExpectation(max_steps=3, ordering="strict", blacklisted_tools=["x"])
-    own = TrajectoryExpectation(max_steps=0, blacklisted_tools=[])
-    assert own.over(defaults) == TrajectoryExpectation(max_steps=0, ordering="strict", blacklisted_tools=())
+    defaults = TrajectoryExpectation(max_steps=3, ordering="strict", forbidden_tools=["x"])
+    own = TrajectoryExpectation(max_steps=0, forbidden_tools=[])
+    assert own.over(defaults) == TrajectoryExpectation(max_steps=0, ordering="strict", forbidden_tools=())
 
 
 def test_trajectories_and_expectations_are_values():
@@ -181,6 +181,7 @@ def test_what_is_no_trajectory_is_refused(data: Any, told: str):
 
 NO_EXPECTATIONS: list[tuple[Any, str]] = [
     ({"maxStep": 3}, "unknown entry 'max_step'; did you mean max_steps"),
+    ({"blacklisted_tools": ["rm"]}, "unknown entry 'blacklisted_tools'"),
     ({"maxSteps": -1}, "max_steps must be a number of 0 or more, not -1"),
     ({"maxSteps": True}, "max_steps must be a number of 0 or more, not True"),
     ({"maxTotalTokens": float("inf")}, "max_total_tokens must be a number of 0 or more, not inf"),

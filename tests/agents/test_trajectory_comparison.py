@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from evalstone.agents.trajectory_comparison import (
     RetryPattern,
-    blacklisted,
     budget_kept,
     check_efficiency,
     compare_trajectories,
+    forbidden,
     redundant_calls,
     same_json,
     step_matches,
@@ -198,11 +198,11 @@ def test_a_limit_that_is_no_number_from_0_is_refused(limit: Any):
         tool_failures(taken("a"), max_retries_per_tool=limit)
 
 
-def test_a_blacklist_names_tools_and_sequences_that_were_used():
+def test_forbidden_tools_and_sequences_that_were_used_are_named():
     done = taken(*"abcab")
-    assert blacklisted(done, tools=["b", "z"], sequences=[["c", "a"], ["a", "c"], []]) == ("b", "c → a")
-    assert blacklisted(done) == ()
-    assert blacklisted(taken("a"), sequences=[["a", "a"]]) == ()
+    assert forbidden(done, tools=["b", "z"], sequences=[["c", "a"], ["a", "c"], []]) == ("b", "c → a")
+    assert forbidden(done) == ()
+    assert forbidden(taken("a"), sequences=[["a", "a"]]) == ()
 
 
 def test_retries_are_calls_of_a_tool_right_after_it_failed():

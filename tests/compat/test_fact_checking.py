@@ -9,7 +9,7 @@ from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator
 from evalstone.errors import ConfigError
 from evalstone.judges import ScriptedJudge
 from evalstone.questions.base import Question
-from evalstone.questions.verdict import Choice, ClaimSupported, MiniCheck, best_choice
+from evalstone.questions.verdict import ClaimSupported, MiniCheck, YesNoVerdict, best_choice
 from evalstone.scorers.rag.graded import ClaimCheck, lowest_support
 
 LONDON = "She was born in London."
@@ -115,7 +115,7 @@ def test_an_unknown_layout_or_a_chunk_of_nothing_is_refused(options: dict[str, A
 
 
 def test_the_best_chunk_and_the_worst_claim_decide() -> None:
-    yes, no, undecided = Choice("yes"), Choice("no"), Choice("undecided")
+    yes, no, undecided = YesNoVerdict("yes"), YesNoVerdict("no"), YesNoVerdict("undecided")
     assert best_choice([no, undecided, yes]) is yes
     assert best_choice([no, undecided]) is undecided
     assert best_choice([no]) is no

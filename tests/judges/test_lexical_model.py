@@ -21,7 +21,7 @@ from evalstone.judges.lexical.features import IDEAL, NAMES, evidence, word_overl
 from evalstone.judges.lexical.model import Curve, from_data, lexicon, logistic, pooled, shipped
 from evalstone.judges.lexical.normalization import comparable_low
 from evalstone.judges.lexical.passages import prepared
-from evalstone.questions.verdict import Choice, ClaimSupported
+from evalstone.questions.verdict import ClaimSupported, YesNoVerdict
 
 TOWER = (
     "The Eiffel Tower is 300 metres tall. It was completed in 1889 by the company of Gustave Eiffel.",
@@ -37,7 +37,7 @@ def content() -> dict[str, Any]:
     return json.loads(gzip.decompress(packed()))
 
 
-def choice(response: str, context: tuple[str, ...] = TOWER) -> Choice:
+def choice(response: str, context: tuple[str, ...] = TOWER) -> YesNoVerdict:
     return asyncio.run(LexicalJudge().answer(ClaimSupported(claim=response, context=context))).value
 
 

@@ -22,7 +22,7 @@ from evalstone.judges.voting import (
     settle,
     weighted_together,
 )
-from evalstone.questions import Choice, ClaimVerdict, Grade
+from evalstone.questions import ClaimVerdict, Grade, YesNoVerdict
 from evalstone.questions.alignment import Alignment, AlignmentPart
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm, Choose, Chosen, GiveNumber
@@ -30,7 +30,7 @@ from evalstone.questions.harm import ToxicityVerdict
 from evalstone.questions.rating import RateByCriterion, Rating
 from evalstone.questions.relevance import PassageRating, PassageRatings
 from evalstone.questions.reply import label_orders
-from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
+from evalstone.questions.statements import Contradiction, StatementComparison, StatementMatch
 from tests.fakes import QUESTION_KINDS, question_of
 
 PROMPT = Prompt("", "{{text}}")
@@ -98,7 +98,7 @@ def test_the_favourable_answer_to_is_it_toxic_is_no() -> None:
 
 
 def test_mean_weighs_each_verdict_by_how_sure_its_judge_is() -> None:
-    yes, no = Choice("yes"), Choice("no")
+    yes, no = YesNoVerdict("yes"), YesNoVerdict("no")
     # yes: (0.55 + 0.2 / 2) / 2 of two judges; no: (0.45 / 2 + 0.8) / 2
     assert voted(yes, no, vote="mean", sure=(0.55, 0.8)).value.verdict == "no"
     assert voted(yes, no, vote="mean", sure=(0.9, 0.8)).value.verdict == "yes"
@@ -123,14 +123,14 @@ def test_a_judge_may_be_sure_of_each_item_by_itself_and_the_vote_says_how_sure_i
 
 @pytest.mark.parametrize(("vote", "probability"), [("majority", 0.8), ("mean", 0.65), ("unanimous", 0.15)])
 def test_the_probability_of_a_yes_is_voted_on_as_a_number(vote: Vote, probability: float) -> None:
-    choices = Choice("yes", "", 0.8), Choice("no", "", 0.15), Choice("yes")
+    choices = YesNoVerdict("yes", "", 0.8), YesNoVerdict("no", "", 0.15), YesNoVerdict("yes")
     assert voted(*choices, vote=vote).value.probability == pytest.approx(probability)
-    assert voted(Choice("yes"), Choice("no"), vote=vote).value.probability is None
+    assert voted(YesNoVerdict("yes"), YesNoVerdict("no"), vote=vote).value.probability is None
 
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7), st.sampled_from(VOTES))
 def test_the_probability_of_a_yes_is_on_the_side_of_the_verdict(given_yes: list[float], vote: Vote) -> None:
-    choices = [Choice("yes" if yes > 0.5 else "no", "", yes) for yes in given_yes]
+    choices = [YesNoVerdict("yes" if yes > 0.5 else "no", "", yes) for yes in given_yes]
     sure = tuple(max(yes, 1 - yes) for yes in given_yes)
     found = voted(*choices, vote=vote, sure=sure).value
     assert found.probability is not None
@@ -186,8 +186,8 @@ def test_parts_within_an_answer_are_voted_on_and_lists_of_a_judges_own_are_not()
 
     found = voted(alignment(1, 1, 1, 0), alignment(0, 1, 0.5, 0.5), vote="mean")
     assert [getattr(found.value, part).score for part in ("intent", "requirements", "completeness")] == [0.5, 1, 0.75]
-    one = Comparison((StatementMatch("s", "exact"),), ("more",), (Contradiction("r", "a", "b"),))
-    two = Comparison((StatementMatch("s", "missing"),), (), (Contradiction("q", "c", "d"),))
+    one = StatementComparison((StatementMatch("s", "exact"),), ("more",), (Contradiction("r", "a", "b"),))
+    two = StatementComparison((StatementMatch("s", "missing"),), (), (Contradiction("q", "c", "d"),))
     assert voted(one, two, two).value == two
 
 
@@ -276,15 +276,15 @@ def test_a_number_lies_between_those_that_were_given(scores: list[float], vote: 
 
 
 @st.composite
-def choices(draw: st.DrawFn) -> Choice:
+def choices(draw: st.DrawFn) -> YesNoVerdict:
     verdict: Any = draw(st.sampled_from(["yes", "no", "undecided"]))
     low, high = {"yes": (0.5, 1.0), "no": (0.0, 0.5), "undecided": (0.0, 1.0)}[verdict]
-    return Choice(verdict, "", draw(st.none() | st.floats(low, high)))
+    return YesNoVerdict(verdict, "", draw(st.none() | st.floats(low, high)))
 
 
 @given(st.lists(choices(), min_size=1, max_size=6), st.sampled_from(("majority", "unanimous")))
 def test_the_undecided_do_not_move_the_probability_to_the_other_side_of_the_verdict(
-    given_choices: list[Choice], vote: Vote
+    given_choices: list[YesNoVerdict], vote: Vote
 ) -> None:
     found = voted(*given_choices, vote=vote).value
     if found.probability is not None and found.verdict != "undecided":

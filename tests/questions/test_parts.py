@@ -31,8 +31,8 @@ from evalstone.questions.custom import AnswerAs, AnswerForm
 from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits, narrowest
 from evalstone.questions.parts import FEWEST_TOKENS, MOST_PARTS, Chunk, Space, chunks_of, overhead, space_for
 from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict
-from evalstone.questions.statements import Comparison, Contradiction, StatementMatch
-from evalstone.questions.verdict import Choice
+from evalstone.questions.statements import Contradiction, StatementComparison, StatementMatch
+from evalstone.questions.verdict import YesNoVerdict
 from tests.fakes import QUESTION_KINDS, material_fields, question_of
 
 A = TypeVar("A")
@@ -294,16 +294,16 @@ def test_statements_of_passages_are_listed_one_group_after_the_other() -> None:
 def test_a_claim_is_supported_by_the_chunk_that_supports_it_most() -> None:
     context = tuple(SENTENCES[:120])
 
-    def answer(part: ClaimSupported) -> Choice:
+    def answer(part: ClaimSupported) -> YesNoVerdict:
         if context[60] in part.context:
-            return Choice("yes", probability=0.6)
-        return Choice("undecided" if context[0] in part.context else "no")
+            return YesNoVerdict("yes", probability=0.6)
+        return YesNoVerdict("undecided" if context[0] in part.context else "no")
 
-    assert asked(ClaimSupported(claim="c", context=context), answer)[0] == Choice("yes", probability=0.6)
-    assert asked(ClaimSupported(claim="c", context=context[:60]), answer)[0] == Choice("undecided")
+    assert asked(ClaimSupported(claim="c", context=context), answer)[0] == YesNoVerdict("yes", probability=0.6)
+    assert asked(ClaimSupported(claim="c", context=context[:60]), answer)[0] == YesNoVerdict("undecided")
     bare, parts = asked(
         MiniCheck(document="".join(SENTENCES), claim="c"),
-        lambda part: Choice("yes" if "Museum 399 " in part.document else "no"),
+        lambda part: YesNoVerdict("yes" if "Museum 399 " in part.document else "no"),
     )
     assert bare.verdict == "yes"
     assert "".join(part.document for part in parts) == "".join(SENTENCES)
@@ -312,10 +312,12 @@ def test_a_claim_is_supported_by_the_chunk_that_supports_it_most() -> None:
 def test_extra_is_what_is_extra_beside_every_part_of_the_reference() -> None:
     reference = tuple(f"Statement {n}." for n in range(30))
 
-    def answer(part: CompareStatements) -> Comparison:
+    def answer(part: CompareStatements) -> StatementComparison:
         matches = tuple(StatementMatch(text, "exact") for text in part.reference)
         first = reference[0] in part.reference
-        return Comparison(matches, ("Both.", "Here.") if first else ("both. ",), (Contradiction(str(first), "a", "r"),))
+        return StatementComparison(
+            matches, ("Both.", "Here.") if first else ("both. ",), (Contradiction(str(first), "a", "r"),)
+        )
 
     found, parts = asked(CompareStatements(reference=reference, answer=("a",)), answer, DEFAULT_LIMITS)
     assert [len(part.reference) for part in parts] == [25, 5]

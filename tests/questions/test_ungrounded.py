@@ -10,7 +10,7 @@ import pytest
 from evalstone.errors import ReplyError
 from evalstone.questions import CompareStatements, FindToxicity, ListClaims, ListStatements, VerifyClaims
 from evalstone.questions.base import Question
-from evalstone.questions.statements import Comparison
+from evalstone.questions.statements import StatementComparison
 from evalstone.questions.ungrounded import MOST_EXPLAINED, UngroundedItems
 
 NUMBERS = range(1, 41)
@@ -122,7 +122,7 @@ def test_nothing_is_left_out_of_a_reply_with_parts_besides_its_list() -> None:
     assert places(error.value) == ["extra.3"]
     compared["extra"].pop()  # type: ignore[attr-defined]
     answer, detail = question.parse_grounded(json.dumps(compared))
-    assert isinstance(answer, Comparison)
+    assert isinstance(answer, StatementComparison)
     assert (answer.extra, detail) == (("It is red.", "It is big."), None)
 
 

@@ -17,10 +17,10 @@ from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGrounding, GradeRelevance
 from evalstone.questions.verdict import (
     AgreesWithContext,
-    Choice,
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
+    YesNoVerdict,
     best_choice,
     read_yes_no,
 )
@@ -255,19 +255,19 @@ CLAIM = ClaimSupported(claim="Ada was born in 1815.", context=("Ada Lovelace, 18
 @pytest.mark.parametrize(
     ("reply", "choice"),
     [
-        ('{"reason": "so", "verdict": "yes"}', Choice("yes", "so")),
-        ('{"reason": "so", "verdict": "No."}', Choice("no", "so")),
-        ('{"verdict": "undecided", "reason": " torn "}', Choice("undecided", "torn")),
-        ('{"verdict": "yes"}', Choice("yes", "")),
-        ('{"verdict": "yes", "reason": null}', Choice("yes", "")),
-        ('{"verdict": "no", "feedback": "from a Spring template"}', Choice("no", "from a Spring template")),
-        ('```json\n{"reason": "so", "verdict": "yes"}\n```', Choice("yes", "so")),
-        ('It agrees.\n{"reason": "so", "verdict": "yes"}\nThat is all.', Choice("yes", "so")),
-        ("yes", Choice("yes", "")),
-        ("No, it says 1816.", Choice("no", "No, it says 1816.")),
+        ('{"reason": "so", "verdict": "yes"}', YesNoVerdict("yes", "so")),
+        ('{"reason": "so", "verdict": "No."}', YesNoVerdict("no", "so")),
+        ('{"verdict": "undecided", "reason": " torn "}', YesNoVerdict("undecided", "torn")),
+        ('{"verdict": "yes"}', YesNoVerdict("yes", "")),
+        ('{"verdict": "yes", "reason": null}', YesNoVerdict("yes", "")),
+        ('{"verdict": "no", "feedback": "from a Spring template"}', YesNoVerdict("no", "from a Spring template")),
+        ('```json\n{"reason": "so", "verdict": "yes"}\n```', YesNoVerdict("yes", "so")),
+        ('It agrees.\n{"reason": "so", "verdict": "yes"}\nThat is all.', YesNoVerdict("yes", "so")),
+        ("yes", YesNoVerdict("yes", "")),
+        ("No, it says 1816.", YesNoVerdict("no", "No, it says 1816.")),
     ],
 )
-def test_a_verdict_is_read_from_json_or_from_a_bare_yes_or_no(reply: str, choice: Choice) -> None:
+def test_a_verdict_is_read_from_json_or_from_a_bare_yes_or_no(reply: str, choice: YesNoVerdict) -> None:
     assert CLAIM.parse(reply) == choice
 
 
@@ -357,7 +357,7 @@ def test_minicheck_asks_in_two_bare_lines_and_reads_plain_text() -> None:
     question = MiniCheck(document=document, claim=claim)
     assert question.json_schema is None
     assert question.render() == ("", f"Document: {document}\nClaim: {claim}")
-    assert question.parse("No") == Choice("no")
+    assert question.parse("No") == YesNoVerdict("no")
     assert question.parse("Hm").verdict == "undecided"
     with pytest.raises(ReplyError, match="empty"):
         question.parse(" ")
@@ -376,11 +376,15 @@ def test_a_prompt_without_a_hole_that_the_question_has_is_refused() -> None:
 
 
 def test_the_best_choice_supports_most_and_then_has_the_highest_probability() -> None:
-    no, undecided, yes = Choice("no", probability=0.4), Choice("undecided"), Choice("yes", probability=0.6)
-    surer = Choice("yes", probability=0.9)
+    no, undecided, yes = (
+        YesNoVerdict("no", probability=0.4),
+        YesNoVerdict("undecided"),
+        YesNoVerdict("yes", probability=0.6),
+    )
+    surer = YesNoVerdict("yes", probability=0.9)
     assert best_choice([no, undecided]) == undecided
     assert best_choice([undecided, yes, no]) == yes
-    assert best_choice([yes, surer, Choice("yes")]) == surer
+    assert best_choice([yes, surer, YesNoVerdict("yes")]) == surer
 
 
 ASKED = AgreesWithContext(question="q", answer="a", context=("c",))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import evalstone
 from evalstone import (
     Failed,
     GateCriteria,
@@ -16,10 +17,10 @@ from evalstone import (
     audit,
     calibrate,
     compare,
+    drift,
     evaluate,
     gate,
-    judge_drift,
-    sample_size,
+    power,
     write_run,
 )
 from evalstone.judge_quality.audit import AuditConfig
@@ -28,7 +29,7 @@ from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info
 from evalstone.ledger.scores import list_scores
 from evalstone.ledger.store import Ledger
-from evalstone.live import coverage, drift
+from evalstone.live import coverage
 from evalstone.report.shown import Shown
 from evalstone.report.view import View
 from evalstone.results.files import read_summary
@@ -72,8 +73,8 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "comparison": compare(one, other, slice_by="kind"),
         "comparison of three": compare(one, other, one, missing="ignore"),
         "gate": gate(one, GateCriteria(minimum={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}, require=("harm",))),
-        "sample size": sample_size(one, 0.03),
-        "drift": judge_drift(one, one),
+        "sample size": power(one, 0.03),
+        "drift": drift(one, one),
         "audit": audit(
             ROWS, ledger=None, config=AuditConfig(perturbations=("repeat", "duplicated", "injection_checked"))
         ),
@@ -83,7 +84,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "saved runs": SavedRuns(({**read_summary(folder / "one"), "folder": "one"},), ("one",)),
         "experiment": Experiment(runs={"first": one, "second": run_of(["fail", "0.5"])}),
         "live coverage": coverage(ledger=ledger),
-        "live drift": drift("base", ledger=ledger),
+        "live drift": evalstone.live.drift("base", ledger=ledger),
         "ledger": contents,
         "scores": list_scores(ledger, limit=4),
     }

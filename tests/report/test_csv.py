@@ -6,7 +6,7 @@ import csv
 
 import pytest
 
-from evalstone import gate, sample_size
+from evalstone import gate, power
 from evalstone.report.csv import csv_rows, inert, lines
 from evalstone.report.view import Cell, Column, Section, View, table, words
 from evalstone.results.gate import Gate
@@ -147,5 +147,5 @@ def test_the_columns_of_a_result_are_the_same_whatever_its_data_are() -> None:
     tested, untested = gate(run, criteria), gate(run, criteria, alpha=None)
     assert headers(tested) == headers(untested)
     assert {"limits, low", "limits, high"} <= {*headers(tested)}
-    assert headers(sample_size(run)) == headers(sample_size(run, 1, baseline=other))
+    assert headers(power(run)) == headers(power(run, 1, baseline=other))
     assert next(csv.reader(run.csv_lines()))[-1] == "trial"

@@ -17,7 +17,7 @@ from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import asset, fragment, json_block, page
-from evalstone.report.view import Cell, Column, Examples, Fact, Outcome, SampleView, Section, View, table
+from evalstone.report.view import Cell, Column, Examples, Fact, OutcomeView, SampleView, Section, View, table
 from evalstone.results.views.run import run_view
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
 from tests.runs import Given, Harm, run_of
@@ -224,7 +224,7 @@ def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
     columns = (Column(MARKUP), Column(MARKUP), Column(MARKUP, under=True))
     cells = table(MARKUP, columns, [(MARKUP, Cell(MARKUP, under=MARKUP), MARKUP)], [MARKUP])
     section = Section(MARKUP, (MARKUP,), (cells,), notes=(MARKUP,), folded=True)
-    outcome = Outcome(MARKUP, None, MARKUP, "", MARKUP)
+    outcome = OutcomeView(MARKUP, None, MARKUP, "", MARKUP)
     sample = SampleView(MARKUP, MARKUP, MARKUP, None, (outcome,), headline=MARKUP)
     view = View(
         name=MARKUP,

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate, sample_size
+from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate, power
 from tests.results.test_trials import INFO
 from tests.results.test_trials import run_of as run_of_trials
 from tests.runs import run_of as run_with
@@ -84,7 +84,7 @@ def test_a_regression_weighs_samples() -> None:
 def test_a_plan_from_two_pilots_has_their_groups() -> None:
     data = [{"group": number // 4} for number in range(40)]
     a, b = (run_with([str(score)] * 40, metadata=data) for score in (0.5, 0.6))
-    (found,) = sample_size(b, 0.1, baseline=a, allow_mismatch=True)
+    (found,) = power(b, 0.1, baseline=a, allow_mismatch=True)
     assert found.plan.groups is not None
     assert found.plan.needed == 4 * found.plan.groups
 

@@ -22,7 +22,7 @@ from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.exports import comparison_csv
 from evalstone.scorers import Pairwise, PerTurn
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.comparison import Comparison
+from evalstone.stats.comparison import PairedComparison
 from evalstone.types import about, note
 from tests.runs import Given, Harm, run_of
 
@@ -32,7 +32,7 @@ B = ["0.75", "0.5", "0.75", "0.5"]
 
 def test_differences_are_taken_sample_by_sample() -> None:
     line = compare(run_of(A), run_of(B))["given"]
-    assert isinstance(line.result, Comparison)
+    assert isinstance(line.result, PairedComparison)
     assert line.result.n == 4
     assert line.result.mean_a == 0.5
     assert line.result.mean_b == 0.625
@@ -52,7 +52,7 @@ def test_a_comparison_says_how_its_p_values_are_corrected() -> None:
 def test_where_lower_is_better_a_lower_mean_is_a_gain() -> None:
     line = compare(run_of(A, [Harm()]), run_of(B, [Harm()]))["harm"]
     assert line.improvement == -0.125
-    assert isinstance(line.result, Comparison)
+    assert isinstance(line.result, PairedComparison)
     assert (line.result.wins, line.result.losses) == (1, 2)
 
 
@@ -68,7 +68,7 @@ def test_a_sample_without_a_score_in_one_run_counts_as_it_is_told_to(
 ) -> None:
     runs = run_of(["0.5", "skip", "1.0", "skip"]), run_of(["0.5", "0.5", "fail", "skip"])
     line = compare(*runs, missing=missing)["given"]
-    assert isinstance(line.result, Comparison)
+    assert isinstance(line.result, PairedComparison)
     assert (line.result.n, line.result.missing, line.unpaired) == (1, counted, unpaired)
     assert "skip" not in str(line.changes)
 
@@ -78,7 +78,7 @@ def test_what_has_no_score_is_counted_in_both_directions() -> None:
     for both in ((a, b), (b, a)):
         assert compare(*both, missing="ignore")["given"].unpaired == 3
         found = compare(*both)["given"].result
-        assert isinstance(found, Comparison)
+        assert isinstance(found, PairedComparison)
         assert found.missing == 3
     with pytest.raises(ConfigError) as raised:
         compare(a, b, missing="best")  # type: ignore[arg-type]

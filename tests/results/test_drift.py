@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import ConfigError, Record, Run, Score, evaluate, judge_drift
+from evalstone import ConfigError, Record, Run, Score, drift, evaluate
 from evalstone.results.views.drift import drift_view
 from evalstone.stats.drift import Drift
 from tests.runs import Given, Harm, run_of
@@ -30,17 +30,17 @@ def moved(run: Run, by: float) -> Run:
 
 def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said_to_have() -> None:
     run = run_of(ANSWERS)
-    found = judge_drift(run, moved(run, 0.1))["given"]
+    found = drift(run, moved(run, 0.1))["given"]
     assert found.drift.verdict == "drifted"
     assert found.drift.largest_change == pytest.approx(0.1)
     assert found.drift.changed.estimate == pytest.approx(0.8)  # a fifth of the scores were 0 and could not fall
-    same = judge_drift(run, moved(run, 0.0))["given"]
+    same = drift(run, moved(run, 0.0))["given"]
     assert same.drift.verdict != "drifted"
 
 
 def test_drift_prints_as_a_table() -> None:
     run = run_of(ANSWERS)
-    result = judge_drift(run, moved(run, 0.1))
+    result = drift(run, moved(run, 0.1))
     title, header, row, *lines = str(result).splitlines()
     assert title.startswith("Judge drift · ")
     assert header.split()[:8] == ["scorer", "n", "before", "now", "change", "95%", "CI", "p"]
@@ -52,7 +52,7 @@ def test_drift_prints_as_a_table() -> None:
 
 def test_other_answers_are_no_anchors() -> None:
     with pytest.raises(ConfigError, match="same outputs"):
-        judge_drift(run_of(ANSWERS), run_of(ANSWERS[1:]))
+        drift(run_of(ANSWERS), run_of(ANSWERS[1:]))
 
 
 def test_other_answers_to_the_same_questions_are_no_anchors() -> None:
@@ -60,10 +60,10 @@ def test_other_answers_to_the_same_questions_are_no_anchors() -> None:
     others = [*rows[:-2], *({**row, "output": "0.5"} for row in rows[-2:])]
     before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, others))
     with pytest.raises(ConfigError, match="2 of 60 samples differ"):
-        judge_drift(before, now)
+        drift(before, now)
     shorter = evaluate(rows[1:], [Given()], ledger=None)
     with pytest.raises(ConfigError, match="1 sample is only"):
-        judge_drift(before, shorter)
+        drift(before, shorter)
 
 
 METADATA: list[dict[str, Any]] = [
@@ -84,10 +84,10 @@ def test_anchors_are_the_same_through_every_source(tmp_path: Path, own_ids: bool
         writer.writerows({**row, "tags": json.dumps(row["tags"])} for row in rows)
     before, now = (evaluate(data, [Given()], ledger=None) for data in (rows, tmp_path / "d.csv"))
     assert before.dataset_version != now.dataset_version
-    assert judge_drift(before, now)["given"].drift.comparison.n == 60
+    assert drift(before, now)["given"].drift.comparison.n == 60
     changed = evaluate([{**row, "n": 7} for row in rows], [Given()], ledger=None)
     with pytest.raises(ConfigError, match="60 of 60 samples differ"):
-        judge_drift(changed, now)
+        drift(changed, now)
 
 
 def test_confidence_and_tolerance_are_those_that_were_set() -> None:
@@ -95,9 +95,9 @@ def test_confidence_and_tolerance_are_those_that_were_set() -> None:
     some = ["0.25"] * 6 + ["0.5"] * 14
     now = Run.from_dict(run.to_dict(), run_of(some).records)
     # six changes of one size: p = 2 / 2^6 = 0.03
-    assert judge_drift(run, now)["given"].drift.verdict == "drifted"
-    assert judge_drift(run, now, confidence=0.99)["given"].drift.verdict == "inconclusive"
-    assert judge_drift(run, now, confidence=0.99, tolerance=0.5)["given"].drift.verdict == "stable"
+    assert drift(run, now)["given"].drift.verdict == "drifted"
+    assert drift(run, now, confidence=0.99)["given"].drift.verdict == "inconclusive"
+    assert drift(run, now, confidence=0.99, tolerance=0.5)["given"].drift.verdict == "stable"
 
 
 def test_anchors_of_one_group_change_together() -> None:
@@ -106,7 +106,7 @@ def test_anchors_of_one_group_change_together() -> None:
 
     def drift_of(metadata: list[dict[str, int]] | None) -> Drift:
         run, now = (run_of(texts, metadata=metadata) for texts in (["0.5"] * 60, answers))
-        return judge_drift(run, Run.from_dict(run.to_dict(), now.records))["given"].drift
+        return drift(run, Run.from_dict(run.to_dict(), now.records))["given"].drift
 
     alone, grouped = drift_of(None), drift_of([{"group": n // 10} for n in range(60)])
     assert alone.verdict == "drifted"
@@ -119,18 +119,18 @@ def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
     run = run_of(["0.5"] * 40, scorers)
     some = run_of(["0.6"] * 7 + ["0.5"] * 33, scorers[:1]).records
     rest = [record for record in run if record.signature != scorers[0].signature]
-    found = judge_drift(run, Run.from_dict(run.to_dict(), [*some, *rest]))
-    drift = found["given"].drift
-    assert drift.p_value <= 0.05
-    assert drift.adjusted_p_value == 4 * drift.p_value
-    assert (drift.verdict, found.passed) == ("inconclusive", None)
-    assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == drift.adjusted_p_value
+    found = drift(run, Run.from_dict(run.to_dict(), [*some, *rest]))
+    given = found["given"].drift
+    assert given.p_value <= 0.05
+    assert given.adjusted_p_value == 4 * given.p_value
+    assert (given.verdict, found.passed) == ("inconclusive", None)
+    assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == given.adjusted_p_value
 
 
 @pytest.mark.parametrize(("tolerance", "verdict"), [(0.25, "stable"), (0.05, "inconclusive")])
 def test_the_tolerance_is_a_share_of_the_scale(tolerance: float, verdict: str) -> None:
     run = run_of(ANSWERS, [Given(scale=10.0)])
-    (found,) = judge_drift(run, run, tolerance=tolerance)
+    (found,) = drift(run, run, tolerance=tolerance)
     assert found.drift.tolerance == pytest.approx(tolerance * 10)
     assert found.drift.verdict == verdict
 
@@ -139,5 +139,5 @@ def test_the_tolerance_is_a_share_of_the_scale(tolerance: float, verdict: str) -
 def test_a_tolerance_that_is_no_share_is_refused(tolerance: float) -> None:
     run = run_of(ANSWERS)
     with pytest.raises(ConfigError) as raised:
-        judge_drift(run, run, tolerance=tolerance)
+        drift(run, run, tolerance=tolerance)
     assert raised.value.field == "tolerance"

@@ -19,10 +19,10 @@ from evalstone import (
     Score,
     Scorer,
     compare,
+    drift,
     evaluate,
     gate,
-    judge_drift,
-    sample_size,
+    power,
 )
 from evalstone.report.markdown import lines
 from evalstone.results.drawn import place_in_order
@@ -194,9 +194,9 @@ def test_settings_of_another_type_are_refused_by_name(value: Any) -> None:
     for name, call in {
         "alpha": lambda: gate(run, GateCriteria(minimum={"given": 0.5}), alpha=2 if value is None else value),
         "confidence": lambda: compare(run, run, confidence=value),
-        "difference": lambda: sample_size(run, value),
-        "power": lambda: sample_size(run, power=value),
-        "tolerance": lambda: judge_drift(run, run, tolerance=2 if value is None else value),
+        "difference": lambda: power(run, value),
+        "power": lambda: power(run, power=value),
+        "tolerance": lambda: drift(run, run, tolerance=2 if value is None else value),
     }.items():
         with pytest.raises(ConfigError, match=f"{name} must be "):
             call()

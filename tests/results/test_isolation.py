@@ -33,14 +33,14 @@ COMPARE = (
     READ
     + """
 from evalstone.results.compare import compare
-from evalstone.results.drift import judge_drift
+from evalstone.results.drift import drift
 from evalstone.results.gate import gate
 from evalstone.results.gate_criteria import GateCriteria
-from evalstone.results.power_analysis import sample_size
+from evalstone.results.power_analysis import power
 assert compare(run, run, slice_by="topic")["given"].verdict == "inconclusive"
 assert gate(run, GateCriteria(minimum={"given": 0.1})).verdict == "pass"
-assert judge_drift(run, run).passed is not False
-assert sample_size(run)["given"].plan.needed > 1
+assert drift(run, run).passed is not False
+assert power(run)["given"].plan.needed > 1
 """
 )
 

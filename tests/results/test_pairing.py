@@ -20,17 +20,17 @@ from evalstone import (
     Run,
     Sample,
     compare,
+    drift,
     evaluate,
     gate,
-    judge_drift,
+    power,
     read_run,
-    sample_size,
     write_run,
 )
 from evalstone.results.human_labels import load_labels
 from evalstone.results.pairing import pair_samples
 from evalstone.results.views.comparison import comparison_view
-from evalstone.stats.comparison import Comparison
+from evalstone.stats.comparison import PairedComparison
 from evalstone.targets import FunctionTarget
 from evalstone.types import about, is_own_id, note
 from tests import traced as traces
@@ -62,7 +62,7 @@ def pairs_of(a: Run, b: Run) -> dict[str, str]:
 
 def difference(a: Run, b: Run, **options: Any) -> tuple[int, float]:
     line = compare(a, b, **options)["given"]
-    assert isinstance(line.result, Comparison)
+    assert isinstance(line.result, PairedComparison)
     return line.result.n, line.result.difference.estimate
 
 
@@ -139,9 +139,11 @@ def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> Non
 def test_power_slices_and_three_runs_pair_by_what_was_asked() -> None:
     kinds: Callable[[int], Any] = lambda n: {"kind": "even" if n % 2 == 0 else "odd"}  # noqa: E731
     runs = [judged(rows(answers, metadata=kinds)) for answers in (WORSE, BETTER, [0.5] * 24)]
-    assert sample_size(runs[1], 0.1, baseline=runs[0])["given"].plan.n == 24
+    assert power(runs[1], 0.1, baseline=runs[0])["given"].plan.n == 24
     compared = compare(*runs, slice_by="kind")
-    assert [(line.b, line.key, line.result.n) for line in compared.slices if isinstance(line.result, Comparison)] == [
+    assert [
+        (line.b, line.key, line.result.n) for line in compared.slices if isinstance(line.result, PairedComparison)
+    ] == [
         ("B", "even", 12),
         ("B", "odd", 12),
         ("C", "even", 12),
@@ -345,7 +347,7 @@ def test_runs_without_texts_are_paired_by_ids_only() -> None:
 def test_the_same_samples_judged_twice_need_no_ids() -> None:
     alike = [{"output": str(answer)} for answer in BETTER]
     assert difference(judged(alike), judged(alike)) == (24, 0.0)
-    assert judge_drift(judged(alike), judged(alike))["given"].drift.comparison.n == 24
+    assert drift(judged(alike), judged(alike))["given"].drift.comparison.n == 24
 
 
 def test_traces_of_the_same_questions_are_paired_by_them_and_the_same_traces_by_id() -> None:

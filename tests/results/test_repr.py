@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import GateCriteria, Live, compare, evaluate, gate, judge_drift, sample_size
+from evalstone import GateCriteria, Live, compare, drift, evaluate, gate, power
 from evalstone.datasets import load
 from evalstone.targets import FunctionTarget, parse_target
 
@@ -24,8 +24,8 @@ def test_a_result_says_what_it_is_in_one_line() -> None:
     assert repr(compare(run, later)) == "<Comparison of A, B: 1 comparison>"
     assert repr(gate(run, GateCriteria(minimum={"exact_match": 0.1}))) == f"<Gate of {run.id}: pass, 1 check>"
     again = evaluate(ROWS, ["exact_match"], ledger=None)
-    assert repr(judge_drift(run, again)) == f"<DriftResult of {run.id} and {again.id}: 1 scorer>"
-    assert repr(sample_size(run, difference=0.1)).endswith(" of 0.1 at 80%: 1 scorer>")
+    assert repr(drift(run, again)) == f"<DriftResult of {run.id} and {again.id}: 1 scorer>"
+    assert repr(power(run, difference=0.1)).endswith(" of 0.1 at 80%: 1 scorer>")
 
 
 def test_a_dataset_of_any_size_is_one_line(tmp_path: Path) -> None:

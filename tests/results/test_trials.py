@@ -22,7 +22,7 @@ from evalstone import (
     Skipped,
     compare,
     gate,
-    sample_size,
+    power,
 )
 from evalstone.results.scores import Scores, check_same_weights, refuse_weights
 from evalstone.results.summary import ScorerInfo, summarize
@@ -416,7 +416,7 @@ def test_a_report_names_trials_and_flaky_samples() -> None:
 def test_a_plan_is_of_samples_and_not_of_trials() -> None:
     once = run_of({f"s{n}": [n % 3 / 2] for n in range(30)})
     again = run_of({f"s{n}": [n % 3 / 2] * 4 for n in range(30)})
-    plans = [sample_size(run, difference=0.1).scorers[0] for run in (once, again)]
+    plans = [power(run, difference=0.1).scorers[0] for run in (once, again)]
     assert [plan.plan.n for plan in plans] == [30, 30]
     assert plans[0].plan.needed == plans[1].plan.needed
 

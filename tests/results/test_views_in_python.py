@@ -15,10 +15,10 @@ from evalstone import (
     audit,
     calibrate,
     compare,
+    drift,
     evaluate,
     gate,
-    judge_drift,
-    sample_size,
+    power,
 )
 from evalstone.judge_quality.audit import AuditConfig
 from evalstone.results.views.gate import gate_view
@@ -65,7 +65,7 @@ def test_a_printed_drift_says_which_anchors_are_left_out(monkeypatch: pytest.Mon
     samples = [{**row, "at": row["id"]} for row in rows("no")]
     before = evaluate(samples, [at_times], ledger=None)
     monkeypatch.setenv("OUTAGE", "0 1 2 3 4 5 6")
-    lines = str(judge_drift(before, evaluate(samples, [at_times], ledger=None))).splitlines()
+    lines = str(drift(before, evaluate(samples, [at_times], ledger=None))).splitlines()
     assert any(line.startswith("at_times: 7 anchors ") for line in lines)
 
 
@@ -152,9 +152,9 @@ def test_a_printed_audit_is_a_table_of_perturbations() -> None:
 
 def test_a_printed_sample_size_is_a_table_of_scorers() -> None:
     run = evaluate(rows("no"), [judged], ledger=None)
-    text = str(sample_size(run, 0.1))
+    text = str(power(run, 0.1))
     title = text.partition("\n")[0]
     assert title.startswith("Sample size · ")
     assert " of 0.1 " in title
     assert title.endswith(" of 80%")
-    assert f"{sample_size(run, 0.1)['judged'].plan.needed:,}" in text
+    assert f"{power(run, 0.1)['judged'].plan.needed:,}" in text

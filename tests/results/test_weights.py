@@ -23,11 +23,11 @@ from evalstone import (
     audit,
     calibrate,
     compare,
+    drift,
     gate,
-    judge_drift,
     load,
+    power,
     read_run,
-    sample_size,
     write_run,
 )
 from evalstone.report.html import page
@@ -223,7 +223,7 @@ def test_other_weights_are_another_look(tmp_path: Path) -> None:
 def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
     before = weighted()
     now = replace(before, records=tuple(_changed(record) for record in before.records))
-    found = judge_drift(before, now)
+    found = drift(before, now)
     assert found["given"].drift.changed.estimate == pytest.approx(3 / 6)
     assert found["given"].drift.p_value == found["given"].drift.comparison.test.p_value
     told = text_of(drift_view(found))
@@ -235,7 +235,7 @@ def test_drift_of_weighted_anchors_is_that_of_the_mean() -> None:
 def test_reports_name_the_test_of_each_scorer_where_only_some_are_weighted() -> None:
     data = [{"weight": 2.0 if place < 12 else 1.0, "kind": "xy"[place % 2]} for place in range(24)]
     run = run_of(["0.5"] * 12 + ["skip"] * 12, [Given(), Anything()], metadata=data)
-    told = text_of(drift_view(judge_drift(run, run)))
+    told = text_of(drift_view(drift(run, run)))
     assert "mean change (anything)" in told
     told = text_of(run_view(run, slices=run.slices("kind")))
     assert "samples (given); test" in told
@@ -251,7 +251,7 @@ def _changed(record: Record) -> Record:
 
 
 REFUSALS: dict[str, Callable[[Run], object]] = {
-    "a plan of sample sizes": sample_size,
+    "a plan of sample sizes": power,
     "a correction by human labels": lambda run: corrected(run, "given", {"s1": 1.0}),
     "a correction by human labels ": lambda run: select_for_labeling(run, "given", ()),
     "an audit": lambda run: audit(run.samples, [Given()], ledger=None),

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.questions import CompareStatements, Comparison, Contradiction, ListStatements, StatementMatch
+from evalstone.questions import CompareStatements, Contradiction, ListStatements, StatementComparison, StatementMatch
 from evalstone.questions.statements import Match
 from evalstone.scorers import AnswerSimilarity
 from evalstone.types import Sample
@@ -25,9 +25,9 @@ def compared(*words: str, extra: list[str] | None = None, conflicts: int = 0) ->
     return {"matches": matches, "extra": extra or [], "contradictions": [conflict] * conflicts}
 
 
-def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
+def found(*words: Match, extra: int = 0, conflicts: int = 0) -> StatementComparison:
     matches = tuple(StatementMatch("s", word) for word in words)
-    return Comparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
+    return StatementComparison(matches, ("x",) * extra, (Contradiction("because", "a", "b"),) * conflicts)
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def found(*words: Match, extra: int = 0, conflicts: int = 0) -> Comparison:
         (found("exact", "exact", conflicts=1), 0.0),
     ],
 )
-def test_the_formula_on_small_cases(comparison: Comparison, expected: float):
+def test_the_formula_on_small_cases(comparison: StatementComparison, expected: float):
     assert AnswerSimilarity().similarity(comparison) == pytest.approx(expected)
 
 

@@ -14,12 +14,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone import evaluate
-from evalstone.scorers import HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision
+from evalstone.scorers import AveragePrecision, HitRateAtK, NdcgAtK, PrecisionAtK, RecallAtK, ReciprocalRank, RPrecision
 from evalstone.scorers.retrieval import RetrievalScorer
 from evalstone.types import Failed, Outcome, Sample, Score, Skipped
 from tests.fakes import outcome_of, score_of
 
-KINDS: tuple[type[RetrievalScorer], ...] = (HitRateAtK, Map, Mrr, NdcgAtK, PrecisionAtK, RecallAtK, RPrecision)
+KINDS: tuple[type[RetrievalScorer], ...] = (
+    HitRateAtK,
+    AveragePrecision,
+    ReciprocalRank,
+    NdcgAtK,
+    PrecisionAtK,
+    RecallAtK,
+    RPrecision,
+)
 every = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 
 
@@ -50,10 +58,10 @@ NOTHING: tuple[Any, ...] = ([], {}, {"a": 0}, {"a": -2})
         (RecallAtK(k=10), 2 / 3),
         (HitRateAtK(k=1), 0),
         (HitRateAtK(k=2), 1),
-        (Mrr(), 1 / 2),
-        (Mrr(k=1), 0),
-        (Map(), (1 / 2 + 2 / 4) / 3),
-        (Map(k=2), (1 / 2) / 3),
+        (ReciprocalRank(), 1 / 2),
+        (ReciprocalRank(k=1), 0),
+        (AveragePrecision(), (1 / 2 + 2 / 4) / 3),
+        (AveragePrecision(k=2), (1 / 2) / 3),
         (RPrecision(), 1 / 3),
         (
             NdcgAtK(),
@@ -90,7 +98,7 @@ def test_the_lowest_relevant_grade_is_a_parameter():
 
 def test_a_document_that_is_retrieved_twice_keeps_both_ranks_and_counts_once():
     assert value(PrecisionAtK(k=4), ["a", "a", "x", "b"], RELEVANT) == pytest.approx(2 / 4)
-    assert value(Map(), ["a", "a", "b"], ["a", "b"]) == pytest.approx((1 + 2 / 3) / 2)
+    assert value(AveragePrecision(), ["a", "a", "b"], ["a", "b"]) == pytest.approx((1 + 2 / 3) / 2)
     assert value(RecallAtK(), ["a"] * 5, RELEVANT) == pytest.approx(1 / 3)
     assert value(NdcgAtK(), ["a", "a"], ["a", "b"]) == pytest.approx(1 / (1 + 1 / math.log2(3)))
 
@@ -100,28 +108,28 @@ def test_a_relevant_id_that_is_listed_twice_is_one_document():
 
 
 def test_documents_with_scores_are_ranked_and_ties_are_broken_as_by_trec_eval():
-    assert value(Mrr(), {"x": 0.1, "a": 0.9}, RELEVANT) == 1
-    assert value(Mrr(), {"a": 1, "x": 1.0}, RELEVANT) == pytest.approx(1 / 2)
-    assert value(Mrr(), {"a": 1, "X": 1.0}, RELEVANT) == 1
+    assert value(ReciprocalRank(), {"x": 0.1, "a": 0.9}, RELEVANT) == 1
+    assert value(ReciprocalRank(), {"a": 1, "x": 1.0}, RELEVANT) == pytest.approx(1 / 2)
+    assert value(ReciprocalRank(), {"a": 1, "X": 1.0}, RELEVANT) == 1
 
 
 @pytest.mark.parametrize("relevant", [' {"a": 2}', "{'a': 2}", "('a',)", '["a"]'])
 def test_lists_and_grades_may_be_written_as_text(relevant: str):
-    assert value(Mrr(), '["x", "a"]', relevant) == value(Mrr(), "['x', 'a']", relevant) == 0.5
+    assert value(ReciprocalRank(), '["x", "a"]', relevant) == value(ReciprocalRank(), "['x', 'a']", relevant) == 0.5
 
 
 def test_a_text_with_too_many_lists_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("EVALSTONE_MAX_ROW_MB", "1")
-    wide = outcome(Mrr(), ["a"], f"[{'[],' * 100_000}[]]")
+    wide = outcome(ReciprocalRank(), ["a"], f"[{'[],' * 100_000}[]]")
     assert isinstance(wide, Failed)
-    assert wide.error.startswith("mrr: relevant has")
+    assert wide.error.startswith("reciprocal_rank: relevant has")
 
 
 def test_the_first_ten_count_unless_another_number_is_given():
     ranked = [str(number) for number in range(20)]
     assert value(RecallAtK(), ranked, ["9", "10"]) == 0.5
     assert value(HitRateAtK(), ranked, ["10"]) == 0
-    assert value(Mrr(), ranked, ["10"]) == 1 / 11
+    assert value(ReciprocalRank(), ranked, ["10"]) == 1 / 11
 
 
 def test_ids_are_compared_as_text():
@@ -190,9 +198,9 @@ def test_what_a_target_retrieved_is_in_its_state_and_never_that_of_the_dataset(k
     ],
 )
 def test_data_of_another_form_fails_with_its_place(retrieved: object, relevant: object, told: str):
-    failed = outcome(Mrr(), retrieved, relevant)
+    failed = outcome(ReciprocalRank(), retrieved, relevant)
     assert isinstance(failed, Failed)
-    assert failed.error.startswith(f"mrr: {told}")
+    assert failed.error.startswith(f"reciprocal_rank: {told}")
 
 
 def test_the_evidence_has_the_gains_and_what_is_missing():
@@ -208,9 +216,9 @@ def test_columns_of_a_file_are_read_from_the_metadata():
         {"question": "q", "answer": "a", "retrieved": ["d3"], "relevant": {"d3": 2}},
         {"question": "q", "answer": "a", "retrieved": [], "relevant": []},
     ]
-    run = evaluate(rows, ["mrr", "ndcg_at_k(k=5)"], ledger=None)
-    assert run["mrr"].mean == pytest.approx((1 / 2 + 1) / 2)
-    assert (run["mrr"].scored, run["mrr"].skipped) == (2, 1)
+    run = evaluate(rows, ["reciprocal_rank", "ndcg_at_k(k=5)"], ledger=None)
+    assert run["reciprocal_rank"].mean == pytest.approx((1 / 2 + 1) / 2)
+    assert (run["reciprocal_rank"].scored, run["reciprocal_rank"].skipped) == (2, 1)
 
 
 @pytest.mark.filterwarnings(
@@ -225,13 +233,13 @@ def test_ir_measures_counts_alike():
         ir_measures.parse_measure("Success@5"): HitRateAtK(k=5),
         ir_measures.parse_measure("nDCG"): NdcgAtK(k=None),
         ir_measures.parse_measure("nDCG@5"): NdcgAtK(k=5),
-        ir_measures.parse_measure("RR"): Mrr(),
-        ir_measures.parse_measure("AP"): Map(),
-        ir_measures.parse_measure("AP@5"): Map(k=5),
+        ir_measures.parse_measure("RR"): ReciprocalRank(),
+        ir_measures.parse_measure("AP"): AveragePrecision(),
+        ir_measures.parse_measure("AP@5"): AveragePrecision(k=5),
         ir_measures.parse_measure("Rprec"): RPrecision(),
         ir_measures.parse_measure("P(rel=2)@5"): PrecisionAtK(k=5, min_grade=2),
         ir_measures.parse_measure("R(rel=2)@5"): RecallAtK(k=5, min_grade=2),
-        ir_measures.parse_measure("AP(rel=2)"): Map(min_grade=2),
+        ir_measures.parse_measure("AP(rel=2)"): AveragePrecision(min_grade=2),
     }
     qrels: dict[str, dict[str, int]] = {}
     run: dict[str, dict[str, float]] = {}

@@ -28,7 +28,7 @@ PARTS = did(
     *[call("f", success=False), call("f", success=False), call("g")],
     expected={"steps": ["f", "h"], "maxSteps": 2, "maxRetriesPerTool": 0, "blacklistedTools": ["rm"]},
 )
-BLACKLISTED = did(
+FORBIDDEN = did(
     {"stepType": "agent_run", "name": "r", "children": [call("a"), call("rm")]},
     expected={"steps": [{"name": "r", "children": {"blacklistedSequences": [["a", "rm"]]}}]},
 )
@@ -39,9 +39,9 @@ LEVELS = did(
 
 
 def test_the_parts_that_count_are_weighed():
-    # accuracy 1/2, efficiency mean(budget 1/2, redundancy 0.8) = 0.65, failures 0.8, blacklist 1
+    # accuracy 1/2, efficiency mean(budget 1/2, redundancy 0.8) = 0.65, failures 0.8, forbidden 1
     score = score_of(TrajectoryQuality(), PARTS, [])
-    assert score.evidence.parts == {"accuracy": 0.5, "efficiency": 0.65, "tool_failures": 0.8, "blacklist": 1}
+    assert score.evidence.parts == {"accuracy": 0.5, "efficiency": 0.65, "tool_failures": 0.8, "forbidden": 1}
     assert score.value == 0.66  # 0.4 x 0.5 + 0.3 x 0.65 + 0.2 x 0.8 + 0.1 = 0.655, whose rounding is that of the source
 
 
@@ -52,9 +52,9 @@ def test_parts_that_nothing_is_expected_of_do_not_count():
     assert value_of(did(call("a"), call("a"), expected={"maxSteps": 2})) == 0.9
 
 
-def test_something_blacklisted_makes_everything_0():
+def test_something_forbidden_makes_everything_0():
     assert value_of(did(call("a"), call("rm"), expected={"steps": ["a"], "blacklistedTools": ["rm"]})) == 0
-    assert value_of(BLACKLISTED) == 0
+    assert value_of(FORBIDDEN) == 0
 
 
 def test_the_levels_inside_count_three_tenths():
@@ -66,8 +66,8 @@ def test_the_levels_inside_count_three_tenths():
 @pytest.mark.parametrize(
     ("sample", "reason"),
     [
-        (PARTS, "accuracy 0.50, efficiency 0.65, tool failures 0.80, blacklist 1.00."),
-        (BLACKLISTED, "accuracy 1.00; r: blacklist 0.00, blacklisted: “a → rm”."),
+        (PARTS, "accuracy 0.50, efficiency 0.65, tool failures 0.80, forbidden 1.00."),
+        (FORBIDDEN, "accuracy 1.00; r: forbidden 0.00, did “a → rm”."),
         (LEVELS, "accuracy 0.50, not taken: “s”; r: accuracy 0.50."),
     ],
 )

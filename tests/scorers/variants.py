@@ -72,7 +72,7 @@ OTHERS: Mapping[str, list[Any]] = {
     "ordering": ["strict", "unordered"],
     "allow_repeated_steps": [False],
     "defaults": [TrajectoryExpectation(), TrajectoryExpectation(max_steps=3)],
-    "weights": [TrajectoryWeights(accuracy=1), TrajectoryWeights(blacklist=0)],
+    "weights": [TrajectoryWeights(accuracy=1), TrajectoryWeights(forbidden=0)],
     "necessary": [0.7],
     "in_order": [0.2],
     "missing": [0.05],

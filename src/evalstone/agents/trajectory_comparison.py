@@ -258,16 +258,16 @@ def redundant_calls(actual: Trajectory) -> tuple[str, ...]:
     )
 
 
-def blacklisted(
+def forbidden(
     actual: Trajectory, *, tools: Sequence[str] = (), sequences: Sequence[Sequence[str]] = ()
 ) -> tuple[str, ...]:
     """The forbidden tools and sequences that occur: names, and sequences as `a → b`."""
     names = [step.name for step in actual.steps]
     hits = [name for name in dict.fromkeys(names) if name in tools]
     for sequence in sequences:
-        forbidden = list(sequence)
-        if forbidden and any(names[start : start + len(forbidden)] == forbidden for start in range(len(names))):
-            hits.append(" → ".join(forbidden))
+        path = list(sequence)
+        if path and any(names[start : start + len(path)] == path for start in range(len(names))):
+            hits.append(" → ".join(path))
     return tuple(hits)
 
 

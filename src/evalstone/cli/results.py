@@ -293,7 +293,7 @@ def drift(
 
     compared = find_run(before, ledger), find_run(now, ledger)
     with phase("comparing the runs"):
-        result = evalstone.judge_drift(*compared, confidence=confidence)
+        result = evalstone.drift(*compared, confidence=confidence)
         view = drift_view(result, COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.passed is False else ExitCode.OK
@@ -480,7 +480,7 @@ def power(
     pilot = find_run(run, ledger)
     other = None if baseline is None else find_run(baseline, ledger)
     with phase("estimating"):
-        analysis = evalstone.sample_size(
+        analysis = evalstone.power(
             pilot, difference, baseline=other, power=power, confidence=confidence, allow_mismatch=allow_mismatch
         )
     if not analysis.scorers:

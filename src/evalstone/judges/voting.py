@@ -28,7 +28,7 @@ from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs
 from evalstone.questions.reply import LabelOrder, label_orders, subject_of
 from evalstone.questions.schemas import resolved
-from evalstone.questions.verdict import Choice
+from evalstone.questions.verdict import YesNoVerdict
 
 A = TypeVar("A")
 
@@ -143,7 +143,7 @@ def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[An
     combined = {name: field.value for name, field in results.items()}
     if any(hasattr(value, "probabilities") for value in values):
         combined["probabilities"] = weighted_together([value.probabilities for value in values])
-    if kind is Choice:
+    if kind is YesNoVerdict:
         combined["probability"] = _of_yes(values, config.vote)
     if hasattr(result.value, "confidence"):
         combined["confidence"] = _confidence(values, combined, orders)
@@ -161,7 +161,7 @@ def _confidence(values: Sequence[Any], combined: Mapping[str, Any], orders: Mapp
     return _mean_probabilities(choices, labels, order, [value.confidence for value in known])[combined[name]]
 
 
-def _of_yes(choices: Sequence[Choice], vote: Vote) -> float | None:
+def _of_yes(choices: Sequence[YesNoVerdict], vote: Vote) -> float | None:
     """The probability of a yes: the lower median, mean or minimum over the judges, so that it agrees with the verdict.
 
     A yes or no without a probability counts as certain. Undecided judges are ignored unless all are undecided. None if
@@ -194,7 +194,7 @@ def _confidences(values: Sequence[Any], config: VoteConfig) -> tuple[Confidence,
 
 
 def _own_confidence(value: Any) -> Confidence:
-    if isinstance(value, Choice) and value.probability is not None and value.verdict != "undecided":
+    if isinstance(value, YesNoVerdict) and value.probability is not None and value.verdict != "undecided":
         return {"yes": value.probability, "no": 1 - value.probability}
     return getattr(value, "confidence", None)
 

@@ -78,11 +78,11 @@ from evalstone.questions.robustness import NoiseImpact as NoiseImpact
 from evalstone.questions.robustness import Robustness as Robustness
 from evalstone.questions.statements import Addressed as Addressed
 from evalstone.questions.statements import CompareStatements as CompareStatements
-from evalstone.questions.statements import Comparison as Comparison
 from evalstone.questions.statements import Contradiction as Contradiction
 from evalstone.questions.statements import JudgeStatements as JudgeStatements
 from evalstone.questions.statements import ListStatements as ListStatements
 from evalstone.questions.statements import Match as Match
+from evalstone.questions.statements import StatementComparison as StatementComparison
 from evalstone.questions.statements import StatementMatch as StatementMatch
 from evalstone.questions.statements import StatementVerdict as StatementVerdict
 from evalstone.questions.tool_use import JudgeSteps as JudgeSteps
@@ -92,12 +92,12 @@ from evalstone.questions.tool_use import StepVerdicts as StepVerdicts
 from evalstone.questions.tool_use import ToolCallVerdict as ToolCallVerdict
 from evalstone.questions.tool_use import ToolCallVerdicts as ToolCallVerdicts
 from evalstone.questions.verdict import AgreesWithContext as AgreesWithContext
-from evalstone.questions.verdict import Choice as Choice
 from evalstone.questions.verdict import ClaimSupported as ClaimSupported
 from evalstone.questions.verdict import CorrectAgainstReference as CorrectAgainstReference
 from evalstone.questions.verdict import GiveVerdict as GiveVerdict
 from evalstone.questions.verdict import MiniCheck as MiniCheck
 from evalstone.questions.verdict import Verdict as Verdict
+from evalstone.questions.verdict import YesNoVerdict as YesNoVerdict
 from evalstone.questions.verdict import read_yes_no as read_yes_no
 
 __all__: list[str]

@@ -107,7 +107,7 @@ class Contradiction(NoTruthValue):
 
 
 @dataclass(frozen=True)
-class Comparison(NoTruthValue):
+class StatementComparison(NoTruthValue):
     """A match for each statement of the reference in order, extra statements, and contradictions."""
 
     matches: Annotated[tuple[StatementMatch, ...], NumberedBy("reference", "reference statement", "match")]
@@ -140,7 +140,7 @@ Then give:
 )
 
 
-class CompareStatements(Question[Comparison]):
+class CompareStatements(Question[StatementComparison]):
     """For each statement of the reference: does the answer say it? And what does the answer add or get wrong?"""
 
     kind = "compare_statements"
@@ -151,7 +151,7 @@ class CompareStatements(Question[Comparison]):
     def fits(self, limits: ContextLimits) -> bool:
         return len(self.reference) <= limits.items and self.within(limits.tokens)
 
-    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Comparison:
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> StatementComparison:
         """The merged comparisons with groups of the reference's statements.
 
         A statement counts as extra only if it is extra in every group.
@@ -164,7 +164,7 @@ class CompareStatements(Question[Comparison]):
             also = set(map(bare, part.extra))
             extra = {key: text for key, text in extra.items() if key in also}
         matches = tuple(match for part in parts for match in part.matches)
-        return Comparison(
+        return StatementComparison(
             matches, tuple(extra.values()), tuple(itertools.chain.from_iterable(part.contradictions for part in parts))
         )
 

@@ -38,7 +38,7 @@ Verdict: TypeAlias = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True)
-class Choice(NoTruthValue):
+class YesNoVerdict(NoTruthValue):
     """A verdict and the judge's reason for it. Undecided is an answer too: it is neither a yes nor a no.
 
     probability: that of a yes, among yes and no, in [0, 1], where the judge gives one.
@@ -53,7 +53,7 @@ WORDS = ("yes", "no")
 """The verdicts whose probabilities are requested."""
 
 
-class GiveVerdict(Question[Choice]):
+class GiveVerdict(Question[YesNoVerdict]):
     """Yes, no or undecided. A plain-text yes or no instead of the JSON object is accepted.
 
     A plain-text reply that isn't clearly yes or no is undecided. A blank reply is a ReplyError.
@@ -68,36 +68,36 @@ class GiveVerdict(Question[Choice]):
     def fits(self, limits: ContextLimits) -> bool:
         return self.within(limits.tokens) if self.cut else super().fits(limits)
 
-    async def in_parts(self, ask: Ask, limits: ContextLimits) -> Choice:
+    async def in_parts(self, ask: Ask, limits: ContextLimits) -> YesNoVerdict:
         """The verdict on the part with the most support for the claim."""
         if not self.cut:
             raise too_long(self, limits)
         chunks = chunks_of(self, self.cut, space_for(self, self.cut, limits), limits)
         return best_choice(await ask_parts(self, self.cut, chunks, ask))
 
-    def parse(self, reply: str) -> Choice:
+    def parse(self, reply: str) -> YesNoVerdict:
         """Parse the choice after any reasoning. It is undecided if a text in front of it that isn't marked as reasoning
         is itself the opposite verdict: the reply may be an answer that quotes a closing tag from the judged text."""
         choice = super().parse(reply)
         before = {read_yes_no(text) for text in beside_reasoning(reply)} - {None}
         if before <= {{"yes": True, "no": False}.get(choice.verdict)}:
             return choice
-        return Choice("undecided", f"the reply is both yes and no: {reply.strip()[:200]!r}")
+        return YesNoVerdict("undecided", f"the reply is both yes and no: {reply.strip()[:200]!r}")
 
-    def from_text(self, text: str) -> Choice:
+    def from_text(self, text: str) -> YesNoVerdict:
         return super().from_text(text) if "{" in text else read_plain(text)
 
-    def from_json(self, data: Any) -> Choice:
+    def from_json(self, data: Any) -> YesNoVerdict:
         verdict = member(data, "verdict")
         if not isinstance(verdict, str):
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {repr(verdict)[:60]}")
         reason = reason_of(data)
         if verdict == "undecided":
-            return Choice("undecided", reason)
+            return YesNoVerdict("undecided", reason)
         decided = read_yes_no(verdict)
         if decided is None:
             raise ReplyError(f"verdict: yes, no or undecided was expected, not {verdict[:60]!r}")
-        return Choice("yes" if decided else "no", reason)
+        return YesNoVerdict("yes" if decided else "no", reason)
 
     @property
     def label_probabilities(self) -> LabelProbabilities:
@@ -109,7 +109,7 @@ class GiveVerdict(Question[Choice]):
         is_prose = self.json_schema is not None and "{" not in text and read_yes_no(text) is None
         return "it holds no JSON object, and is neither yes nor no" if is_prose else ""
 
-    def with_probabilities(self, answer: Choice, probabilities: Mapping[str, float]) -> Choice:
+    def with_probabilities(self, answer: YesNoVerdict, probabilities: Mapping[str, float]) -> YesNoVerdict:
         """The choice with the probability of a yes, if the judge returns one for yes or no.
 
         If only one of the two is returned, the other gets the remaining probability, but at most the same.
@@ -121,7 +121,7 @@ class GiveVerdict(Question[Choice]):
         return replace(answer, probability=(yes if "yes" in probabilities else rest) / (yes + no + rest))
 
 
-def read_plain(reply: str) -> Choice:
+def read_plain(reply: str) -> YesNoVerdict:
     """Parse a plain-text reply. If it has more than one word, it is also the reason."""
     if not reply.strip("\ufeff \t\r\n"):
         raise ReplyError("the reply is empty; yes or no was expected", reply=reply)
@@ -129,8 +129,8 @@ def read_plain(reply: str) -> Choice:
     text = reply.strip()
     reason = text if len(text.split()) > 1 else ""
     if decided is None:
-        return Choice("undecided", f"the reply is neither yes nor no: {text[:200]!r}")
-    return Choice("yes" if decided else "no", reason)
+        return YesNoVerdict("undecided", f"the reply is neither yes nor no: {text[:200]!r}")
+    return YesNoVerdict("yes" if decided else "no", reason)
 
 
 AGREES_WITH_CONTEXT = Prompt(
@@ -219,14 +219,14 @@ class MiniCheck(GiveVerdict):
     def label_probabilities(self) -> LabelProbabilities:
         return LabelProbabilities("", WORDS, required=False)
 
-    def from_json(self, data: Any) -> Choice:
+    def from_json(self, data: Any) -> YesNoVerdict:
         return read_plain(str(data))
 
 
 _RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
-def best_choice(choices: Sequence[Choice]) -> Choice:
+def best_choice(choices: Sequence[YesNoVerdict]) -> YesNoVerdict:
     """The choice with the most support, of at least one: yes, undecided, no, then the probability."""
     return max(choices, key=lambda choice: (_RANK[choice.verdict], choice.probability or 0.0))
 

@@ -10,7 +10,7 @@ from evalstone.report.view import Chart as Chart
 from evalstone.report.view import Column as Column
 from evalstone.report.view import Examples as Examples
 from evalstone.report.view import Fact as Fact
-from evalstone.report.view import Outcome as Outcome
+from evalstone.report.view import OutcomeView as OutcomeView
 from evalstone.report.view import SampleList as SampleList
 from evalstone.report.view import SampleView as SampleView
 from evalstone.report.view import ScoreColumn as ScoreColumn

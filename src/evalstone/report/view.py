@@ -219,7 +219,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class OutcomeView:
     """The outcome of one scorer for a sample. value: None for a skipped or failed sample, as `text` says."""
 
     title: str
@@ -245,7 +245,7 @@ class SampleView:
     question: str
     answer: str
     goodness: float | None
-    outcomes: tuple[Outcome, ...]
+    outcomes: tuple[OutcomeView, ...]
     label: str = ""
     headline: str = ""
     findings: tuple[Block, ...] = ()

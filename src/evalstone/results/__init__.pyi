@@ -23,7 +23,6 @@ from evalstone.results.compare import ComparisonVerdict as ComparisonVerdict
 from evalstone.results.compare import ScorerComparison as ScorerComparison
 from evalstone.results.drift import DriftResult as DriftResult
 from evalstone.results.drift import ScorerDrift as ScorerDrift
-from evalstone.results.drift import judge_drift as judge_drift
 from evalstone.results.endings import Ending as Ending
 from evalstone.results.endings import ExitCode as ExitCode
 from evalstone.results.files import write_run as write_run
@@ -49,7 +48,7 @@ from evalstone.results.members import compare_with_members as compare_with_membe
 from evalstone.results.missing_scores import Missing as Missing
 from evalstone.results.power_analysis import PowerAnalysis as PowerAnalysis
 from evalstone.results.power_analysis import ScorerPower as ScorerPower
-from evalstone.results.power_analysis import sample_size as sample_size
+from evalstone.results.power_analysis import power as power
 from evalstone.results.run import Run as Run
 from evalstone.results.saved_calibrations import calibration_for as calibration_for
 from evalstone.results.saved_calibrations import list_calibrations as list_calibrations

@@ -74,7 +74,7 @@ class ScorerComparison(OfScorer):
     """The letter of the run compared with it."""
     info_b: ScorerInfo
     """The scorer in run b. It differs from `info` only if mismatches are allowed."""
-    result: stats.Comparison | UnpairedComparison
+    result: stats.PairedComparison | UnpairedComparison
     """The differences and their tests, p-values uncorrected."""
     adjusted_p_value: float
     """The p-value of the difference, corrected for multiple comparisons."""
@@ -469,10 +469,10 @@ def _with_detectable(
     pair = pairs.get((line.b, line.info.signature))
     if pair is None or pair.weights is not None or pair.stopped or line.verdict != "inconclusive":
         return line
-    from evalstone.stats.comparison import Comparison as Paired  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
 
     result = line.result
-    if not isinstance(result, Paired):
+    if not isinstance(result, PairedComparison):
         return line
     pilot = pair.pilot(result.max_change or line.info.scale)
     confidence = 1 - (1 - line.confidence) / tests

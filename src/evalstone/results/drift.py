@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
-from evalstone._core.file_format import JUDGE_DRIFT_FORMAT
+from evalstone._core.file_format import DRIFT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import all_passed
@@ -90,14 +90,14 @@ class DriftResult(Shown):
     def to_dict(self) -> dict[str, Any]:
         """The result as plain data, as `evalstone drift --json` prints it."""
         return {
-            "format": JUDGE_DRIFT_FORMAT,
+            "format": DRIFT_FORMAT,
             "before": self.before.id,
             "now": self.now.id,
             "scorers": to_jsonable(self.scorers),
         }
 
 
-def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
+def drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float | None = None) -> DriftResult:
     """Test whether a judge scores the same samples differently than before.
 
     The p-values are corrected over all scorers (Holm), so the probability of a false alarm is at most 1 - confidence.
@@ -113,7 +113,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
         ConfigError: the tolerance is out of range, or the samples are not identical. Metadata may differ in what a CSV
             file can't hold: the types of values, and missing ones.
     """
-    from evalstone.stats.drift import adjust_drifts, drift  # noqa: PLC0415 - numpy
+    from evalstone.stats import drift as of_scores  # noqa: PLC0415 - numpy
 
     if tolerance is not None:
         check_number(Setting("tolerance"), tolerance)
@@ -125,7 +125,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
     drifts: list[Drift] = []
     for pair in pair_runs(before, now, allow_mismatch=True)[0]:
         known = pair.known
-        result = drift(
+        result = of_scores.drift(
             known.a,
             known.b,
             scale=pair.info.scale,
@@ -139,7 +139,7 @@ def judge_drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: f
             drifts.append(result)
     scorers = (
         ScorerDrift(title=pair.title, info=pair.info, drift=result, unpaired=pair.unpaired)
-        for pair, result in zip(pairs, adjust_drifts(drifts), strict=True)
+        for pair, result in zip(pairs, of_scores.adjust_drifts(drifts), strict=True)
     )
     return DriftResult(before=before, now=now, scorers=tuple(scorers))
 

@@ -89,7 +89,7 @@ class PowerAnalysis(Shown):
         }
 
 
-def sample_size(
+def power(
     run: Run,
     difference: float = 0.03,
     *,

@@ -60,14 +60,14 @@ from evalstone.scorers.rag.statements import AnswerSimilarity as AnswerSimilarit
 from evalstone.scorers.registry import SCORERS as SCORERS
 from evalstone.scorers.registry import parse_scorer as parse_scorer
 from evalstone.scorers.registry import parse_scorers as parse_scorers
+from evalstone.scorers.retrieval import AveragePrecision as AveragePrecision
 from evalstone.scorers.retrieval import Gain as Gain
 from evalstone.scorers.retrieval import HitRateAtK as HitRateAtK
-from evalstone.scorers.retrieval import Map as Map
-from evalstone.scorers.retrieval import Mrr as Mrr
 from evalstone.scorers.retrieval import NdcgAtK as NdcgAtK
 from evalstone.scorers.retrieval import PrecisionAtK as PrecisionAtK
 from evalstone.scorers.retrieval import Ranking as Ranking
 from evalstone.scorers.retrieval import RecallAtK as RecallAtK
+from evalstone.scorers.retrieval import ReciprocalRank as ReciprocalRank
 from evalstone.scorers.retrieval import RPrecision as RPrecision
 from evalstone.scorers.safety import Bias as Bias
 from evalstone.scorers.safety import Toxicity as Toxicity

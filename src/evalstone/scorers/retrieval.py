@@ -274,16 +274,16 @@ class NdcgAtK(CutRetrievalScorer):
         return 2.0 ** (grade - highest) - 2.0**-highest
 
 
-class Mrr(CutRetrievalScorer):
+class ReciprocalRank(CutRetrievalScorer):
     """Reciprocal rank: how early the first relevant document comes. Its mean over samples is the MRR.
 
-        mrr = 1 / rank of the first relevant document; 0 if none is retrieved          range [0, scale]
+        reciprocal rank = 1 / rank of the first relevant document; 0 if none is retrieved          range [0, scale]
 
     Higher is better. Undefined without `retrieved` and `relevant` in the metadata, and when no document is relevant. No
     judge call. Source: Voorhees 1999; trec_eval (recip_rank), ir_measures (RR).
     """
 
-    name = "mrr"
+    name = "reciprocal_rank"
     interpretation = (
         (0.9, "the first relevant document is at rank 1"),
         (0.5, "it is at rank 2"),
@@ -299,18 +299,18 @@ class Mrr(CutRetrievalScorer):
         return 1 / (hits.index(True) + 1) if True in hits else 0.0
 
 
-class Map(CutRetrievalScorer):
+class AveragePrecision(CutRetrievalScorer):
     """Average precision: how early all relevant documents come. Its mean over samples is the MAP.
 
-        map = Σ over ranks of relevant documents of (relevant up to that rank / rank)  /  relevant documents
-        range [0, scale], higher is better
+        average precision = Σ over ranks of relevant documents of (relevant up to that rank / rank)
+            / relevant documents          range [0, scale], higher is better
 
     A relevant document that is missing adds 0. `context_precision` knows only the retrieved passages, and divides by
     the number of relevant ones among them. Undefined without `retrieved` and `relevant` in the metadata, and when no
     document is relevant. No judge call. Source: trec_eval (map, map_cut), ir_measures (AP).
     """
 
-    name = "map"
+    name = "average_precision"
     interpretation = (
         (0.8, "the relevant documents come first"),
         (0.5, "some of them come late, or are missing"),

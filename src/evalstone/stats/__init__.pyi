@@ -17,7 +17,7 @@ from evalstone.stats.calibration import reliability as reliability
 from evalstone.stats.classification import Confusion as Confusion
 from evalstone.stats.classification import auroc as auroc
 from evalstone.stats.classification import measure_intervals as measure_intervals
-from evalstone.stats.comparison import Comparison as Comparison
+from evalstone.stats.comparison import PairedComparison as PairedComparison
 from evalstone.stats.comparison import compare_pairs as compare_pairs
 from evalstone.stats.corrected_rate import RoganGladenEstimate as RoganGladenEstimate
 from evalstone.stats.corrected_rate import rogan_gladen as rogan_gladen

@@ -56,7 +56,7 @@ MOST_INSIGNIFICANT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class PairedComparison:
     """Paired scores a and b of the same samples, in the unit of the scores."""
 
     n: int
@@ -111,7 +111,7 @@ class Pair:
     """The one run."""
     b: str
     """The other run."""
-    comparison: Comparison
+    comparison: PairedComparison
     """Their scores of the samples with a score in all runs."""
     adjusted_p: float
     """The p-value of their difference, corrected for the number of pairs."""
@@ -146,7 +146,7 @@ def compare_pairs(
     max_change: float | None = None,
     margin: float | None = None,
     stopped: bool = False,
-) -> Comparison | None:
+) -> PairedComparison | None:
     """Compare two runs' scores of the same samples.
 
     Args:
@@ -202,7 +202,7 @@ def compare_pairs(
         if stopped
         else _MeanDifference(either_end, reach, confidence, groups, weights, passes)
     )
-    return Comparison(
+    return PairedComparison(
         n=n,
         mean_a=weighted_average(own_weights, before.tolist()),
         mean_b=weighted_average(own_weights, after.tolist()),
@@ -539,7 +539,7 @@ def compare_many(
         return None
     table = [column(name, _some(values, known), 0.0, scale).tolist() for name, values in runs.items()]
     own_weights = None if weights is None else _some(weights, known)
-    pairs: list[tuple[str, str, Comparison]] = []
+    pairs: list[tuple[str, str, PairedComparison]] = []
     first = next(iter(runs))
     for a, b in itertools.combinations(runs, 2):
         counted = [True] * known.size

@@ -18,7 +18,7 @@ import numpy as np
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
-from evalstone.stats.comparison import Comparison, compare_pairs, differences
+from evalstone.stats.comparison import PairedComparison, compare_pairs, differences
 from evalstone.stats.intervals import Interval, check_number, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
 from evalstone.stats.paired_tests import PairedTest, wilcoxon
@@ -29,7 +29,7 @@ from evalstone.stats.weighted_mean import unequal, weighted_average
 class Drift(NoTruthValue):
     """The same anchors, judged before and now."""
 
-    comparison: Comparison
+    comparison: PairedComparison
     """The scores before (a) and now (b)."""
     test: PairedTest
     """Wilcoxon's signed-rank test, of the clusters' sums if anchors are clustered. For pass/fail scores of independent

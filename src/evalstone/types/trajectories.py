@@ -49,6 +49,7 @@ STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
 """The attributes that a step of each type may have in its `data`."""
 
 TOOL_STEPS: tuple[StepType, ...] = ("tool_call", "mcp_tool_call", "provider_tool_call")
+_OF_MASTRA = {"blacklistedTools": "forbidden_tools", "blacklistedSequences": "forbidden_sequences"}
 _OF_A_TRAJECTORY = ("total_duration_ms", "raw_output", "raw_workflow_result")
 
 
@@ -203,9 +204,9 @@ class TrajectoryExpectation:
     max_total_duration_ms: Annotated[float | None, Range(0)] = None
     no_redundant_calls: bool | None = None
     """Whether the same call twice in a row counts as a fault."""
-    blacklisted_tools: Sequence[str] | None = None
+    forbidden_tools: Sequence[str] | None = None
     """Names of steps that must not occur; an empty list forbids nothing."""
-    blacklisted_sequences: Sequence[Sequence[str]] | None = None
+    forbidden_sequences: Sequence[Sequence[str]] | None = None
     """Names that must not follow each other directly."""
     max_retries_per_tool: Annotated[float | None, Range(0)] = None
     """The number of times that a failed call may be retried."""
@@ -225,6 +226,8 @@ class TrajectoryExpectation:
             return data
         if isinstance(data, Trajectory):
             return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
+        if is_mapping(data):
+            data = {_OF_MASTRA.get(str(key), key): value for key, value in data.items()}
         entries = entries_of(data, "an expectation") if is_mapping(data) else {"steps": data}
         entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]

@@ -95,7 +95,7 @@ def trajectory_judge(case: Case) -> Adapted:
 
 def trajectory_quality(case: Case) -> Adapted:
     options = case["options"]
-    names = {"toolFailures": "tool_failures"}
+    names = {"toolFailures": "tool_failures", "blacklist": "forbidden"}
     given: Mapping[str, float] = options.get("weights") or {}
     weights = TrajectoryWeights(**{names.get(name, name): weight for name, weight in given.items()})
     scorer = TrajectoryQuality(defaults=options.get("defaults"), weights=weights, definition=MASTRA)

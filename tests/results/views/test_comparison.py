@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
-from evalstone import GateCriteria, Score, compare, evaluate, gate, judge_drift
+from evalstone import GateCriteria, Score, compare, drift, evaluate, gate
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
@@ -159,7 +159,7 @@ def test_tests_are_named_with_their_scorers_where_they_differ() -> None:
 def test_drift_is_shown_with_its_verdict() -> None:
     run = run_of([str(n / 100) for n in range(80)])
     shifted = [replace(r, outcome=Score((r.value or 0.0) + 0.1)) for r in run]
-    drifted = drift_view(judge_drift(run, replace(run, records=tuple(shifted))))
+    drifted = drift_view(drift(run, replace(run, records=tuple(shifted))))
     (row,) = drifted.sections[0].tables[0].rows
     assert (row[0].text, row[1].text, row[4].text, row[-1].text) == ("given", "80", "+0.100", "drifted")
     assert row[7].text == "100%"
@@ -168,11 +168,11 @@ def test_drift_is_shown_with_its_verdict() -> None:
 
 def test_every_verdict_of_a_drift_has_its_words() -> None:
     run = run_of(["0.5", "0.6", "0.7"])
-    (one,) = judge_drift(run, run)
+    (one,) = drift(run, run)
     for verdict, shown in (("drifted", "drifted"), ("stable", "stable"), ("inconclusive", "inconclusive")):
         assert verdict in get_args(get_type_hints(Drift)["verdict"])
-        drift = replace(one.drift, verdict=cast("Any", verdict))
-        result = DriftResult(before=run, now=run, scorers=(replace(one, drift=drift),))
+        told = replace(one.drift, verdict=cast("Any", verdict))
+        result = DriftResult(before=run, now=run, scorers=(replace(one, drift=told),))
         assert drift_view(result).sections[0].tables[0].rows[0][-1].text == shown
 
 
@@ -211,7 +211,7 @@ def test_comparisons_and_drift_say_that_samples_are_clustered() -> None:
     before, now = (run_of(answers, metadata=groups) for answers in (["0.0", "1.0"] * 6, ["1.0"] * 12))
     note = "given: clustered samples: cluster-robust interval (6 clusters)."
     assert note in comparison_view(compare(before, now)).sections[-1].notes
-    drifted = drift_view(judge_drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
+    drifted = drift_view(drift(before, replace(before, records=tuple(before.records)))).sections[0].notes
     assert note in drifted
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import evaluate, sample_size
+from evalstone import evaluate, power
 from evalstone.report.notes import clause_of
 from evalstone.report.view import Table
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation
@@ -155,7 +155,7 @@ def test_an_audit_says_what_it_lacks() -> None:
 
 def test_a_power_analysis_has_the_plan_of_each_scorer() -> None:
     run = evaluate([{"id": str(n), "output": str(float(n % 3 > 0))} for n in range(12)], [Given()], ledger=None)
-    analysis = sample_size(run, 0.1, power=0.9)
+    analysis = power(run, 0.1, power=0.9)
     plan = analysis["given"].plan
     (section,) = analysis.view().sections
     spread = f"{plan.deviation:.3f}", f"{plan.detectable:.3f}"

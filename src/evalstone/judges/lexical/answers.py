@@ -27,7 +27,7 @@ from evalstone.questions.base import Question
 from evalstone.questions.claims import ListClaims, VerifyClaims
 from evalstone.questions.relevance import FindUsefulPassages, RatePassages
 from evalstone.questions.statements import Addressed, JudgeStatements, ListStatements, StatementVerdict
-from evalstone.questions.verdict import AgreesWithContext, Choice, ClaimSupported, CorrectAgainstReference
+from evalstone.questions.verdict import AgreesWithContext, ClaimSupported, CorrectAgainstReference, YesNoVerdict
 
 ADDRESSES, PARTLY = 0.6, 0.35
 BRIEF = 8
@@ -119,7 +119,7 @@ def _passages(context: tuple[str, ...]) -> Passages:
 
 def _verdict(
     question: ClaimSupported | AgreesWithContext | CorrectAgainstReference,
-) -> tuple[Choice, float, Mapping[str, float]]:
+) -> tuple[YesNoVerdict, float, Mapping[str, float]]:
     """A yes or no, its confidence, and the probabilities of both."""
     model = shipped()
     match question:
@@ -132,7 +132,7 @@ def _verdict(
             reason = f"{reason}; {addressed:.0%} of its statements address the question"
         case CorrectAgainstReference(question=query, answer=answer, reference=reference):
             support, reason = compare(query, answer, reference, model)
-    choice = Choice("yes" if support >= 0.5 else "no", reason)
+    choice = YesNoVerdict("yes" if support >= 0.5 else "no", reason)
     return choice, max(support, 1 - support), {"yes": support, "no": 1 - support}
 
 

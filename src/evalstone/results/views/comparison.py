@@ -19,7 +19,7 @@ from evalstone.report.view import (
     DifferenceChart,
     Examples,
     Fact,
-    Outcome,
+    OutcomeView,
     SampleView,
     Section,
     Table,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from evalstone.results.human_labels import CorrectedDifference
     from evalstone.results.of_scorer import OfScorer
     from evalstone.results.run import Run
-    from evalstone.stats.comparison import Comparison as PairedComparison
+    from evalstone.stats.comparison import PairedComparison
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.unpaired import UnpairedComparison
 
@@ -267,10 +267,8 @@ def _change(
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
     panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"
-    outcomes = (Outcome(line.title, change.b, values, tone, ""),)
-    return SampleView(
-        change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both)))
-    )
+    outcomes = (OutcomeView(line.title, change.b, values, tone, ""),)
+    return SampleView(change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
 
 
 def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[str]:
@@ -410,6 +408,6 @@ def wins(line: ScorerComparison) -> str:
 
 
 def _paired(result: PairedComparison | UnpairedComparison) -> PairedComparison | None:
-    from evalstone.stats.comparison import Comparison  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison import PairedComparison  # noqa: PLC0415 - numpy
 
-    return result if isinstance(result, Comparison) else None
+    return result if isinstance(result, PairedComparison) else None

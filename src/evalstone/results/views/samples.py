@@ -11,7 +11,7 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
 from evalstone._core.reasoning import Split, split_reasoning
-from evalstone.report.view import Block, Outcome, SampleView, Tone, tone_of
+from evalstone.report.view import Block, OutcomeView, SampleView, Tone, tone_of
 from evalstone.results.grounding_labels import FIELD, grounding_label
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
@@ -113,7 +113,10 @@ def sample_view(
 
 
 def _headline(
-    findings: Sequence[Block], records: Sequence[Record], outcomes: Sequence[Outcome], scorers: Mapping[str, ScorerInfo]
+    findings: Sequence[Block],
+    records: Sequence[Record],
+    outcomes: Sequence[OutcomeView],
+    scorers: Mapping[str, ScorerInfo],
 ) -> str:
     """What is wrong with a sample: an unsupported claim, or else the reason of its worst score."""
     if findings:
@@ -140,17 +143,17 @@ def score_text(value: float, scale: float) -> str:
     return text if scale == 1 else f"{text} of {scale:g}"
 
 
-def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], evidence: Any) -> Outcome:
+def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], evidence: Any) -> OutcomeView:
     outcome, title = record.outcome, titles[record.signature]
     if isinstance(outcome, Score):
         # The claims are shown anyway, so the reason's list of them is cut off.
         reason = re.split("[;:]", outcome.reason)[0] if _is_claims(evidence) else outcome.reason
-        return Outcome(
+        return OutcomeView(
             title, outcome.value, score_text(outcome.value, info.scale), tone_of(goodness(record, info)), reason
         )
     if isinstance(outcome, Failed):
-        return Outcome(title, None, OUTCOME_NAMES[Failed], "bad", outcome.error)
-    return Outcome(title, None, OUTCOME_NAMES[type(outcome)], "dim", outcome.reason)
+        return OutcomeView(title, None, OUTCOME_NAMES[Failed], "bad", outcome.error)
+    return OutcomeView(title, None, OUTCOME_NAMES[type(outcome)], "dim", outcome.reason)
 
 
 # ---- The sample's own texts ----
@@ -271,7 +274,7 @@ def _claims(evidence: Mapping[str, Any], titles: Mapping[str, str]) -> list[Bloc
     ]
 
 
-def _explained(record: Record, outcome: Outcome, evidence: Any, *, shown_above: bool) -> Block:
+def _explained(record: Record, outcome: OutcomeView, evidence: Any, *, shown_above: bool) -> Block:
     """A scorer's outcome: its reason, evidence that isn't shown with the claims and passages, and its judge calls."""
     items: list[Block] = []
     if evidence and not _is_claims(evidence) and not (shown_above and _about_passages(evidence)):

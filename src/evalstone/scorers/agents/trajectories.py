@@ -12,9 +12,9 @@ from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import count
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
-    blacklisted,
     check_efficiency,
     compare_trajectories,
+    forbidden,
     tool_failures,
 )
 from evalstone.errors import ConfigError
@@ -217,7 +217,7 @@ class TrajectoryWeights:
     accuracy: float = 0.4
     efficiency: float = 0.3
     tool_failures: float = 0.2
-    blacklist: float = 0.1
+    forbidden: float = 0.1
 
     def __post_init__(self) -> None:
         check_settings(self, type(self).__name__)
@@ -232,7 +232,7 @@ class Level:
         value: The value, including that of the levels inside.
         parts: The parts that applied, by name.
         missing: Expected steps that were not taken.
-        hits: The blacklisted tools and sequences that occurred.
+        hits: The forbidden tools and sequences that occurred.
         inside: The levels of nested steps.
     """
 
@@ -251,7 +251,7 @@ class Level:
 
 
 def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, float]:
-    """The parts that apply at one level, by name and rounded, except for the blacklist."""
+    """The parts that apply at one level, by name and rounded, except for forbidden steps."""
     parts: dict[str, float] = {}
     if expected.steps is not None:
         compared = compare_trajectories(
@@ -290,10 +290,10 @@ def review(
 ) -> Level:
     """One level and those inside it."""
     parts = parts_of(actual, expected)
-    tools, sequences = expected.blacklisted_tools or (), expected.blacklisted_sequences or ()
-    hits = blacklisted(actual, tools=tools, sequences=sequences)
+    tools, sequences = expected.forbidden_tools or (), expected.forbidden_sequences or ()
+    hits = forbidden(actual, tools=tools, sequences=sequences)
     if tools or sequences:
-        parts["blacklist"] = 0.0 if hits else 1.0
+        parts["forbidden"] = 0.0 if hits else 1.0
     missing: list[str] = []
     inside: list[Level] = []
     for step, children, match in inner_pairs(actual.steps, expected.steps or ()):
@@ -333,15 +333,13 @@ def expects_something(expected: TrajectoryExpectation) -> bool:
     """Whether a trajectory could fail any of the expectations."""
     limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
     entries = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
-    return any(entry is not None for entry in entries) or bool(
-        expected.blacklisted_tools or expected.blacklisted_sequences
-    )
+    return any(entry is not None for entry in entries) or bool(expected.forbidden_tools or expected.forbidden_sequences)
 
 
 class TrajectoryQuality(Defined, TrajectorySource):
     """How well the steps meet all expectations, including those for nested steps.
 
-        level              = Σ weight x part / Σ weight, over the parts that count; 0 after something blacklisted
+        level              = Σ weight x part / Σ weight, over the parts that count; 0 after something forbidden
         trajectory quality = level, or 0.7 x level + 0.3 x mean of the levels inside steps
         range [0, scale], higher is better
 
@@ -352,10 +350,10 @@ class TrajectoryQuality(Defined, TrajectorySource):
       else less
     - tool failures (0.2), if a failed call was retried: 1, minus 0.2 for each retry beyond `max_retries_per_tool` (2 by
       default)
-    - blacklist (0.1), if there is one: 1 or 0
+    - forbidden (0.1), if anything is: 0 if it was done, or else 1
 
     A negative weight counts as 0. If all weights that apply are 0, the level is 1. An expected step with `children` is
-    also scored inside, in the same way; if it was not taken, that level is 0. A blacklisted step at any level makes the
+    also scored inside, in the same way; if it was not taken, that level is 0. A forbidden step at any level makes the
     whole score 0.
 
     The trajectory is the sample's, or else the tool calls in its messages. Undefined when nothing is expected, except
@@ -374,7 +372,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
         (0.95, "everything is as expected"),
         (0.7, "mostly as expected: read which part fell short"),
         (0.3, "much is missing, or far over budget"),
-        (0.0, "the agent took a different path, or did something blacklisted"),
+        (0.0, "the agent took a different path, or did something forbidden"),
     )
     advice = (
         "Read the parts. Accuracy: see which steps are missing. Efficiency: limit steps, shorten prompts, and reuse "
@@ -410,7 +408,7 @@ def _quality_reason(level: Level) -> str:
         if below.missing:
             parts.append(f"not taken: {listed(below.missing)}")
         if below.hits:
-            parts.append(f"blacklisted: {listed(below.hits)}")
+            parts.append(f"did {listed(below.hits)}")
         if parts:
             lines.append(f"{' > '.join(below.path)}: {', '.join(parts)}" if below.path else ", ".join(parts))
     return "; ".join(lines) + "." if lines else "None of the expectations applied, and nothing went wrong."

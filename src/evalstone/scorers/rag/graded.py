@@ -23,11 +23,11 @@ from evalstone.questions.grade import Grade, GradeAgainstReference, GradeGroundi
 from evalstone.questions.parts import Chunk, Space, check_count
 from evalstone.questions.verdict import (
     AgreesWithContext,
-    Choice,
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
     Verdict,
+    YesNoVerdict,
     best_choice,
 )
 from evalstone.scorers.base import (
@@ -110,7 +110,7 @@ class GradedScorer(TextSource, ABC):
     async def graded(self, ask: Ask, question: Question[Any]) -> Score | Skipped:
         """Ask for a verdict or a grade and return its score."""
         try:
-            answer: Choice | Grade = await ask(self.with_prompt(question))
+            answer: YesNoVerdict | Grade = await ask(self.with_prompt(question))
         except JudgeDeclined as error:
             return self.undecided(str(error), reply=error.reply)
         if isinstance(answer, Grade):

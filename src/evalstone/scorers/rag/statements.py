@@ -13,9 +13,9 @@ from evalstone.questions.base import Ask
 from evalstone.questions.statements import (
     MATCHES,
     CompareStatements,
-    Comparison,
     JudgeStatements,
     ListStatements,
+    StatementComparison,
     StatementVerdict,
 )
 from evalstone.scorers.base import reason_with
@@ -159,7 +159,7 @@ class AnswerSimilarity(DefinedText):
         if not self.require_reference:
             object.__setattr__(self, "required_fields", ("output",))
 
-    def similarity(self, comparison: Comparison) -> float:
+    def similarity(self, comparison: StatementComparison) -> float:
         """The formula, for at least one statement of the reference."""
         best = 1 + self.exact_bonus
         credit = {"exact": best, "semantic": self.semantic, "partial": self.semantic * 0.5, "missing": -self.missing}
@@ -184,7 +184,7 @@ class AnswerSimilarity(DefinedText):
         return Score(self.similarity(comparison) * self.scale, self.scale, _similarity_reason(comparison), comparison)
 
 
-def _similarity_reason(comparison: Comparison) -> str:
+def _similarity_reason(comparison: StatementComparison) -> str:
     counts = ((kind, sum(m.match == kind for m in comparison.matches)) for kind in MATCHES)
     return reason_with(
         f"of {len(comparison.matches)} statements of the reference "
