@@ -17,7 +17,6 @@ from evalstone import stats as stats
 from evalstone import targets as targets
 from evalstone import types as types
 from evalstone._core.prompts import Prompt as Prompt
-from evalstone.api import JudgeSpec as JudgeSpec
 from evalstone.api import Samples as Samples
 from evalstone.api import ScorerSpec as ScorerSpec
 from evalstone.api import TargetSpec as TargetSpec
@@ -98,6 +97,7 @@ from evalstone.judges import (
 from evalstone.judges import (
     parse_judge as parse_judge,
 )
+from evalstone.judges.parse import JudgeSpec as JudgeSpec
 from evalstone.live.client import Live as Live
 from evalstone.live.guard import guard as guard
 from evalstone.questions.answers import JudgeAnswer as JudgeAnswer

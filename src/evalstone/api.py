@@ -17,7 +17,7 @@ from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
 from evalstone.errors import ConfigError
 from evalstone.judges.base import Judge, MemberCalls, NoJudge
-from evalstone.judges.parse import parse_judge
+from evalstone.judges.parse import JudgeSpec, parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
@@ -55,8 +55,6 @@ TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 """A function, an address such as "my_app:agent", a table of settings, or a Target."""
 UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
 """A list of messages, a function or its address, a judge or its name, a table of settings, or a User."""
-JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
-"""A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 
 
 def plan_for(

@@ -126,7 +126,8 @@ def test_a_question_of_which_all_is_unsure_is_put_whole() -> None:
         (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=1.5), "from 0 to 1, not 1.5"),
         (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=True), "from 0 to 1"),
         (lambda: Cascade(LexicalJudge(), sure("yes", 1), threshold=float("nan")), "from 0 to 1"),
-        (lambda: Cascade(LexicalJudge(), "x"), "must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
+        (lambda: Cascade(LexicalJudge(), 1), "fallback .* not 1"),  # pyright: ignore[reportArgumentType]
+        (lambda: Cascade("lexicl", LexicalJudge()), "mean lexical"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 import tomllib
@@ -9,7 +10,17 @@ from typing import Any
 
 import pytest
 
-from evalstone import Cascade, LexicalJudge, Limits, LoggingJudge, ModelJudge, Panel, SelfConsistency, parse_judge
+from evalstone import (
+    Cascade,
+    Judge,
+    LexicalJudge,
+    Limits,
+    LoggingJudge,
+    ModelJudge,
+    Panel,
+    SelfConsistency,
+    parse_judge,
+)
 from evalstone.errors import ConfigError
 
 A, B = ModelJudge("vllm/a"), ModelJudge("vllm/b")
@@ -122,3 +133,16 @@ def test_a_judge_that_is_not_named_is_not_imported(spec: str) -> None:
     assert {"evalstone.judges.parse"} <= set(loaded)
     assert not {f"evalstone.judges.{name}" for name in ("cascade", "composite", "voting", "logging")} & set(loaded)
     assert ("evalstone.judges.model" in loaded) is (spec == "vllm/a")
+
+
+@pytest.mark.parametrize(
+    ("written", "made"),
+    [
+        (Panel("lexical", "openai/a", vote="mean"), Panel(LexicalJudge(), ModelJudge("openai/a"), vote="mean")),
+        (Cascade("lexical", {"model": "openai/a", "seed": 1}), Cascade(LexicalJudge(), ModelJudge("openai/a", seed=1))),
+        (SelfConsistency("openai/a(temperature=1.0)", 3), SelfConsistency(ModelJudge("openai/a", temperature=1.0), 3)),
+    ],
+)
+def test_a_judge_of_judges_takes_their_names_and_tables(written: Judge, made: Judge) -> None:
+    assert written == made
+    assert pickle.loads(pickle.dumps(written)) == made

@@ -181,11 +181,11 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=3), "from 1 to 2"),
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "quorum must be a whole number of 1 or more"),
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
-        (lambda: Panel(LexicalJudge(), "openai/x"), "parse_judge"),  # pyright: ignore[reportArgumentType]
+        (lambda: Panel(LexicalJudge(), 1), "judge 2 .* not 1"),  # pyright: ignore[reportArgumentType]
         (lambda: SelfConsistency(LexicalJudge(), n=1), "from 2 to 1000"),
         (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "already repeats its questions"),
         (lambda: SelfConsistency(Panel(LexicalJudge(), SelfConsistency(judge("a")))), "repeats"),
-        (lambda: SelfConsistency("lexical"), "judge must be a Judge, not str"),  # pyright: ignore[reportArgumentType]
+        (lambda: SelfConsistency(None), "judge must be .* not None"),  # pyright: ignore[reportArgumentType]
     ],
 )
 def test_settings_that_make_no_sense_are_refused(make: Any, told: str) -> None:

@@ -162,5 +162,6 @@ def test_max_requests_of_a_model_counts_its_http_requests_and_not_questions_that
 def test_a_wrapper_answers_under_the_name_of_its_judge() -> None:
     judge = LoggingJudge(ModelJudge("vllm/x", seed=1), "l.jsonl")
     assert judge.identity == ModelJudge("vllm/x", seed=1).identity
-    with pytest.raises(ConfigError, match="Judge, not str"):
-        LoggingJudge("vllm/x")  # pyright: ignore[reportArgumentType]
+    assert LoggingJudge("vllm/x(seed=1)", "l.jsonl") == judge
+    with pytest.raises(ConfigError, match="not 1"):
+        LoggingJudge(1)  # pyright: ignore[reportArgumentType]

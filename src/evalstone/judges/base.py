@@ -11,7 +11,7 @@ from typing import Any, TypeVar, dataclass_transform
 
 from evalstone._core.redaction import register
 from evalstone._core.values import ValueMeta, as_value
-from evalstone.errors import ConfigError, JudgeError, invalid
+from evalstone.errors import ConfigError, JudgeError
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
@@ -124,13 +124,6 @@ class NoJudge(Judge):
 
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
         raise ConfigError(f"a scorer asks {question.kind}, and judge is None; name a judge, such as lexical")
-
-
-def require_judge(name: str, value: object) -> None:
-    """Raise ConfigError unless a value is a judge."""
-    if not isinstance(value, Judge):
-        hint = " (parse_judge reads names and tables)" if isinstance(value, str) else ""
-        raise ConfigError(invalid(name, "a Judge", value, f"{type(value).__name__}{hint}"))
 
 
 def register_secrets(judge: Judge) -> None:

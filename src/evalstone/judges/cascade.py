@@ -23,8 +23,10 @@ from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import class_of, is_list, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
-from evalstone.judges.base import Judge, MemberCalls, require_judge
+from evalstone.judges.base import Judge, MemberCalls
 from evalstone.judges.composite import Composite
+from evalstone.judges.parse import JudgeSpec, parse_member
+from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_confidences
 from evalstone.questions.base import Question, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
@@ -35,7 +37,7 @@ MAX_CONCURRENCY = 16
 FOLDS = 10
 
 
-class Cascade(Composite, kw_only=False):
+class Cascade(Composite, init=False):
     """Asks `primary`, and `fallback` if the primary's confidence is below `threshold`.
 
     The fallback also gets answers without a confidence, and questions that the primary fails to answer; an error that
@@ -58,9 +60,13 @@ class Cascade(Composite, kw_only=False):
     fallback: Judge
     threshold: Annotated[float, Range(0, 1)] = 0.9
 
-    def __post_init__(self) -> None:
-        require_judge("a cascade's primary", self.primary)
-        require_judge("a cascade's fallback", self.fallback)
+    def __init__(
+        self, primary: JudgeSpec, fallback: JudgeSpec, threshold: float = 0.9, *, limits: Limits = NO_LIMITS
+    ) -> None:
+        object.__setattr__(self, "primary", parse_member("primary", primary))
+        object.__setattr__(self, "fallback", parse_member("fallback", fallback))
+        object.__setattr__(self, "threshold", threshold)
+        object.__setattr__(self, "limits", limits)
         if self.primary.identity == self.fallback.identity:
             raise ConfigError(
                 repeated("judges", self.primary.identity, f"{self.primary.identity} appears twice in the cascade")

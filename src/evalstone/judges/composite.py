@@ -23,9 +23,10 @@ from evalstone.errors import (
     RunAborted,
     invalid,
 )
-from evalstone.judges.base import Judge, MemberCalls, leaves, require_judge
+from evalstone.judges.base import Judge, MemberCalls, leaves
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
+from evalstone.judges.parse import JudgeSpec, parse_member
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer
@@ -245,12 +246,13 @@ class Panel(Composite, init=False):
     question fails, or is skipped if all other members declined."""
 
     def __init__(
-        self, *judges: Judge, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
+        self, *judges: JudgeSpec, vote: Vote = "majority", quorum: int | None = None, limits: Limits = NO_LIMITS
     ) -> None:
-        for name, value in (("judges", judges), ("vote", vote), ("quorum", quorum), ("limits", limits)):
+        members = tuple(
+            parse_member(f"judge {number} of a panel", judge) for number, judge in enumerate(judges, start=1)
+        )
+        for name, value in (("judges", members), ("vote", vote), ("quorum", quorum), ("limits", limits)):
             object.__setattr__(self, name, value)
-        for number, judge in enumerate(self.judges, start=1):
-            require_judge(f"judge {number} of a panel", judge)
         names = [judge.identity for judge in self.judges]
         if len(names) < 2:
             raise ConfigError(f"a panel needs at least two judges, not {len(names)}")
@@ -308,7 +310,7 @@ class Panel(Composite, init=False):
         raise self.too_few(ask, message, errors, needed=1, asked=len(self.judges))
 
 
-class SelfConsistency(Composite, kw_only=False):
+class SelfConsistency(Composite, init=False):
     """Asks a judge each question `n` times and takes the majority (Wang et al. 2023).
 
     Use a judge whose answers can vary: set a temperature above 0, or a `seed`. Each repetition then uses its own seed
@@ -329,8 +331,10 @@ class SelfConsistency(Composite, kw_only=False):
     judge: Judge
     n: Annotated[int, Range(2, 1000)] = 5
 
-    def __post_init__(self) -> None:
-        require_judge("judge", self.judge)
+    def __init__(self, judge: JudgeSpec, n: int = 5, *, limits: Limits = NO_LIMITS) -> None:
+        object.__setattr__(self, "judge", parse_member("judge", judge))
+        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "limits", limits)
         check_settings(self)
         if _repeats(self.judge):
             raise ConfigError(f"{self.judge.identity} already repeats its questions; raise its n instead")

@@ -15,7 +15,8 @@ from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
-from evalstone.judges.base import Judge, MemberCalls, register_secrets, require_judge
+from evalstone.judges.base import Judge, MemberCalls, register_secrets
+from evalstone.judges.parse import JudgeSpec, parse_member
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits
@@ -24,7 +25,7 @@ from evalstone.types import JudgeCall, Note, Sample, Usage
 A = TypeVar("A")
 
 
-class LoggingJudge(Judge, kw_only=False):
+class LoggingJudge(Judge, init=False):
     """Appends every call of a judge to a JSON Lines file as it ends. Answers from the ledger are not logged.
 
     Each line has `time`, `judge`, `calls` (the call as in records.jsonl, with the raw reply) and, with
@@ -36,8 +37,10 @@ class LoggingJudge(Judge, kw_only=False):
     path: str | Path = "judge.jsonl"
     include_inputs: bool = False
 
-    def __post_init__(self) -> None:
-        require_judge("judge", self.judge)
+    def __init__(self, judge: JudgeSpec, path: str | Path = "judge.jsonl", include_inputs: bool = False) -> None:
+        object.__setattr__(self, "judge", parse_member("judge", judge))
+        object.__setattr__(self, "path", path)
+        object.__setattr__(self, "include_inputs", include_inputs)
         check_settings(self)
         for name in ("cacheable", "deterministic", "members", "note"):
             object.__setattr__(self, name, getattr(self.judge, name))

@@ -18,7 +18,7 @@ import importlib
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 from evalstone._core.guards import is_list
 from evalstone._core.redaction import is_credential, masked, register_settings
@@ -26,6 +26,8 @@ from evalstone.errors import ConfigError, invalid, repeated, unknown
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.models.limits import Limits
 
+JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
+"""A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),
     "cascade": ("cascade.Cascade", 2, ("threshold",)),
@@ -41,7 +43,7 @@ _FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "c
 """The provider to suggest for a model that is named without one, by the start of its name."""
 
 
-def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
+def parse_judge(spec: JudgeSpec) -> Judge:
     """Parse a judge from its name, a line or a table of settings.
 
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
@@ -76,9 +78,7 @@ def parse_judge(spec: str | Mapping[str, Any] | Judge) -> Judge:
         return judge
     if not isinstance(log, str) or not log:
         raise ConfigError(invalid("log", "the path of a file", log, repr(masked(log))))
-    from evalstone.judges.logging import LoggingJudge  # noqa: PLC0415
-
-    return LoggingJudge(judge, log)
+    return _class_at("logging.LoggingJudge")(judge, log)
 
 
 def _model(name: Any, settings: dict[str, Any]) -> Judge:
@@ -112,9 +112,20 @@ def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
     if count is not None and len(judges) != count:
         expected = "one judge" if count == 1 else "two judges, a primary and a fallback"
         raise ConfigError(f"{kind} takes {expected}, not {len(judges)}")
+    return _class_at(location)(*judges, **settings_of(kind, settings, names))
+
+
+def _class_at(location: str) -> Any:
+    """A class of judges that take judges, which are parsed here: so its module is imported when it is needed."""
     module, name = location.split(".")
-    composite = getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
-    return composite(*judges, **settings_of(kind, settings, names))
+    return getattr(importlib.import_module(f"evalstone.judges.{module}"), name)
+
+
+def parse_member(name: str, spec: object) -> Judge:
+    """The judge that a parameter of another judge names. Raises ConfigError, naming the parameter for another type."""
+    if not isinstance(spec, str | Mapping | Judge):
+        raise ConfigError(invalid(name, "a judge, its name or a table of settings", spec))
+    return parse_judge(cast("JudgeSpec", spec))
 
 
 def settings_of(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from evalstone._core.values import Value
 from evalstone.errors import ConfigError, TargetError, invalid, unknown
 from evalstone.judges.base import Judge, leaves
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.parse import parse_judge
+from evalstone.judges.parse import JudgeSpec, parse_judge
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.scorers.code_identity import program_hash
@@ -189,7 +189,7 @@ class SimulatedUser(User):
         ConfigError: The judge is unknown, or can't write messages.
     """
 
-    judge: Annotated[Any, Rule("a judge", lambda _: True)]
+    judge: Annotated[JudgeSpec, Rule("a judge", lambda _: True)]
     """The judge that plays the person: a name, a table or a Judge. Not the lexical judge."""
     check: bool = True
     """Whether to check the person's messages, in one more call per conversation."""
