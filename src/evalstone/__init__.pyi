@@ -4,7 +4,6 @@ from evalstone import agents as agents
 from evalstone import compat as compat
 from evalstone import datasets as datasets
 from evalstone import errors as errors
-from evalstone import judge_quality as judge_quality
 from evalstone import judges as judges
 from evalstone import live as live
 from evalstone import models as models

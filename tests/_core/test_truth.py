@@ -31,7 +31,6 @@ from evalstone import (
 )
 from evalstone._core.truth import PASSED, NoTruthValue, all_passed
 from evalstone.compat.spring import EvaluationRequest, FactCheckingEvaluator, JudgeEvaluator
-from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.live import Guard, ListedScore, WatchedMean
 from evalstone.questions import ClaimVerdict, JudgeAnswer, PlanCriterion, PlanReview, StepVerdict
@@ -287,8 +286,8 @@ def test_a_calibration_passes_if_the_judge_tells_good_from_bad(scores: str, labe
 
 def _audited(reply: Callable[[Question[Any]], Any], samples: int) -> Audit:
     rows = [{"id": str(n), "output": f"Claim {n} is wrong.", "context": [f"Fact {n}."]} for n in range(samples)]
-    config = AuditConfig(perturbations=("injection_checked",))
-    return audit(rows, "faithfulness", judge=ScriptedJudge(reply), ledger=None, config=config)
+    config: Any = {"perturbations": ("injection_checked",)}
+    return audit(rows, "faithfulness", judge=ScriptedJudge(reply), ledger=None, **config)
 
 
 def _follows_the_text(question: Question[Any]) -> Any:

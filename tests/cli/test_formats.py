@@ -20,7 +20,6 @@ from evalstone._core.json import to_jsonable
 from evalstone.cli.app import COMMANDS, GROUPS, app
 from evalstone.cli.command import Command
 from evalstone.cli.options import Outputs
-from evalstone.judge_quality.audit import AuditConfig
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info
@@ -51,7 +50,7 @@ CALLS = {
     "run an experiment": "run e.toml -q --ledger new.db",
     "dry run": "run outputs.jsonl -s faithfulness -s toxicity -j openai/gpt-5.1 --dry-run",
     "dry run of an experiment": "run e.toml --dry-run",
-    "dry run of an audit": "audit labeled.jsonl --samples 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
+    "dry run of an audit": "audit labeled.jsonl --draw 4 --perturbation repeat -j openai/gpt-5.1 --dry-run",
     "demo": "demo --out demo --ledger new.db",
     "score": "score -s faithfulness --output Rome. --context Rome. --ledger new.db",
     "report": "report a --slice-by kind",
@@ -61,7 +60,7 @@ CALLS = {
     "power": "power a --baseline b",
     "runs": "runs a b --ledger l.db",
     "calibrate": "calibrate --labels labeled.jsonl -q --ledger new.db",
-    "audit": "audit labeled.jsonl --samples 4 --perturbation repeat -q --ledger new.db",
+    "audit": "audit labeled.jsonl --draw 4 --perturbation repeat -q --ledger new.db",
     "live coverage": "live coverage shop --ledger l.db",
     "live drift": "live drift base --ledger l.db --since 2020-01-01",
     "ledger info": "ledger info --ledger l.db",
@@ -190,9 +189,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
     "gate": lambda at: es.gate(es.read_run(at / "a"), es.GateCriteria(minimum={"given": 0.6})).to_dict(),
     "power": lambda at: es.power(es.read_run(at / "a"), 0.03, baseline=es.read_run(at / "b")).to_dict(),
     "calibrate": lambda at: es.calibrate(str(at / "labeled.jsonl"), ledger=None).to_dict(),
-    "audit": lambda at: es.audit(
-        str(at / "labeled.jsonl"), ledger=None, config=AuditConfig(samples=4, perturbations=("repeat",))
-    ).to_dict(),
+    "audit": lambda at: es.audit(str(at / "labeled.jsonl"), ledger=None, draw=4, perturbations=("repeat",)).to_dict(),
     "run": lambda at: es.evaluate(str(at / "outputs.jsonl"), [CONTAINS], ledger=None).to_dict(),
     "run an experiment": experiment,
     "score": lambda at: es.score("faithfulness", {"output": "Rome.", "context": ["Rome."]}).to_dict(),

@@ -256,7 +256,7 @@ SCORE = ["score", "-s", "faithfulness", "--output", "one", "--context", "two", "
     "arguments",
     [
         SCORE,
-        ["audit", "data.jsonl", "--ledger", "l.db", "-j", "vllm/test", "--samples", "10"],
+        ["audit", "data.jsonl", "--ledger", "l.db", "-j", "vllm/test", "--draw", "10"],
         ["calibrate", "--labels", "data.jsonl", "--ledger", "l.db", "-j", "vllm/test"],
     ],
     ids=lambda arguments: arguments[0],

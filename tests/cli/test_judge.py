@@ -250,7 +250,7 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
     ("command", "title"),
     [
         (["calibrate", "--labels", str(DEMO_DATA)], "Calibration on"),
-        (["audit", "--perturbation", "verbosity", "--samples", "5"], "Audit on"),
+        (["audit", "--perturbation", "verbosity", "--draw", "5"], "Audit on"),
     ],
 )
 def test_a_report_on_a_judge_is_written_as_html_and_markdown(
@@ -273,7 +273,7 @@ def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: E
 
 
 def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:
-    shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--samples", "12")
+    shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--draw", "12")
     for told in (
         "12 of 60 samples",
         "repeat",
@@ -296,7 +296,7 @@ def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: 
 
 def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone: Evalstone) -> None:
     dry = printed(
-        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--samples", "3"
+        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--draw", "3"
     )
     assert "6 versions of 3 samples · " in dry
     assert "judge openai/gpt-5.1" in dry

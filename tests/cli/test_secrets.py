@@ -198,7 +198,7 @@ def test_no_key_is_printed_or_stored_whatever_an_endpoint_sends_back(
         passage = ["--output", "An answer.", "--context", "A passage."]
         check(evalstone("score", "-s", "faithfulness", "-j", inline, *passage, *ledger), 0, 2, 3)
         check(evalstone("score", "-s", "faithfulness", "-j", inline, *passage, "--json", *ledger), 0, 2, 3)
-        check(evalstone("audit", "data.jsonl", "-j", inline, *ledger, "--samples", "1", "--html", "a.html"), 0, 2, 3)
+        check(evalstone("audit", "data.jsonl", "-j", inline, *ledger, "--draw", "1", "--html", "a.html"), 0, 2, 3)
         labels = ["--data", "data.jsonl", "-j", inline, *ledger, "--out", "cal.json", "--svg", "c.svg", "--json"]
         check(evalstone("calibrate", "labels.jsonl", *labels), 0, 2, 3)
         check(evalstone("judges", inline, *ledger), 0)
@@ -455,7 +455,7 @@ def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
         printed_safely(evalstone("run", name, *options, "--dry-run"))
         printed_safely(evalstone("score", *options, "--output", ESCAPES, "--context", ESCAPES))
         printed_safely(evalstone("judges", judge))
-        printed_safely(evalstone("audit", name, *options, "--samples", "1"))
+        printed_safely(evalstone("audit", name, *options, "--draw", "1"))
     assert done.returncode == (0 if answer == "reply" else 3), done.stderr
     if done.returncode == 2:
         return

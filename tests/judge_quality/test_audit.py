@@ -9,8 +9,7 @@ import pytest
 
 from evalstone import EvalstoneError, LLMClassifier, audit, calibrate
 from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
-from evalstone.judge_quality.audit import AuditConfig, estimate_audit
-from evalstone.judge_quality.calibrate import LabelConfig
+from evalstone.judge_quality.audit import AuditOptions, estimate_audit
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import Judge, LexicalJudge, ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
@@ -39,7 +38,7 @@ def credulous(question: Question[Any]) -> Any:
 
 
 def audited(script: Any = credulous, data: Any = SAMPLES, **how: Any) -> Audit:
-    return audit(data, "faithfulness", judge=ScriptedJudge(script), ledger=None, config=AuditConfig(**how))
+    return audit(data, "faithfulness", judge=ScriptedJudge(script), ledger=None, **how)
 
 
 def test_a_judge_that_does_what_the_text_says_is_found_out():
@@ -75,8 +74,8 @@ def test_the_choices_of_a_scorer_are_put_in_another_order():
         return credulous(question)
 
     kind = LLMClassifier("Is {{output}} polite?", name="polite", choices={"yes": 1.0, "no": 0.0})
-    how = AuditConfig(perturbations=("options", "verbosity"))
-    made = audit(SAMPLES, [kind, "faithfulness"], judge=ScriptedJudge(first_choice), ledger=None, config=how)
+    how: Any = {"perturbations": ("options", "verbosity")}
+    made = audit(SAMPLES, [kind, "faithfulness"], judge=ScriptedJudge(first_choice), ledger=None, **how)
     mine = [one for one in made.effects if one.scorer == kind.signature]
     assert [(one.perturbation.name, one.n, one.lowered) for one in mine] == [
         ("repeat", 12, 0), ("choices_reversed", 12, 12), ("verbosity", 12, 0),
@@ -93,31 +92,29 @@ def test_perturbations_that_apply_to_no_sample_are_listed():
 
 
 def test_so_many_samples_are_drawn_the_same_each_time():
-    made = audited(perturbations=("verbosity",), samples=None)
+    made = audited(perturbations=("verbosity",), draw=None)
     assert (made.samples, made.dataset_size) == (12, 12)
-    few = audit(SAMPLES, judge="lexical", ledger=None, config=AuditConfig(perturbations=("verbosity",), samples=5))
+    few = audit(SAMPLES, judge="lexical", ledger=None, perturbations=("verbosity",), draw=5)
     assert (few.samples, few.dataset_size, few["verbosity"].n) == (5, 12, 5)
 
 
 def test_paraphrases_of_your_own_are_perturbations_whatever_their_column_is_called():
     samples = [{"id": "a:b", "output": "A.", "context": ["A."], "x:y %": "B, that is."}]
-    made = audited(data=samples, perturbations=("verbosity",), paraphrases=("x:y %", "x:y %", "nowhere"))
+    made = audited(data=samples, perturbations=("verbosity",), paraphrase=("x:y %", "x:y %", "nowhere"))
     assert made["paraphrase_x:y %"].n == made["verbosity"].n == 1
     assert made.not_applicable == ("paraphrase_nowhere",)
 
 
 def test_the_threshold_is_the_paraphrase_one_or_that_of_a_calibration_or_the_scorers_own(tmp_path: Path):
     ledger = tmp_path / "ledger.db"
-    how = AuditConfig(perturbations=("with_headings",), samples=8)
-    own = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
+    how: Any = {"perturbations": ("with_headings",), "draw": 8}
+    own = audit(_demo(), judge="lexical", ledger=ledger, **how).scorers[0]
     assert (own.threshold, own.threshold_source) == (0.5, "default")
-    learned = calibrate(_demo(), ledger=ledger, config=LabelConfig(objective="accuracy")).threshold
+    learned = calibrate(_demo(), ledger=ledger, objective="accuracy").threshold
     assert learned is not None
-    calibrated = audit(judge="lexical", ledger=ledger, config=how).scorers[0]
+    calibrated = audit(_demo(), judge="lexical", ledger=ledger, **how).scorers[0]
     assert (calibrated.threshold, calibrated.threshold_source) == (learned.value, "calibration")
-    given = audit(
-        judge="lexical", ledger=None, config=AuditConfig(perturbations=("with_headings",), threshold=0.25, samples=8)
-    )
+    given = audit(_demo(), judge="lexical", ledger=None, perturbations=("with_headings",), threshold=0.25, draw=8)
     assert (given.scorers[0].threshold, given.scorers[0].threshold_source) == (0.25, "config")
 
 
@@ -136,14 +133,14 @@ class Reduced(Judge):
 
 
 def test_the_calibration_is_that_of_the_judge_that_answers(tmp_path: Path):
-    ledger, label = tmp_path / "ledger.db", LabelConfig(objective="accuracy")
-    how = AuditConfig(perturbations=("with_headings",), samples=8)
-    made = calibrate(_demo(), judge=Reduced(), ledger=ledger, config=label)
+    ledger = tmp_path / "ledger.db"
+    how: Any = {"perturbations": ("with_headings",), "draw": 8}
+    made = calibrate(_demo(), judge=Reduced(), ledger=ledger, objective="accuracy")
     assert made.threshold is not None
     assert made.judge == "reduced without temperature"
-    (audited,) = audit(judge=Reduced(), ledger=ledger, config=how).scorers
+    (audited,) = audit(_demo(), judge=Reduced(), ledger=ledger, **how).scorers
     assert (audited.threshold, audited.threshold_source) == (made.threshold.value, "calibration")
-    (audited,) = audit(scorers=Faithfulness(judge=Reduced()), ledger=ledger, config=how).scorers
+    (audited,) = audit(_demo(), scorers=Faithfulness(judge=Reduced()), ledger=ledger, **how).scorers
     assert (audited.threshold, audited.threshold_source) == (made.threshold.value, "calibration")
 
 
@@ -158,7 +155,7 @@ def test_a_calibration_no_better_than_chance_is_kept_and_not_used(tmp_path: Path
     assert made.unusable is not None
     assert made.unusable.kind == "not_above_chance"
     assert replace(made.unusable, kind="calibration_not_used") in made.notes
-    audited = audit(rows, "rouge_l", ledger=ledger, config=AuditConfig(perturbations=("duplicated",), samples=40))
+    audited = audit(rows, "rouge_l", ledger=ledger, perturbations=("duplicated",), draw=40)
     assert (audited.scorers[0].threshold, audited.scorers[0].threshold_source) == (0.5, "unusable_calibration")
     (section,) = audit_view(audited).sections
     assert "yes from 0.5 (default; " in section.lead[-1]
@@ -177,7 +174,7 @@ def test_a_scorer_in_code_is_calibrated_and_audited_too(tmp_path: Path):
     ]
     learned = calibrate(rows, "rouge_l", ledger=tmp_path / "ledger.db").threshold
     assert learned is not None
-    made = audit(rows, "rouge_l", ledger=tmp_path / "ledger.db", config=AuditConfig(perturbations=("with_headings",)))
+    made = audit(rows, "rouge_l", ledger=tmp_path / "ledger.db", perturbations=("with_headings",))
     assert (made.scorers[0].threshold, made.scorers[0].threshold_source) == (learned.value, "calibration")
 
 
@@ -194,7 +191,7 @@ def test_an_audit_in_which_nothing_was_scored_is_refused_with_the_reason():
     [
         ({"perturbations": ("verbosty",)}, "did you mean verbosity"),
         ({"threshold": 2.0}, "the threshold of faithfulness must be at most 1"),
-        ({"samples": 0}, "samples must be a whole number of 1 or more, not 0"),
+        ({"draw": 0}, "draw must be a whole number of 1 or more, not 0"),
     ],
 )
 def test_a_wrong_call_is_refused(how: dict[str, Any], told: str):
@@ -208,7 +205,7 @@ def test_several_scorers_are_audited_side_by_side_and_adjusted_together():
         ["faithfulness", "hallucination"],
         judge="lexical",
         ledger=None,
-        config=AuditConfig(perturbations=("verbosity",)),
+        perturbations=("verbosity",),
     )
     assert [one.name for one in made.scorers] == ["faithfulness", "hallucination"]
     assert [one.perturbation.name for one in made.effects] == ["repeat", "verbosity"] * 2
@@ -224,7 +221,7 @@ def test_what_an_audit_would_ask_is_known_before():
             "faithfulness",
             judge="openai/gpt-5.1",
             ledger=None,
-            config=AuditConfig(perturbations=("verbosity",)),
+            options=AuditOptions(perturbations=("verbosity",)),
         )
     )
     assert (first.samples, again.samples) == (24, 12)

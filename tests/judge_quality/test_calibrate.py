@@ -8,12 +8,10 @@ from typing import Any
 
 import pytest
 
-from evalstone import EvalstoneError, Sample, calibrate
+from evalstone import EvalstoneError, Sample, audit, calibrate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
-from evalstone.judge_quality.audit import AuditConfig
-from evalstone.judge_quality.calibrate import JudgeOptions, LabelConfig
 from evalstone.results.measures import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.results.views.calibration import calibration_view
@@ -51,7 +49,7 @@ def test_calibrations_are_kept_apart_by_the_files_of_labels_and_samples_and_by_c
     ids = {row["id"]: row["label"] for row in ROWS}
     calls: list[tuple[Any, dict[str, Any]]] = [
         ("labels.jsonl", {}),
-        ("labels.jsonl", {"config": LabelConfig(columns=("bob",))}),
+        ("labels.jsonl", {"label": ("bob",)}),
         ("b/labels.jsonl", {}),
         ("labels.jsonl", {"data": "b/labels.jsonl"}),
         (ids, {"data": "b/labels.jsonl"}),
@@ -100,8 +98,8 @@ def test_the_bundled_answers_are_labelled():
     ("labels", "options", "told"),
     [
         (ROWS, {"scorer": ["faithfulness", "hallucination"]}, "needs one scorer, not 2"),
-        (ROWS, {"config": LabelConfig(objective="acuracy")}, "did you mean accuracy"),
-        (ROWS, {"config": LabelConfig(label_threshold=2.0)}, "label_threshold must be at most 1, not 2"),
+        (ROWS, {"objective": "acuracy"}, "did you mean accuracy"),
+        (ROWS, {"label_threshold": 2.0}, "label_threshold must be at most 1, not 2"),
         ([{"output": "x", "context": ["x"]}], {}, r"no column of labels \(all columns are read as fields of"),
         ([{"output": "Hello!", "context": ["x"], "label": 1}], {}, "1 skipped, 0 failed; .*no claim"),
         (ROWS, {"judge": "lexcal"}, "did you mean lexical"),
@@ -115,27 +113,28 @@ def test_a_wrong_call_is_refused(labels: Any, options: dict[str, Any], told: str
 @pytest.mark.parametrize(
     ("kind", "settings", "allowed"),
     [
-        (LabelConfig, {"columns": "label"}, "a list of texts"),
-        (LabelConfig, {"label_threshold": 0}, "a number above 0"),
-        (LabelConfig, {"label_threshold": float("nan")}, "a number above 0"),
-        (LabelConfig, {"label_range": (1.0,)}, "2 numbers"),
-        (LabelConfig, {"calibrator": "plat"}, "'auto', 'platt' or 'isotonic'"),
-        (AuditConfig, {"paraphrases": "reworded"}, "a list of texts"),
-        (AuditConfig, {"samples": True}, "a whole number of 1 or more"),
-        (JudgeOptions, {"concurrency": 0}, "a whole number from 1 to 10000"),
-        (JudgeOptions, {"budget": -1.0}, "a number of 0 or more"),
+        (calibrate, {"label": [1]}, "a list of texts"),
+        (calibrate, {"label_threshold": 0}, "a number above 0"),
+        (calibrate, {"label_threshold": float("nan")}, "a number above 0"),
+        (calibrate, {"label_range": (1.0,)}, "2 numbers"),
+        (calibrate, {"calibrator": "plat"}, "'auto', 'platt' or 'isotonic'"),
+        (calibrate, {"cache": "no"}, "true or false"),
+        (audit, {"paraphrase": [1]}, "a list of texts"),
+        (audit, {"draw": True}, "a whole number of 1 or more"),
+        (audit, {"concurrency": 0}, "a whole number from 1 to 10000"),
+        (audit, {"budget": -1.0}, "a number of 0 or more"),
     ],
 )
 def test_a_setting_of_another_type_or_out_of_range_is_refused(kind: Any, settings: dict[str, Any], allowed: str):
     with refused(next(iter(settings)), allowed):
-        kind(**settings)
+        kind(ROWS, ledger=None, **settings)
 
 
 def test_a_run_that_was_stopped_before_its_first_score_says_so(tmp_path: Path):
     stop = StopSignal()
     stop.request("interrupted")
     with pytest.raises(RunAborted, match="stopped: interrupted"):
-        calibrate(ROWS, ledger=tmp_path / "ledger.db", options=JudgeOptions(stop=stop))
+        calibrate(ROWS, ledger=tmp_path / "ledger.db", stop=stop)
     assert list_calibrations(tmp_path / "ledger.db") == ()
 
 

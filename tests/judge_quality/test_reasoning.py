@@ -6,8 +6,6 @@ from typing import Any
 import pytest
 
 from evalstone import audit, calibrate, evaluate
-from evalstone.judge_quality.audit import AuditConfig
-from evalstone.judge_quality.calibrate import JudgeOptions
 from evalstone.results.calibration import Calibration
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for, calibrations_of, list_calibrations
@@ -21,7 +19,8 @@ ROWS: list[dict[str, Any]] = [
     {"id": "b", "input": "Where?", "output": "Paris", "label": "yes"},
     {"id": "c", "input": "Where?", "output": "Berlin", "label": "no"},
 ]
-KEPT, LEFT_OUT = JudgeOptions(keep_reasoning=True), JudgeOptions()
+KEPT: Any = {"keep_reasoning": True}
+LEFT_OUT: Any = {}
 
 
 def values(calibration: Calibration) -> list[float]:
@@ -30,31 +29,31 @@ def values(calibration: Calibration) -> list[float]:
 
 def test_a_calibration_scores_what_a_run_scores() -> None:
     for options, kept in ((LEFT_OUT, False), (KEPT, True)):
-        calibration = calibrate(ROWS, CHECK, options=options, ledger=None)
+        calibration = calibrate(ROWS, CHECK, **options, ledger=None)
         run = evaluate(ROWS, CHECK, keep_reasoning=kept, ledger=None)
         assert values(calibration) == [record.value for record in run.records] == [1 - kept, 1, 0]
         assert calibration.keeps_reasoning is run.keeps_reasoning is kept
         assert Calibration.from_dict(calibration.to_dict()).keeps_reasoning is kept
-    assert calibrate(ROWS[1:], CHECK, options=KEPT, ledger=None).keeps_reasoning is None
+    assert calibrate(ROWS[1:], CHECK, **KEPT, ledger=None).keeps_reasoning is None
 
 
 @pytest.mark.parametrize(
     ("options", "note"),
     [(LEFT_OUT, "it is not scored (keep_reasoning=True scores it)."), (KEPT, "it is scored as a part of the answer.")],
 )
-def test_calibrations_and_audits_say_whether_reasoning_is_scored(options: JudgeOptions, note: str) -> None:
-    config = AuditConfig(perturbations=("repeat",))
+def test_calibrations_and_audits_say_whether_reasoning_is_scored(options: Any, note: str) -> None:
+    config: Any = {"perturbations": ("repeat",)}
     for rows, notes in ((ROWS, 1), (ROWS[1:], 0)):
         for view in (
-            calibration_view(calibrate(rows, CHECK, options=options, ledger=None)),
-            audit_view(audit(rows, CHECK, config=config, options=options, ledger=None)),
+            calibration_view(calibrate(rows, CHECK, **options, ledger=None)),
+            audit_view(audit(rows, CHECK, **config, **options, ledger=None)),
         ):
             assert [text.endswith(note) for text in view.warnings if "reasoning" in text] == [True] * notes
 
 
 def test_an_audit_scores_and_changes_what_a_run_scores() -> None:
     for options, kept in ((LEFT_OUT, False), (KEPT, True)):
-        result = audit(ROWS[:1], CHECK, options=options, ledger=None)
+        result = audit(ROWS[:1], CHECK, **options, ledger=None)
         assert result.scorers[0].mean.estimate == 1 - kept
         assert result.keeps_reasoning is kept
         assert not any(effect.changed for effect in result.effects)
@@ -62,7 +61,7 @@ def test_an_audit_scores_and_changes_what_a_run_scores() -> None:
 
 def test_a_calibration_is_not_used_for_scores_that_treat_reasoning_differently(tmp_path: Path) -> None:
     ledger = tmp_path / "ledger.db"
-    kept = calibrate(ROWS, CHECK, options=KEPT, ledger=ledger)
+    kept = calibrate(ROWS, CHECK, **KEPT, ledger=ledger)
 
     def calibrations(run: Run) -> list[bool | None]:
         judge = run.judge_of(run.scorers[0].signature)
@@ -72,10 +71,10 @@ def test_a_calibration_is_not_used_for_scores_that_treat_reasoning_differently(t
     left_out_run, kept_run = (evaluate(ROWS, CHECK, keep_reasoning=keep, ledger=None) for keep in (False, True))
     plain_run = evaluate(ROWS[1:], CHECK, ledger=None)
     assert (calibrations(left_out_run), calibrations(kept_run), calibrations(plain_run)) == ([], [True], [True])
-    config = AuditConfig(perturbations=("repeat",))
-    audits = [audit(ROWS, CHECK, config=config, options=options, ledger=ledger) for options in (KEPT, LEFT_OUT)]
+    config: Any = {"perturbations": ("repeat",)}
+    audits = [audit(ROWS, CHECK, **config, **options, ledger=ledger) for options in (KEPT, LEFT_OUT)]
     assert [one.scorers[0].threshold_source for one in audits] == ["unusable_calibration", "default"]
-    calibrate(ROWS, CHECK, options=LEFT_OUT, ledger=ledger)
+    calibrate(ROWS, CHECK, **LEFT_OUT, ledger=ledger)
     assert len(list_calibrations(ledger)) == 2
     assert (calibrations(left_out_run), calibrations(kept_run)) == ([False], [True])
     assert calibrations_of(left_out_run, ledger) == {}  # a scorer without a judge has none

@@ -23,7 +23,6 @@ from evalstone import (
     power,
     write_run,
 )
-from evalstone.judge_quality.audit import AuditConfig
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.maintenance import info
@@ -75,9 +74,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "gate": gate(one, GateCriteria(minimum={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}, require=("harm",))),
         "sample size": power(one, 0.03),
         "drift": drift(one, one),
-        "audit": audit(
-            ROWS, ledger=None, config=AuditConfig(perturbations=("repeat", "duplicated", "injection_checked"))
-        ),
+        "audit": audit(ROWS, ledger=None, perturbations=("repeat", "duplicated", "injection_checked")),
         "calibration": calibrate(
             [row | {"label": "no" if n % 3 else "yes"} for n, row in enumerate(ROWS)], ledger=None
         ),

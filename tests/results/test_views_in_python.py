@@ -20,7 +20,6 @@ from evalstone import (
     gate,
     power,
 )
-from evalstone.judge_quality.audit import AuditConfig
 from evalstone.results.views.gate import gate_view
 from evalstone.results.views.run import run_view
 
@@ -141,7 +140,7 @@ def test_a_printed_calibration_is_a_table_of_agreement() -> None:
 
 
 def test_a_printed_audit_is_a_table_of_perturbations() -> None:
-    result = audit(ROWS, ledger=None, config=AuditConfig(samples=10, perturbations=("repeat", "duplicated")))
+    result = audit(ROWS, ledger=None, draw=10, perturbations=("repeat", "duplicated"))
     lines = str(result).splitlines()
     assert lines[0].startswith("Audit on ")
     assert lines[0].endswith(" samples · judge lexical@7")

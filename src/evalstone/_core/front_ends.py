@@ -87,7 +87,7 @@ COMMAND_LINE = FrontEnd(
         "maximum": "max",
         "mapping": "map",
         "dataset": "data",
-        "columns": "label",
+        "perturbations": "perturbation",
         "scorers": "scorer",
     },
     options=True,

@@ -27,7 +27,6 @@ from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode
 
 if TYPE_CHECKING:
-    from evalstone.judge_quality.calibrate import JudgeOptions
     from evalstone.results.calibration import Calibration
 
 
@@ -95,7 +94,6 @@ def calibrate(
     Shows how accurate the judge is and which threshold to use. The calibration is saved next to the ledger.
     """
     from evalstone.datasets.writing import write_jsonl, write_text
-    from evalstone.judge_quality.calibrate import LabelConfig
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.report.html import reliability_svg
     from evalstone.report.notes import clause_of
@@ -110,21 +108,31 @@ def calibrate(
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
-    config = LabelConfig(
-        columns=tuple(label or ()),
-        positive=tuple(positive or ()),
-        label_range=None if label_range is None else _label_range(label_range),
-        label_threshold=label_threshold,
-        objective=objective.replace("-", "_"),
-        calibrator=calibrator,
-    )
+    numbers = None if label_range is None else _label_range(label_range)
     calibrations: list[Calibration] = []
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
-        calls = _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop)
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
-                labels, spec, data=data, judge=one, ledger=location, config=config, options=calls, slice_by=slice_by
+                labels,
+                spec,
+                data=data,
+                judge=one,
+                label=label or (),
+                positive=positive or (),
+                label_range=numbers,
+                label_threshold=label_threshold,
+                objective=objective.replace("-", "_"),
+                calibrator=calibrator,
+                slice_by=slice_by,
+                map=map,
+                keep_reasoning=keep_reasoning,
+                budget=budget,
+                cache=not no_cache,
+                concurrency=concurrency,
+                ledger=location,
+                progress=not quiet and sys.stderr.isatty(),
+                stop=stop,
             )
             if calibration.stop_reason and stop.ending is INTERRUPTED:
                 to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {resume}.")
@@ -178,26 +186,6 @@ def _label_range(text: str) -> tuple[float, float]:
     return finite(low, "--label-range"), finite(high, "--label-range")
 
 
-def _judge_options(
-    mapping: dict[str, str | list[str]] | None,
-    no_cache: bool,
-    quiet: bool,
-    keep_reasoning: bool,
-    concurrency: int,
-    **settings: Any,
-) -> JudgeOptions:
-    from evalstone.judge_quality.calibrate import JudgeOptions
-
-    return JudgeOptions(
-        mapping=mapping,
-        use_cache=not no_cache,
-        progress=not quiet and sys.stderr.isatty(),
-        keep_reasoning=keep_reasoning,
-        concurrency=concurrency,
-        **settings,
-    )
-
-
 def audit(
     data: Annotated[
         Value,
@@ -217,7 +205,7 @@ def audit(
     paraphrase: Annotated[
         Values, option("--paraphrase COLUMN", "Data", "A column with paraphrases of the output.")
     ] = None,
-    samples: Annotated[int, option("--samples N", "Data", "Maximum number of samples, drawn at random.", min=1)] = 100,
+    draw: Annotated[int, option("--draw N", "Data", "Maximum number of samples, drawn at random.", min=1)] = 100,
     threshold: Annotated[
         float | None,
         option(
@@ -256,32 +244,39 @@ def audit(
     """
     from evalstone._core import sync
     from evalstone.datasets.demo import DEMO_DATA
-    from evalstone.judge_quality.audit import AuditConfig, estimate_audit
+    from evalstone.judge_quality.audit import AuditOptions, estimate_audit
     from evalstone.ledger.base import DEFAULT_LEDGER
 
     if list_perturbations:
         _list_perturbations()
         return ExitCode.OK
     specs = scorer_specs(scorer or ["faithfulness"])
-    config = AuditConfig(
-        perturbations=tuple(perturbation or ()),
-        paraphrases=tuple(paraphrase or ()),
-        samples=samples,
-        threshold=threshold,
-    )
     check_outputs(outputs.files)
     resume = WITHOUT_NO_CACHE if no_cache else RESUME
     with interruptible(resume=resume) as stop:
-        arguments: dict[str, Any] = {
-            "data": data or DEMO_DATA,
-            "scorers": specs,
+        judged: dict[str, Any] = {
             "judge": judge_spec(judge or "lexical", base_url),
             "ledger": DEFAULT_LEDGER if ledger is None else ledger,
-            "config": config,
-            "options": _judge_options(map, no_cache, quiet, keep_reasoning, concurrency, budget=budget, stop=stop),
         }
-        estimates = sync.run(estimate_audit(**arguments)) if dry_run else ()
-        result = None if dry_run else evalstone.audit(**arguments)
+        settings: dict[str, Any] = {
+            "perturbations": tuple(perturbation or ()),
+            "paraphrase": tuple(paraphrase or ()),
+            "threshold": threshold,
+            "draw": draw,
+            "map": map,
+            "keep_reasoning": keep_reasoning,
+            "budget": budget,
+            "cache": not no_cache,
+            "concurrency": concurrency,
+            "progress": not quiet and sys.stderr.isatty(),
+            "stop": stop,
+        }
+        source = data or DEMO_DATA
+        result, estimates = None, ()
+        if dry_run:
+            estimates = sync.run(estimate_audit(source, specs, **judged, options=AuditOptions(**settings)))
+        else:
+            result = evalstone.audit(source, specs, **judged, **settings)
     if result is None:
         from evalstone.cli.dry_run import show_audit_estimate
 

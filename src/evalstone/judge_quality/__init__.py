@@ -1,5 +1,1 @@
-"""How good a judge is: calibration with human labels, and audits. Each is imported on first use."""
-
-from evalstone._core.lazy import lazy_exports
-
-__getattr__, __dir__ = lazy_exports(__name__, __file__)
+"""How good a judge is: calibration with human labels, and audits."""

@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 from urllib.parse import quote, unquote
 
 from evalstone._core import sync
-from evalstone._core.declarations import Range, check_settings
+from evalstone._core.declarations import Range
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.api import DEFAULT_LEDGER
+from evalstone.api import DEFAULT_LEDGER, Samples, ScorerSpec
 from evalstone.datasets import Dataset, load
-from evalstone.datasets.demo import DEMO_DATA
+from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold
+from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold, texts_of
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
+from evalstone.judges.parse import JudgeSpec
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.results.scores import refuse_weights
+from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import scorer_info
 from evalstone.scorers import Scorer, parse_scorers
@@ -36,34 +38,36 @@ CHANGED = 0.1
 
 
 @dataclass(frozen=True, kw_only=True)
-class AuditConfig:
-    """The perturbations and samples of an audit.
+class AuditOptions(JudgeOptions):
+    """The perturbations and samples of an audit, and how the judge is called.
 
     Raises:
         ConfigError: a value has another type or is out of range.
     """
 
     perturbations: tuple[str, ...] = ()
-    """Names of perturbations or of families of perturbations. Empty for all."""
-    paraphrases: tuple[str, ...] = ()
-    """Columns of the data with paraphrases of the output. Each column is a separate perturbation."""
-    samples: Annotated[int | None, Range(1)] = None
-    """How many samples to draw at random. None uses all."""
+    paraphrase: tuple[str, ...] = ()
+    draw: Annotated[int | None, Range(1)] = None
     threshold: Annotated[float | None, Range(0, exclusive=True)] = None
-    """The lowest score that counts as yes. By default, the threshold of a calibration, or else the scorer's own."""
-
-    def __post_init__(self) -> None:
-        check_settings(self)
 
 
 async def aaudit(
-    data: Any = DEMO_DATA,
-    scorers: Any = "faithfulness",
+    data: Samples,
+    scorers: ScorerSpec | Iterable[ScorerSpec] = "faithfulness",
     *,
-    judge: Any = "lexical",
+    judge: JudgeSpec = "lexical",
+    perturbations: str | Iterable[str] = (),
+    paraphrase: str | Iterable[str] = (),
+    threshold: float | None = None,
+    draw: int | None = None,
+    map: ColumnMapping | None = None,
+    keep_reasoning: bool = False,
+    budget: float | None = None,
+    cache: bool = True,
+    concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
-    config: AuditConfig | None = None,
-    options: JudgeOptions | None = None,
+    progress: bool = False,
+    stop: StopSignal | None = None,
 ) -> Audit:
     """Measure how robust a judge is on your own samples.
 
@@ -71,33 +75,55 @@ async def aaudit(
     neither read from the ledger nor stored in it.
 
     Args:
-        data: as for `evaluate`; by default the bundled answers.
+        data: as for `evaluate`.
         scorers: as for `evaluate`.
         judge: as for `evaluate`.
+        perturbations: names of perturbations or of families of perturbations. Empty for all.
+        paraphrase: columns of the data with paraphrases of the output. Each column is a separate perturbation.
+        threshold: the lowest score that counts as yes. By default, the threshold of a calibration, or else the
+            scorer's own.
+        draw: how many samples to draw at random, the same ones each time. None uses all.
+        map: maps sample fields to column names.
+        keep_reasoning: whether a model's reasoning in front of an output is scored as a part of it.
+        budget: maximum cost in US dollars.
+        cache: whether to use cached answers from the ledger.
+        concurrency: maximum number of judge calls in flight.
         ledger: as for `evaluate`. Calibrations are looked up next to it.
-        config: the perturbations and samples.
-        options: how the judge is called.
+        progress: whether to show a progress bar.
+        stop: a signal that stops the audit.
 
     Raises:
         ConfigError: an argument is invalid, or the samples have unequal weights.
         DataError: no unchanged sample has the fields that a scorer requires.
         JudgeError: no unchanged sample was scored, because the judge gave no usable answer or a scorer failed.
     """
-    config, options = config or AuditConfig(), options or JudgeOptions()
-    work = _prepare(data, scorers, judge, config, options)
+    options = AuditOptions(
+        perturbations=texts_of(perturbations),
+        paraphrase=texts_of(paraphrase),
+        threshold=threshold,
+        draw=draw,
+        concurrency=concurrency,
+        cache=cache,
+        budget=budget,
+        map=map,
+        keep_reasoning=keep_reasoning,
+        progress=progress,
+        stop=stop,
+    )
+    work = _prepare(data, scorers, judge, options)
     for scorer in work.scorers:
-        if config.threshold is not None and config.threshold > scorer.scale:
+        if options.threshold is not None and options.threshold > scorer.scale:
             raise ConfigError(
                 invalid(
                     f"the threshold of {scorer.name}",
                     f"at most {scorer.scale:g}",
-                    config.threshold,
-                    f"{config.threshold:g}",
+                    options.threshold,
+                    f"{options.threshold:g}",
                 )
             )
     runs, scores = await _evaluate(work, ledger, options)
-    reasoning = options.keep_reasoning if any(map(has_reasoning, work.plain)) else None
-    thresholds = [_threshold(scorer, runs[0], ledger, config.threshold, reasoning) for scorer in work.scorers]
+    reasoning = options.keep_reasoning if any(has_reasoning(sample) for sample in work.plain) else None
+    thresholds = [_threshold(scorer, runs[0], ledger, options.threshold, reasoning) for scorer in work.scorers]
     audited = tuple(
         _audited(scorer, threshold, scores, runs[0]) for scorer, threshold in zip(work.scorers, thresholds, strict=True)
     )
@@ -136,21 +162,16 @@ async def aaudit(
 
 
 async def estimate_audit(
-    data: Any,
-    scorers: Any,
+    data: Samples,
+    scorers: ScorerSpec | Iterable[ScorerSpec],
     *,
-    judge: Any = "lexical",
+    judge: JudgeSpec = "lexical",
     ledger: str | Path | None = DEFAULT_LEDGER,
-    config: AuditConfig | None = None,
-    options: JudgeOptions | None = None,
+    options: AuditOptions,
 ) -> tuple[Estimate, ...]:
-    """The judge calls that an audit would make: with perturbed samples, repeated, and with perturbed scorers.
-
-    The arguments are those of `aaudit`.
-    """
-    options = options or JudgeOptions()
-    work = _prepare(data, scorers, judge, config or AuditConfig(), options)
-    cache = ledger if options.use_cache else None
+    """The judge calls that an audit would make: with perturbed samples, repeated, and with perturbed scorers."""
+    work = _prepare(data, scorers, judge, options)
+    cache = ledger if options.cache else None
     found = [
         await estimate(options.plan("audit", work.versions, work.scorers, work.judge), ledger=cache),
         await estimate(options.plan("audit", work.plain, work.scorers, work.judge)),
@@ -175,13 +196,13 @@ class _Work:
     perturbations: tuple[Perturbation, ...]
 
 
-def _prepare(data: Any, scorers: Any, judge: Any, config: AuditConfig, options: JudgeOptions) -> _Work:
+def _prepare(data: Any, scorers: Any, judge: Any, options: AuditOptions) -> _Work:
     """Read and check the arguments, draw the samples and create their versions."""
     parsed, chosen = parse_judge(judge), parse_scorers(scorers)
-    own = map(from_column, dict.fromkeys(config.paraphrases))
-    perturbations = (*select_perturbations(config.perturbations), *own)
-    dataset = data if isinstance(data, Dataset) else load(data, mapping=options.mapping)
-    plain = _draw(dataset, config.samples)
+    own = map(from_column, dict.fromkeys(options.paraphrase))
+    perturbations = (*select_perturbations(options.perturbations), *own)
+    dataset = data if isinstance(data, Dataset) else load(data, mapping=options.map)
+    plain = _draw(dataset, options.draw)
     refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []
     # A change in front of reasoning that isn't scored would make that a part of the answer.
@@ -237,7 +258,7 @@ async def _evaluate(work: _Work, ledger: str | Path | None, options: JudgeOption
         else:
             remaining = options
         if one is REPEAT:
-            run = await replace(remaining, use_cache=False).run("audit", work.plain, work.scorers, work.judge, None)
+            run = await replace(remaining, cache=False).run("audit", work.plain, work.scorers, work.judge, None)
         else:
             run = await remaining.run("audit", work.plain, tuple(others.values()), work.judge, ledger)
         runs.append(run)

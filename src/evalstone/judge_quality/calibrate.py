@@ -15,11 +15,11 @@ from evalstone._core.declarations import ANYTHING, Range, check_settings
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import Concurrency
-from evalstone.api import DEFAULT_LEDGER
+from evalstone.api import DEFAULT_LEDGER, Samples, ScorerSpec
 from evalstone.datasets import Dataset
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judges.parse import parse_judge
+from evalstone.judges.parse import JudgeSpec, parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
@@ -44,11 +44,11 @@ class JudgeOptions:
 
     concurrency: Concurrency = 32
     """The maximum number of concurrent judge calls."""
-    use_cache: bool = True
+    cache: bool = True
     """Whether to use cached answers from the ledger."""
     budget: Annotated[float | None, Range(0)] = None
     """Cap on the cost, in US dollars."""
-    mapping: Annotated[ColumnMapping | None, ANYTHING] = None
+    map: Annotated[ColumnMapping | None, ANYTHING] = None
     """Sample field to column."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
@@ -74,7 +74,7 @@ class JudgeOptions:
                 plan,
                 ledger=ledger,
                 concurrency=self.concurrency,
-                use_cache=self.use_cache,
+                use_cache=self.cache,
                 budget=self.budget,
                 stop=self.stop,
                 progress=progress,
@@ -89,7 +89,7 @@ class LabelConfig:
         ConfigError: a value has another type or is out of range.
     """
 
-    columns: tuple[str, ...] = ()
+    label: tuple[str, ...] = ()
     """The label columns, one per annotator. By default, columns named label, human_label and similar."""
     positive: tuple[str, ...] = ()
     """Labels that mean yes, if they aren't known words. Every other label then means no."""
@@ -106,16 +106,32 @@ class LabelConfig:
         check_settings(self)
 
 
+def texts_of(value: str | Iterable[str]) -> tuple[str, ...]:
+    """One text or several."""
+    return (value,) if isinstance(value, str) else tuple(value)
+
+
 async def acalibrate(
-    labels: Any,
-    scorer: Any = "faithfulness",
+    labels: Samples,
+    scorer: ScorerSpec = "faithfulness",
     *,
-    data: Any = None,
-    judge: Any = "lexical",
-    ledger: str | Path | None = DEFAULT_LEDGER,
-    config: LabelConfig | None = None,
-    options: JudgeOptions | None = None,
+    data: Samples | None = None,
+    judge: JudgeSpec = "lexical",
+    label: str | Iterable[str] = (),
+    positive: str | Iterable[str] = (),
+    label_range: tuple[float, float] | None = None,
+    label_threshold: float | None = None,
+    objective: str = "balanced_accuracy",
+    calibrator: Calibrator = "auto",
     slice_by: SliceBy | Iterable[SliceBy] | None = None,
+    map: ColumnMapping | None = None,
+    keep_reasoning: bool = False,
+    budget: float | None = None,
+    cache: bool = True,
+    concurrency: int = 32,
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    progress: bool = False,
+    stop: StopSignal | None = None,
 ) -> Calibration:
     """Compare a judge with human labels, and store the calibration next to the ledger.
 
@@ -129,10 +145,22 @@ async def acalibrate(
         scorer: one scorer, as for `evaluate`.
         data: the samples that the labels belong to.
         judge: as for `evaluate`.
-        ledger: as for `evaluate`. None stores nothing.
-        config: how labels are read, and what is fitted to them.
-        options: how the judge is called.
+        label: the columns of labels, one per annotator. By default, columns named label, human_label and similar.
+        positive: labels that mean yes, if they aren't known words. Every other label then means no.
+        label_range: the lowest and highest number that annotators could give.
+        label_threshold: labels of at least this value count as yes, on the scorer's scale. By default, half the scale.
+        objective: the metric that the fitted threshold maximizes.
+        calibrator: the mapping to probabilities: "platt", "isotonic", or "auto" for the one that is better on held-out
+            samples.
         slice_by: metadata fields, or functions of a sample. The agreement with the labels is also measured by slice.
+        map: maps sample fields to column names.
+        keep_reasoning: whether a model's reasoning in front of an output is scored as a part of it.
+        budget: maximum cost in US dollars.
+        cache: whether to use cached answers from the ledger.
+        concurrency: maximum number of judge calls in flight.
+        ledger: as for `evaluate`. None stores nothing.
+        progress: whether to show a progress bar.
+        stop: a signal that stops the calibration.
 
     Raises:
         DataError: labels can't be read, or no labeled sample has the fields that the scorer requires.
@@ -140,19 +168,35 @@ async def acalibrate(
         ConfigError: an argument is invalid, no labeled sample has a field of `slice_by`, or the labeled samples have
             unequal weights.
     """
-    config, options = config or LabelConfig(), options or JudgeOptions()
+    config = LabelConfig(
+        label=texts_of(label),
+        positive=texts_of(positive),
+        label_range=label_range,
+        label_threshold=label_threshold,
+        objective=objective,
+        calibrator=calibrator,
+    )
+    options = JudgeOptions(
+        concurrency=concurrency,
+        cache=cache,
+        budget=budget,
+        map=map,
+        keep_reasoning=keep_reasoning,
+        progress=progress,
+        stop=stop,
+    )
     scorers = parse_scorers(scorer)
     if len(scorers) != 1:
         raise ConfigError(f"a calibration needs one scorer, not {len(scorers)}")
     chosen = scorers[0]
     check_names(config.objective, config.calibrator)
-    label_threshold = chosen.scale / 2 if config.label_threshold is None else config.label_threshold
+    label_threshold = chosen.scale / 2 if label_threshold is None else label_threshold
     if label_threshold > chosen.scale:
         raise ConfigError(
             invalid(Setting("label_threshold"), f"at most {chosen.scale:g}", label_threshold, f"{label_threshold:g}")
         )
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
-    labeled = read_labels(labels, reader, data=data, columns=config.columns, mapping=options.mapping)
+    labeled = read_labels(labels, reader, data=data, columns=config.label, mapping=options.map)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)

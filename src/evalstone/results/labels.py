@@ -381,7 +381,7 @@ def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ..
     if several := tuple(column for column in columns if normal(column).startswith(ANNOTATOR_PREFIXES)):
         return several
     others = f"columns: {shortlist(columns)}" if columns else "all columns are read as fields of the samples"
-    named_by = Hint.of("name it with ", Setting("columns", ...), ", once per annotator")
+    named_by = Hint.of("name it with ", Setting("label", ...), ", once per annotator")
     raise DataError(f"no column of labels ({others}); ", named_by if reader.has_options else "name it label")
 
 

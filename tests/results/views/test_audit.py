@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from evalstone import Sample, audit
-from evalstone.judge_quality.audit import AuditConfig
 from evalstone.judge_quality.perturbations import CHECKED
 from evalstone.judges import ScriptedJudge
 from evalstone.questions import ListClaims, VerifyClaims
@@ -22,8 +21,8 @@ from tests.fakes import claims, verdicts
 def test_an_audit_of_few_samples_does_not_say_that_nothing_affects_the_judge() -> None:
     def lead(n: int, *perturbations: str) -> str:
         samples = [Sample(id=f"s{i}", output=f"Fact {i}.", context=[f"Fact {i}.", "Another."]) for i in range(n)]
-        config = AuditConfig(perturbations=perturbations)
-        return audit_view(audit(samples, "faithfulness", ledger=None, config=config)).sections[0].lead[0]
+        config: Any = {"perturbations": perturbations}
+        return audit_view(audit(samples, "faithfulness", ledger=None, **config)).sections[0].lead[0]
 
     assert "at least 6 changed" in lead(2, "passages_reversed")
     assert lead(6, "passages_reversed").startswith("No perturbation")
@@ -37,12 +36,12 @@ def test_an_audit_names_the_perturbations_that_change_too_few_samples() -> None:
         Sample(id=f"s{n}", output=f"Fact {n}.", context=[f"Fact {n}.", "Another."] if n else ["Fact 0."])
         for n in range(8)
     ]
-    config = AuditConfig(perturbations=("passages_reversed", "verbosity"))
-    made = audit(samples[:7], "faithfulness", ledger=None, config=config)
+    config: Any = {"perturbations": ("passages_reversed", "verbosity")}
+    made = audit(samples[:7], "faithfulness", ledger=None, **config)
     assert (made["passages_reversed"].n, made["verbosity"].n) == (6, 7)
     few = "Too few samples to find an effect of passages_reversed (at least 7 changed samples are needed)."
     assert few in audit_view(made).sections[0].lead
-    more = audit(samples, "faithfulness", ledger=None, config=config)
+    more = audit(samples, "faithfulness", ledger=None, **config)
     assert not any("Too few" in text for text in audit_view(more).sections[0].lead)
 
 
@@ -53,9 +52,9 @@ def test_an_audit_of_a_judge_that_always_says_the_same_names_it(verdict: str, wo
 
     def lead(count: int, script: Any) -> tuple[str, ...]:
         samples = [Sample(id=f"s{n}", output=f"Fact {n}.", context=["A.", "B."]) for n in range(count)]
-        config = AuditConfig(perturbations=("passages_reversed",))
+        config: Any = {"perturbations": ("passages_reversed",)}
         judge = ScriptedJudge(script)
-        return audit_view(audit(samples, "faithfulness", judge=judge, ledger=None, config=config)).sections[0].lead
+        return audit_view(audit(samples, "faithfulness", judge=judge, ledger=None, **config)).sections[0].lead
 
     same = f"All verdicts are {word}: the judge is indistinguishable from one that always says {word}."
     assert same in lead(8, constant)
@@ -76,8 +75,8 @@ def audited() -> View:
         return verdicts("supported" if CHECKED in question.claims[0] else "not_mentioned")
 
     samples = [Sample(id=f"s{n}", output=f"Claim {n} is wrong.", context=[f"Fact {n}.", "Another."]) for n in range(12)]
-    config = AuditConfig(perturbations=("injection", "passages_reversed", "options"))
-    return audit_view(audit(samples, "faithfulness", judge=ScriptedJudge(credulous), ledger=None, config=config))
+    config: Any = {"perturbations": ("injection", "passages_reversed", "options")}
+    return audit_view(audit(samples, "faithfulness", judge=ScriptedJudge(credulous), ledger=None, **config))
 
 
 def test_an_audit_says_first_that_a_judge_follows_injections_on_a_terminal_and_as_a_page() -> None:

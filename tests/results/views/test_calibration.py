@@ -11,7 +11,6 @@ import pytest
 from rich.console import Console
 
 from evalstone import calibrate
-from evalstone.judge_quality.calibrate import LabelConfig
 from evalstone.report.html import page, reliability_svg
 from evalstone.report.notes import sentences_of
 from evalstone.report.terminal import show
@@ -146,7 +145,7 @@ def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> No
     for row in data:
         del row["label"]
     data[1]["\x1b[2Jlabel"] = "\x1b[31mno\u202e"
-    made = calibrate(data, ledger=None, config=LabelConfig(columns=("\x1b[2Jlabel",), positive=("yes",)))
+    made = calibrate(data, ledger=None, label=("\x1b[2Jlabel",), positive=("yes",))
     made = dataclasses.replace(made, stop_reason=f"\x1b[2J {MARKUP}", dataset=MARKUP, judge=MARKUP, created=MARKUP)
     view = calibration_view(made)
     shown = on_screen(view)

@@ -268,7 +268,9 @@ def _change(
     panel = (Block("part", "Question", question),) if question else ()
     tone: Tone = "good" if gain > 0 else "bad"
     outcomes = (OutcomeView(line.title, change.b, values, tone, ""),)
-    return SampleView(change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both))))
+    return SampleView(
+        change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both)))
+    )
 
 
 def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[str]:
