@@ -104,10 +104,10 @@ def test_a_requirement_spends_no_part_of_alpha() -> None:
 def test_a_requirement_is_no_look(tmp_path: Any) -> None:
     run, more, criteria = run_of(["1"] * 9), run_of(["1"] * 10), GateCriteria(require=["given"])
     folder = write_run(run, tmp_path)
-    assert remember(folder, run, criteria, "pass", look=1, alpha=0.05, missing="worst") == ""
+    assert not remember(folder, run, criteria, "pass", look=1, alpha=0.05, missing="worst")
     assert not (folder / LOOKS).exists()
     both = GateCriteria(minimum={"given": 0.1}, require=["given"])
-    assert remember(folder, run, both, "pass", look=1, alpha=0.05, missing="worst") == ""
+    assert not remember(folder, run, both, "pass", look=1, alpha=0.05, missing="worst")
     assert (next_look(folder, more, both), next_look(folder, more, criteria)) == (2, 1)
 
 

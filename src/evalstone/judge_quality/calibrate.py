@@ -112,7 +112,7 @@ def texts_of(value: str | Iterable[str]) -> tuple[str, ...]:
 
 
 async def acalibrate(
-    labels: Samples,
+    labels: Samples | Mapping[str, Any],
     scorer: ScorerSpec = "faithfulness",
     *,
     data: Samples | None = None,
