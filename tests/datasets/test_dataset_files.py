@@ -284,7 +284,7 @@ BROKEN = [
         '{"evalId": "e", "results": {}, "config": {}, "metadata": {}}',
         "results of promptfoo, whose rows are in",
     ),
-    ("d.csv", "sample,scorer,outcome,question\na,b,score,q\n", "these are scores, as report --csv writes them; the"),
+    ("d.csv", "sample_id,scorer,outcome,question\na,b,score,q\n", "these are scores, as report --csv writes them; the"),
     ("d.json", '{"version": 1}', "no column is recognized (columns: version)"),
     ("d.json", '{"question": ["q", "r"], "answer": ["a"]}', "equal lengths; the lengths are question 2, answer 1"),
     ("d.json", '{"columns": ["input", "output"], "data": [["q", "a"], ["r"]]}', "row 2: 1 cells for 2 columns"),

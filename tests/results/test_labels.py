@@ -124,7 +124,7 @@ def test_labels_can_be_a_mapping_from_id_to_label():
         ("id,label\n,1\n", "line 2: a row of labels needs an id"),
         ("id,label\na,perhaps\n", "line 2: the label in column 'label' must be"),
         ("id,label\na,\n", "no sample has a label in label"),
-        ("id,verdict_of_ann\na,1\n", "no column of labels .*verdict_of_ann.*columns=…"),
+        ("id,verdict_of_ann\na,1\n", "no column of labels .*verdict_of_ann.*label=…"),
         ("id,label\na,1,2\n", "line 2: 3 cells for 2 columns"),
     ],
 )

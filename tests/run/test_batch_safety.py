@@ -129,7 +129,7 @@ def test_a_batch_that_a_running_process_is_submitting_is_left_to_it(
 def test_a_batch_made_with_another_key_is_not_taken_for_lost(server: BatchServer, run: Call) -> None:
     run()
     server.batches.clear()
-    with pytest.raises(JudgeRefused, match=r"batch_0: .* key .*--batch"):
+    with pytest.raises(JudgeRefused, match=r"batch_0: .* key .*batch"):
         run()
 
 
