@@ -202,7 +202,8 @@ def test_a_function_beside_the_data_is_applied_per_turn(tmp_path: Path, form: st
     assert done.stderr.count(f"Scorer code: {tmp_path / form}.py") == 1
     (record,) = map(json.loads, (tmp_path / "results/records.jsonl").read_text().splitlines())
     assert record["value"] == 0.25
-    assert record["scorer"].startswith("brevity in turn 2(")
+    assert record["scorer"] == "brevity in turn 2"
+    assert record["signature"].startswith("brevity in turn 2(")
 
 
 @pytest.mark.parametrize("name", ["per_turn", "per_step", "repeated"])
