@@ -137,26 +137,20 @@ def test_a_large_dataset_is_drawn_in_the_order_of_a_small_one(
     path = tmp_path / "d.jsonl"
     path.write_text("".join(json.dumps({"id": f"q{n}", "input": f"{n}", "reference": "1"}) + "\n" for n in range(20)))
 
-    def echo(input: str) -> str:
-        return input
-
     def scored() -> tuple[list[str], Run]:
         drawn = list[str]()
-        run = evaluate(
-            str(path),
-            ["exact_match", one],
-            target=echo,
-            trials=trials,
-            budget=1.0,
-            ledger=None,
-            concurrency=1,
-            on_record=lambda record: drawn.append(f"{record.key} {record.scorer}"),
-        )
+
+        async def echo(input: str, trial: int) -> str:
+            drawn.append(f"{input} {trial}")
+            return input
+
+        scorers = ["exact_match", one]
+        run = evaluate(str(path), scorers, target=echo, trials=trials, budget=1.0, ledger=None, concurrency=1)
         return drawn, run
 
     small = scored()
     monkeypatch.setattr(loading, "MOST_IN_MEMORY", 3)
     large = scored()
     assert small[0] == large[0] != sorted(small[0])
-    assert len(large[0]) == 20 * trials * 2
+    assert len(large[0]) == 20 * trials
     assert [record.outcome for record in small[1]] == [record.outcome for record in large[1]]
