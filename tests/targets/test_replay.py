@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
 import re
 import shutil
 from pathlib import Path
@@ -168,3 +170,32 @@ def test_what_is_no_recorded_run_is_refused(folder: Path, name: str, content: st
         (folder / name).write_text(content)
     with pytest.raises(ConfigError, match=problem):
         parse_target(f"replay:{folder}")
+
+
+def test_forked_processes_replay_a_run_at_the_same_time() -> None:
+    run = evaluate([{"id": f"q{n}", "output": f"{n}" * 50} for n in range(100)], BORN, ledger=None)
+    target = ReplayTarget(run=run)
+
+    def right() -> bool:
+        async def all_right() -> bool:
+            return all(
+                [
+                    (await target.call(sample, trial=1, thread="")).output == sample.output
+                    for sample in run.samples or ()
+                ]
+            )
+
+        return all(asyncio.run(all_right()) for _ in range(20))
+
+    children = list[int]()
+    for _ in range(2):
+        if not (child := os.fork()):
+            wrong = 1
+            try:
+                wrong = not right()
+            finally:
+                os._exit(wrong)
+        children.append(child)
+    ours = right()
+    assert [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children] == [0, 0]
+    assert ours

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
-import threading
-import weakref
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from evalstone._core.display import excerpt
 from evalstone._core.files import file_text, file_values, row_limit
 from evalstone._core.json import to_jsonable
+from evalstone._core.temporary import TemporaryData
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, sample_line, sample_of
 from evalstone.errors import ConfigError, DataError, TargetError
 from evalstone.targets.answers import Answer, own_metadata
@@ -58,17 +55,17 @@ class ReplayTarget(Target):
     Raises:
         ConfigError: The folder doesn't exist, the folder or run has no answers, or a version was set.
         DataError: A file in the folder is damaged, or contains a sample and trial twice.
+        WriteError: The samples of a run don't fit into a temporary file.
     """
 
     folder: str = ""
     """The results folder, written by `--out` or `write_run`."""
     run: RecordedRun | None = field(default=None, repr=False, compare=False)
     """A `Run` instead of a folder: the result of `evaluate` or `read_run`."""
-    _stream: BinaryIO | None = field(default=None, init=False, repr=False, compare=False)
-    """The samples of a run without a folder, in a temporary file."""
-    _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
-    _places: Mapping[tuple[str, int], int] = field(init=False, repr=False, compare=False)
-    """The offset of the line of each sample and trial, in bytes."""
+    _data: TemporaryData | None = field(default=None, init=False, repr=False, compare=False)
+    """The samples of a run without a folder."""
+    _places: Mapping[tuple[str, int], tuple[int, int]] = field(init=False, repr=False, compare=False)
+    """The offset and the size of the line of each sample and trial, in bytes."""
     _failures: Mapping[tuple[str, int], str] = field(init=False, repr=False, compare=False)
     _has_target: bool = field(init=False, repr=False, compare=False)
     """Whether the recorded run had a target. If so, samples that it didn't answer have no answer."""
@@ -80,10 +77,9 @@ class ReplayTarget(Target):
         digest = hashlib.blake2b(digest_size=8)
         if self.run is not None:
             failures, has_target = _failures(self.run.records), self.run.target is not None
-            stream = _spooled(self.run, failures)
-            object.__setattr__(self, "_stream", stream)
-            weakref.finalize(self, stream.close)
-            places = _places(stream, self._where, digest)
+            data = TemporaryData("samples")
+            object.__setattr__(self, "_data", data)
+            places = _places(_spooled(self.run, failures, data), self._where, digest)
         else:
             samples = Path(self.folder, SAMPLES)
             if not self.folder or not Path(self.folder).is_dir():
@@ -93,7 +89,8 @@ class ReplayTarget(Target):
             try:
                 failures, has_target = _failures(_records(Path(self.folder))), _has_target(Path(self.folder))
                 with samples.open("rb") as file:
-                    places = _places(file, str(samples), digest)
+                    lines = iter(lambda: file.readline(row_limit() + 1), b"")
+                    places = _places(lines, str(samples), digest)
             except OSError as error:
                 raise ConfigError(f"{self.folder} can't be read: {error.strerror}") from None
         digest.update(json.dumps(sorted(failures.items())).encode())
@@ -137,7 +134,7 @@ class ReplayTarget(Target):
         if (place := self._places.get(key)) is None:
             note = default_id_note(sample.id)
             raise TargetError(f"sample {sample.id!r}, trial {trial}, is not recorded in {self._where}{note}")
-        recorded = self._recorded(place)
+        recorded = self._recorded(*place)
         if (recorded.id, recorded.trial or 1) != key:
             raise TargetError(f"{self._where} has changed since the run began")
         if None not in (sample.input, recorded.input) and sample.input != recorded.input:
@@ -160,47 +157,41 @@ class ReplayTarget(Target):
             trace=None if took is None else {"recorded": to_jsonable(took)},
         )
 
-    def _recorded(self, place: int) -> Sample:
+    def _recorded(self, place: int, size: int) -> Sample:
         try:
-            # Runs in several threads may share the target.
-            with self._lock, self._opened() as stream:
-                stream.seek(place)
-                return sample_of(json.loads(stream.readline()))
+            return sample_of(json.loads(self._line(place, size)))
         except (OSError, ValueError, RecursionError, ConfigError) as error:
             raise TargetError(f"{self._where} can no longer be read: ", error) from None
 
-    def _opened(self) -> AbstractContextManager[BinaryIO]:
-        return Path(self.folder, SAMPLES).open("rb") if self._stream is None else nullcontext(self._stream)
+    def _line(self, place: int, size: int) -> bytes:
+        if self._data is not None:
+            return self._data.read(place, size)
+        with Path(self.folder, SAMPLES).open("rb") as file:
+            file.seek(place)
+            return file.readline()
 
 
-def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str]) -> BinaryIO:
-    """The samples of a run in a temporary file. Raises ConfigError if none has an answer."""
+def _spooled(run: RecordedRun, failures: Mapping[tuple[str, int], str], data: TemporaryData) -> Iterator[bytes]:
+    """The samples of a run as lines, which are added to the data. Raises ConfigError if none has an answer."""
     if run.samples is None:
         raise ConfigError(
             f"run {run.id} has no answers to replay: its samples are not in the ledger, because it was imported "
             "without them or stopped before it stored them"
         )
     answered = bool(failures)
-    stream = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the target
-    try:
-        for sample in run.samples:
-            stream.write(sample_line(sample).encode() + b"\n")
-            answered = answered or run.target is None or "target" in sample.metadata
-        if not answered:
-            raise ConfigError(f"run {run.id} has no answers to replay: they are no longer in the ledger")
-        stream.seek(0)
-    except BaseException:
-        stream.close()
-        raise
-    return cast("BinaryIO", stream)
+    for sample in run.samples:
+        data.append(line := sample_line(sample).encode() + b"\n")
+        answered = answered or run.target is None or "target" in sample.metadata
+        yield line
+    if not answered:
+        raise ConfigError(f"run {run.id} has no answers to replay: they are no longer in the ledger")
 
 
-def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], int]:
-    """The offset of the line of each sample and trial. name: the name of the file, for messages."""
-    limit, place, number = row_limit(), 0, 0
-    places: dict[tuple[str, int], int] = {}
-    while line := stream.readline(limit + 1):
-        number += 1
+def _places(lines: Iterable[bytes], name: str, digest: Any) -> dict[tuple[str, int], tuple[int, int]]:
+    """The offset and the size of the line of each sample and trial. name: the name of the file, for messages."""
+    limit, place = row_limit(), 0
+    places: dict[tuple[str, int], tuple[int, int]] = {}
+    for number, line in enumerate(lines, start=1):
         if len(line) > limit:
             raise DataError(f"{name}, line {number}: it is longer than {limit / 1e6:g} MB")
         try:
@@ -211,7 +202,7 @@ def _places(stream: BinaryIO, name: str, digest: Any) -> dict[tuple[str, int], i
         if key in places:
             named = f"sample {sample.id!r}" + (f", trial {sample.trial}" if sample.trial else "")
             raise DataError(f"{name}, line {number}: {named} occurs twice")
-        places[key] = place
+        places[key] = place, len(line)
         digest.update(line)
         place += len(line)
     return places
