@@ -386,34 +386,25 @@ def _compare_scorer(
         "confidence": confidence,
         "lower_is_better": info.lower_is_better,
     }
+    changes, equivalence, unpaired = tuple[Change, ...](), None, 0
     if isinstance(pair, UnpairedScores):
-        unpaired = compare_unpaired(**columns, **options)
-        if unpaired is not None:
-            yield ScorerComparison(
-                title=pair.title,
-                info=info,
-                a="A",
-                b=letter,
-                info_b=pair.info_b,
-                result=unpaired,
-                adjusted_p_value=unpaired.p_value,
-                confidence=confidence,
-                without=_without(columns["ends"]),
+        result = compare_unpaired(**columns, **options)
+    else:
+        used, known, unpaired = settings.of(info), pair.known, pair.unpaired
+        check_changes(pair.title, known.rows, used[LARGEST_CHANGE])
+        result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
+        if result is not None:
+            equivalence = result.equivalence
+            changes = tuple(
+                Change(
+                    sample_id=(name := known.samples[row]),
+                    a=known.a[row],
+                    b=known.b[row],
+                    sample_id_b=pair.pairing.in_second(name),
+                )
+                for row in biggest_changes(known.a, known.b, MAX_CHANGES)
             )
-        return
-    used, known = settings.of(info), pair.known
-    check_changes(pair.title, known.rows, used[LARGEST_CHANGE])
-    result = compare_pairs(**columns, **options, max_change=used[LARGEST_CHANGE], margin=used[MARGIN])
     if result is not None:
-        changes = tuple(
-            Change(
-                sample_id=(name := known.samples[row]),
-                a=known.a[row],
-                b=known.b[row],
-                sample_id_b=pair.pairing.in_second(name),
-            )
-            for row in biggest_changes(known.a, known.b, MAX_CHANGES)
-        )
         yield ScorerComparison(
             title=pair.title,
             info=info,
@@ -423,10 +414,10 @@ def _compare_scorer(
             result=result,
             adjusted_p_value=result.p_value,
             confidence=confidence,
-            unpaired=pair.unpaired,
+            unpaired=unpaired,
             without=_without(columns["ends"]),
             changes=changes,
-            adjusted_equivalence=None if result.equivalence is None else result.equivalence.p_value,
+            adjusted_equivalence=None if equivalence is None else equivalence.p_value,
         )
 
 
