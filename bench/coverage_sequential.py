@@ -14,7 +14,7 @@ from evalstone.stats.comparison import compare_pairs
 from evalstone.stats.gates import alpha_at_look
 from evalstone.stats.pilot import Pilot
 from evalstone.stats.power import Changes, samples_needed
-from evalstone.stats.sequential import Criterion, SequentialComparison, SequentialGate
+from evalstone.stats.sequential import SequentialComparison, SequentialCriterion, SequentialGate
 
 MOST = 1000
 DrawPairs: TypeAlias = Callable[[np.random.Generator, int], tuple[Floats, Floats]]
@@ -123,7 +123,9 @@ def compared_after_stop(replications: int) -> Iterator[Table]:
             rejected: dict[bool, list[bool]] = {True: [], False: []}
             for _ in range(replications // 8):
                 a, b = (scores.tolist() for scores in draw(source, MOST))
-                gate = SequentialGate([Criterion("a", -margin, "max_regression", -1, 1)], alpha=alpha_at_look(0.05, 1))
+                gate = SequentialGate(
+                    [SequentialCriterion("a", -margin, "max_regression", -1, 1)], alpha=alpha_at_look(0.05, 1)
+                )
                 count = next((n for n, (x, y) in enumerate(zip(a, b, strict=True), 1) if adds(gate, y - x)), MOST)
                 stopped.append(gate.settled)
                 for fixed in (True, False):

@@ -11,7 +11,7 @@ from tables import Table, percent
 from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.gates import AtLeast, MaxDifference, MaxRegression, PassRate, decide
-from evalstone.stats.sequential import Criterion, SequentialGate
+from evalstone.stats.sequential import SequentialCriterion, SequentialGate
 
 
 def gates(replications: int) -> Iterator[Table]:
@@ -116,7 +116,7 @@ def sequential(replications: int) -> Iterator[Table]:
             source = np.random.default_rng(9)
             ended: list[tuple[str, int]] = []
             for _ in range(replications // 10):
-                gate = SequentialGate([Criterion("a", truth - gap)])
+                gate = SequentialGate([SequentialCriterion("a", truth - gap)])
                 ended.append(stops(gate, draw(source, 1000).tolist()))
             shares = [percent([verdict == kind for verdict, _ in ended]) for kind in ("pass", "fail", "inconclusive")]
             median = f"{np.median([count for _, count in ended]):.0f}"

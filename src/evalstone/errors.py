@@ -49,7 +49,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
 
 from evalstone._core.display import excerpt
-from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Message, Part, Setting
+from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting, Wording, WordingPart
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import masked, redacted
 
@@ -100,7 +100,7 @@ twice, or a library that isn't installed; "" for anything else."""
 class Problem:
     """A part of an error's message, and the same as values (see `EvalstoneError`)."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[WordingPart, ...]
     kind: ErrorKind
     field: str = ""
     # Any: whatever was passed.
@@ -149,7 +149,7 @@ class EvalstoneError(Exception):
     known: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
 
-    def __init__(self, *parts: Message | Problem | Exception) -> None:
+    def __init__(self, *parts: Wording | Problem | Exception) -> None:
         self.parts = tuple(_parts_of(parts))
         for part in parts:
             if isinstance(part, Problem | EvalstoneError) and part.kind and not self.kind:
@@ -188,7 +188,7 @@ class EvalstoneError(Exception):
         return self
 
 
-def _parts_of(parts: Iterable[Message | Problem | Exception]) -> Iterator[Part]:
+def _parts_of(parts: Iterable[Wording | Problem | Exception]) -> Iterator[WordingPart]:
     """The parts of a message; those of an error that is quoted in it stand in its place."""
     for part in parts:
         if isinstance(part, EvalstoneError):
@@ -218,7 +218,7 @@ class NotComparable(ConfigError):
     """
 
     # Any: Note lives in a layer above this one.
-    def __init__(self, *parts: Message | Problem | Exception, mismatches: Any = ()) -> None:
+    def __init__(self, *parts: Wording | Problem | Exception, mismatches: Any = ()) -> None:
         super().__init__(*parts)
         self.mismatches = mismatches
 
@@ -442,7 +442,7 @@ def unknown(what: str, name: str, known: Iterable[str]) -> Problem:
     return Problem((text,), "unknown", what, masked(name), known=names, near=guesses)
 
 
-def invalid(field: Message, allowed: str, value: Any, shown: str | None = None, *, verb: str = "must be") -> Problem:
+def invalid(field: Wording, allowed: str, value: Any, shown: str | None = None, *, verb: str = "must be") -> Problem:
     """A value that must be another: `trials must be a whole number from 1 to 100, not 0`.
 
     Args:
@@ -470,12 +470,12 @@ def _plain(value: Any) -> str | float | bool | None:
     return masked(value) if value is None or isinstance(value, str | int | float) else masked(excerpt(value))
 
 
-def absent(field: str, *text: Part, known: Iterable[str] = ()) -> Problem:
+def absent(field: str, *text: WordingPart, known: Iterable[str] = ()) -> Problem:
     """A thing that isn't there. text: the message. known: the names that are there."""
     return Problem(text, "missing", field, known=tuple(sorted(known)))
 
 
-def repeated(field: str, value: Any, *text: Part) -> Problem:
+def repeated(field: str, value: Any, *text: WordingPart) -> Problem:
     """A value that is there twice. field: what has it. text: the message."""
     return Problem(text, "repeated", field, _plain(value))
 

@@ -6,7 +6,7 @@ import pickle
 
 import pytest
 
-from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON, FrontEnd, Hint, Setting, Value
+from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON, FrontEnd, Hint, Setting, SettingValue
 from evalstone.errors import ConfigError, DataError
 
 
@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, DataError
         ("allow_mismatch", True, ("allow_mismatch=True", "--allow-mismatch", "")),
     ],
 )  # fmt: skip
-def test_each_front_end_has_its_own_name(setting: str, value: Value, names: tuple[str, ...]) -> None:
+def test_each_front_end_has_its_own_name(setting: str, value: SettingValue, names: tuple[str, ...]) -> None:
     kinds: tuple[FrontEnd, ...] = (PYTHON, COMMAND_LINE, MARK)
     assert [kind.term(setting, value) for kind in kinds] == list(names)
 

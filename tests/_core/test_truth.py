@@ -38,11 +38,11 @@ from evalstone.questions.base import Question, answer_type
 from evalstone.questions.claims import ListClaims, VerifyClaims
 from evalstone.report.shown import Shown
 from evalstone.results.audit import Audit
-from evalstone.results.compare import ComparisonVerdict
 from evalstone.results.members import CompositeVerdict
 from evalstone.run.notifier import SampleResult
+from evalstone.stats.comparison import ComparisonVerdict
 from evalstone.stats.drift import Drift
-from evalstone.stats.gates import Verdict
+from evalstone.stats.gates import GateVerdict
 from evalstone.stats.mean_watch import WatchVerdict
 from evalstone.testing.fixture import Evalstone
 from tests.fakes import claims, verdicts
@@ -174,7 +174,7 @@ def test_what_is_shown_is_no_condition_except_a_list() -> None:
 
 def test_every_word_of_a_verdict_is_good_bad_or_undecided() -> None:
     of_drift = inspect.get_annotations(Drift, eval_str=True)["verdict"]
-    words = (Verdict, ComparisonVerdict, CompositeVerdict, WatchVerdict, of_drift)
+    words = (GateVerdict, ComparisonVerdict, CompositeVerdict, WatchVerdict, of_drift)
     assert {word for verdict in words for word in get_args(verdict)} == PASSED.keys()
 
 

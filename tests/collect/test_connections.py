@@ -19,7 +19,7 @@ from evalstone._core.files import spare_files
 from evalstone.collect import bodies, connections, server
 from evalstone.collect.connections import Connections
 from evalstone.collect.server import _read  # pyright: ignore[reportPrivateUsage]
-from evalstone.collect.spool import Part
+from evalstone.collect.spool import TracePart
 from evalstone.errors import DataError
 from tests.collect.test_server import ONE, receiving, until
 from tests.fakes import awaited
@@ -138,7 +138,7 @@ async def test_a_request_that_is_being_answered_is_not_cut_off(tmp_path: Path, m
     async with receiving(tmp_path / "t.jsonl") as (receiver, url, _):
         append = receiver.spool.append
 
-        async def slowly(parts: Sequence[Part]) -> None:
+        async def slowly(parts: Sequence[TracePart]) -> None:
             await go.wait()
             await append(parts)
 

@@ -26,7 +26,7 @@ from evalstone.agents.traces import samples_of
 from evalstone.collect import bodies, protobuf, scoring, server, spool
 from evalstone.collect.scoring import TraceScoring
 from evalstone.collect.server import JSON, PROTOBUF, Receiver
-from evalstone.collect.spool import Part, Spool
+from evalstone.collect.spool import Spool, TracePart
 from evalstone.datasets import load
 from evalstone.errors import ConfigError, DataError, MissingDependency
 from evalstone.ledger.base import sample_hash
@@ -366,7 +366,7 @@ async def test_when_the_disk_cannot_follow_the_exporter_is_told_to_wait(
     written = Spool._write  # pyright: ignore[reportPrivateUsage]
     loop = asyncio.get_running_loop()
 
-    def slow(self: Spool, parts: Sequence[Part]) -> None:
+    def slow(self: Spool, parts: Sequence[TracePart]) -> None:
         asyncio.run_coroutine_threadsafe(release.wait(), loop).result(10)
         written(self, parts)
 

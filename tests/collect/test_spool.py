@@ -16,7 +16,7 @@ import pytest
 
 from evalstone.collect import spool as spooling
 from evalstone.collect.export import has_traces
-from evalstone.collect.spool import Complete, Part, Spool, SpoolFull
+from evalstone.collect.spool import Complete, Spool, SpoolFull, TracePart
 from evalstone.errors import ConfigError, StorageError
 from tests.fakes import awaited
 from tests.traced import span, spans
@@ -24,8 +24,8 @@ from tests.traced import span, spans
 LINE = json.dumps(spans(span(1, "chat", {}))).encode()
 
 
-def part(trace: str = "a", body: bytes = LINE, *, records: int = 1, rooted: bool = True) -> Part:
-    return Part(trace, body, records, rooted)
+def part(trace: str = "a", body: bytes = LINE, *, records: int = 1, rooted: bool = True) -> TracePart:
+    return TracePart(trace, body, records, rooted)
 
 
 async def write(path: Path, *bodies: bytes) -> None:
@@ -68,7 +68,7 @@ async def test_only_so_much_waits_for_the_disk_and_what_was_written_waits_no_mor
     monkeypatch.setattr(spooling, "WAITING_BYTES", 3 * len(LINE))
     written, loop, really = asyncio.Semaphore(0), asyncio.get_running_loop(), Spool._write  # pyright: ignore[reportPrivateUsage]
 
-    def slowly(self: Spool, parts: list[Part]) -> None:
+    def slowly(self: Spool, parts: list[TracePart]) -> None:
         asyncio.run_coroutine_threadsafe(written.acquire(), loop).result(10)
         really(self, parts)
 
@@ -102,7 +102,7 @@ async def test_only_so_much_waits_for_the_disk_and_what_was_written_waits_no_mor
 async def test_a_close_that_is_canceled_takes_no_part_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     release, really = threading.Event(), Spool._write  # pyright: ignore[reportPrivateUsage]
 
-    def slowly(self: Spool, parts: list[Part]) -> None:
+    def slowly(self: Spool, parts: list[TracePart]) -> None:
         release.wait(10)
         really(self, parts)
 

@@ -12,7 +12,7 @@ import pytest
 
 from evalstone import Live
 from evalstone.live import Request, Response
-from evalstone.live.asgi import Part, trace_of
+from evalstone.live.asgi import HTTPMessage, trace_of
 from evalstone.live.scoring import INVALID
 from evalstone.live.tracing import Trace
 from evalstone.types import Failed, Sample
@@ -238,14 +238,14 @@ def test_other_connections_pass_untouched(start: Start, kind: str) -> None:
 
 def test_events_are_read_as_browsers_do() -> None:
     body = b"event: a\ndata: one\ndata: two\n\n: comment\n\ndata:three\r\n\r\ndata"
-    assert Part(headers={}, body=body).events == ["one\ntwo", "three"]
+    assert HTTPMessage(headers={}, body=body).events == ["one\ntwo", "three"]
     body = b"data:  two spaces \r\rdata: three"
-    assert Part(headers={}, body=body).events == [" two spaces ", "three"]
+    assert HTTPMessage(headers={}, body=body).events == [" two spaces ", "three"]
     body = b"data: one\r\ndata: two\r\n\r\ndata: three\r\n\r\n"
-    assert Part(headers={}, body=body).events == ["one\ntwo", "three"]
+    assert HTTPMessage(headers={}, body=body).events == ["one\ntwo", "three"]
     one_line = "a\u2028b\x85c\x0cd"
-    assert Part(headers={}, body=f"data: {one_line}\n\n".encode()).events == [one_line]
-    assert json.loads(Part(headers={}, body=b"[1]").text) == [1]
+    assert HTTPMessage(headers={}, body=f"data: {one_line}\n\n".encode()).events == [one_line]
+    assert json.loads(HTTPMessage(headers={}, body=b"[1]").text) == [1]
 
 
 def test_what_compresses_around_it_changes_nothing_of_what_is_read(start: Start) -> None:
@@ -491,12 +491,12 @@ def test_headers_that_can_be_read_only_once_reach_the_application_and_the_server
 @pytest.mark.parametrize(
     ("part", "says"),
     [
-        (Part(headers={}, body=b'{"a": "b', truncated=True), "the body was cut at body_limit=8"),
-        (Part(headers={}, body=b"123", truncated=True), "the body was cut at body_limit=3"),
-        (Part(headers={}, body=b"", truncated=True), "the body was sent as a file"),
-        (Part(headers={}, body=b""), "the body is empty"),
+        (HTTPMessage(headers={}, body=b'{"a": "b', truncated=True), "the body was cut at body_limit=8"),
+        (HTTPMessage(headers={}, body=b"123", truncated=True), "the body was cut at body_limit=3"),
+        (HTTPMessage(headers={}, body=b"", truncated=True), "the body was sent as a file"),
+        (HTTPMessage(headers={}, body=b""), "the body is empty"),
     ],
 )
-def test_a_body_that_is_cut_or_empty_says_so_where_json_is_expected(part: Part, says: str) -> None:
+def test_a_body_that_is_cut_or_empty_says_so_where_json_is_expected(part: HTTPMessage, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         part.json()

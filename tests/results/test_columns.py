@@ -11,7 +11,7 @@ import pytest
 
 from evalstone import Run
 from evalstone.datasets.stored import record_line
-from evalstone.results.columns import KINDS, Columns, Entry, Kind
+from evalstone.results.columns import KINDS, Columns, Entry, OutcomeKind
 from evalstone.results.spilling import SpillingRecords
 from evalstone.types import TARGET_FAILED, Failed, JudgeCall, Record, Score, Skipped
 from tests.runs import run_of
@@ -107,7 +107,7 @@ def test_columns_by_row_are_those_of_the_entries(shuffled: bool, trials: bool) -
     if shuffled:
         random.Random(4).shuffle(records)
     columns = Columns.of(SCORERS, records)
-    some_kinds: tuple[tuple[Kind, ...], ...] = (KINDS, ("score",), ("failed", "undefined"))
+    some_kinds: tuple[tuple[OutcomeKind, ...], ...] = (KINDS, ("score",), ("failed", "undefined"))
     for scorer, kinds in itertools.product((None, *SCORERS), some_kinds):
         rows = columns.rows(scorer, kinds)
         entries = [entry for entry in columns.entries(scorer) if entry.kind in kinds]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError
 from evalstone.questions import PassageRating, PassageRatings, RatePassages
-from evalstone.questions.relevance import LEVELS, Level
+from evalstone.questions.relevance import LEVELS, RelevanceLevel
 from evalstone.scorers import ContextRelevance, Penalties
 from evalstone.scorers.rag.context_relevance import WEIGHTS, relevance
 from evalstone.types import Sample
@@ -53,7 +53,7 @@ def test_each_missing_piece_costs_0_15_up_to_one_half(missing: int, expected: fl
 
 
 @pytest.mark.parametrize(("level", "weight"), [("high", 1.0), ("medium", 0.7), ("low", 0.3), ("none", 0.0)])
-def test_each_level_has_its_weight_and_only_high_is_penalised_for_being_unused(level: Level, weight: float):
+def test_each_level_has_its_weight_and_only_high_is_penalised_for_being_unused(level: RelevanceLevel, weight: float):
     assert relevance(PassageRatings((one(level, True),)), WEIGHTS, Penalties()) == weight
     penalty = 0.1 if level == "high" else 0
     assert relevance(PassageRatings((one(level, False),)), WEIGHTS, Penalties()) == pytest.approx(weight - penalty)
@@ -68,7 +68,7 @@ levels = st.lists(st.tuples(st.sampled_from(LEVELS), st.booleans()), min_size=1,
 
 
 @given(levels, st.integers(0, 9))
-def test_the_score_is_the_formula_in_the_documentation(passages: list[tuple[Level, bool]], missing: int):
+def test_the_score_is_the_formula_in_the_documentation(passages: list[tuple[RelevanceLevel, bool]], missing: int):
     found = PassageRatings(tuple(one(level, used) for level, used in passages), ("x",) * missing)
     base = sum({"high": 1, "medium": 0.7, "low": 0.3, "none": 0}[level] for level, _ in passages) / len(passages)
     unused = 0.1 * passages.count(("high", False))

@@ -7,7 +7,7 @@ import pytest
 from evalstone import ScriptedJudge, evaluate
 from evalstone.questions import Alignment, AlignmentPart, JudgeAlignment
 from evalstone.scorers import PromptAlignment
-from evalstone.scorers.text.alignment import Mode, alignment
+from evalstone.scorers.text.alignment import AlignmentMode, alignment
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 from tests.fakes import outcome_of, record_of, score_of
 
@@ -34,7 +34,7 @@ def found(*numbers: float) -> Alignment:
         ("both", 0.7 * (0.36 + 0.15 + 0.05 + 0.1) + 0.3 * (0.315 + 0.175 + 0.0375 + 0.15)),
     ],
 )
-def test_each_mode_has_its_weights_and_both_has_those_of_user_and_system(mode: Mode, expected: float):
+def test_each_mode_has_its_weights_and_both_has_those_of_user_and_system(mode: AlignmentMode, expected: float):
     assert alignment(found(0.9, 0.5, 0.25, 1), mode) == pytest.approx(expected)
     assert alignment(found(1, 1, 1, 1), mode) == pytest.approx(1)
     assert alignment(found(0, 0, 0, 0), mode) == 0
@@ -88,7 +88,7 @@ def test_the_reason_names_each_part_and_what_is_lacking(
     ("mode", "system", "asked"),
     [("both", "Be brief.", "Name two rivers."), ("user", "", "Name two rivers."), ("system", "Be brief.", "")],
 )
-def test_the_judge_sees_the_prompts_of_the_mode(mode: Mode, system: str, asked: str):
+def test_the_judge_sees_the_prompts_of_the_mode(mode: AlignmentMode, system: str, asked: str):
     _, judge = record_of(PromptAlignment(mode=mode), SAMPLE, [judged(1, 1, 1, 1)])
     assert judge.asked == [JudgeAlignment(system_prompt=system, request=asked, answer="The Nile.", earlier_turns="")]
 
@@ -116,7 +116,7 @@ def test_either_prompt_is_enough_for_both(sample: Sample):
         ("both", Sample(output="", input="q"), "the answer is empty"),
     ],
 )
-def test_an_empty_prompt_or_answer_is_skipped_and_by_mastra_an_error(mode: Mode, sample: Sample, told: str):
+def test_an_empty_prompt_or_answer_is_skipped_and_by_mastra_an_error(mode: AlignmentMode, sample: Sample, told: str):
     assert isinstance(outcome_of(PromptAlignment(mode=mode), sample, []), Skipped)
     mastra = PromptAlignment(mode=mode, definition="mastra")
     assert outcome_of(mastra, sample, []) == Failed(f"prompt_alignment: {told}")
@@ -143,5 +143,5 @@ def test_by_mastra_numbers_count_as_they_are_while_the_score_stays_on_its_scale(
 
 @pytest.mark.parametrize("mode", ["both", "user", "system"])
 @pytest.mark.parametrize("scale", [1, 10, 100, 0.3])
-def test_a_flawless_answer_has_exactly_the_scale(mode: Mode, scale: float):
+def test_a_flawless_answer_has_exactly_the_scale(mode: AlignmentMode, scale: float):
     assert score_of(PromptAlignment(mode=mode, scale=scale), SAMPLE, [judged(1, 1, 1, 1)]).value == scale

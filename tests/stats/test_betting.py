@@ -12,7 +12,7 @@ from evalstone.stats.betting import BettingMean, Bettors, ConfidenceSequence, se
 from evalstone.stats.bounded_mean import Side
 from evalstone.stats.gates import Decision, alpha_at_look
 from evalstone.stats.intervals import mean_interval
-from evalstone.stats.sequential import Criterion, SequentialGate
+from evalstone.stats.sequential import SequentialCriterion, SequentialGate
 
 VALUES = [float(random.Random(n).random() < 0.8) for n in range(120)]
 
@@ -28,7 +28,7 @@ def test_a_limit_is_where_the_p_value_is_alpha(side: Side, alpha: float) -> None
 
 
 def test_the_p_value_is_that_of_the_gate_that_watched_the_values() -> None:
-    gate = SequentialGate([Criterion("a", 0.7)])
+    gate = SequentialGate([SequentialCriterion("a", 0.7)])
     for value in VALUES:
         gate.add({"a": value})
     found = BettingMean.of(VALUES, 0.0, 1.0)
@@ -48,7 +48,7 @@ def test_at_the_ends_of_the_range_one_value_inside_decides() -> None:
 def test_a_missing_value_counts_as_the_lowest_and_as_the_highest() -> None:
     decided: list[tuple[Decision, tuple[float, float]]] = []
     for values in ([1.0, None], [1.0, 0.0], [1.0, 1.0]):
-        gate = SequentialGate([Criterion("a", 0.7)])
+        gate = SequentialGate([SequentialCriterion("a", 0.7)])
         sequence = ConfidenceSequence()
         for value in values * 40:
             gate.add({"a": value})

@@ -9,7 +9,16 @@ from scipy.special import betaincinv
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.comparison import compare_pairs
-from evalstone.stats.gates import AtLeast, AtMost, Criterion, MaxDifference, MaxRegression, PassRate, decide, overall
+from evalstone.stats.gates import (
+    AtLeast,
+    AtMost,
+    GateCriterion,
+    MaxDifference,
+    MaxRegression,
+    PassRate,
+    decide,
+    overall,
+)
 from evalstone.types import note
 
 GOOD = np.random.default_rng(1).beta(18, 2, 200).tolist()  # mean 0.9, deviation 0.065
@@ -24,7 +33,7 @@ def rate(name: str, passed: int, n: int, threshold: float) -> PassRate:
     return PassRate(name, [1.0] * passed + [0.0] * (n - passed), threshold)
 
 
-def verdicts(*criteria: Criterion, alpha: float | None = 0.05) -> list[str]:
+def verdicts(*criteria: GateCriterion, alpha: float | None = 0.05) -> list[str]:
     return [decision.verdict for decision in decide(criteria, alpha=alpha)]
 
 
@@ -242,7 +251,7 @@ def test_impossible_criteria_are_refused_by_name() -> None:
         (MaxRegression("a", [0.5] * 4, [0.5] * 4, 0.1, human=([0.5] * 4, [0.5] * 4), same=[True]), "same has 1"),
     ],
 )
-def test_columns_that_do_not_fit_are_refused(criterion: Criterion, told: str) -> None:
+def test_columns_that_do_not_fit_are_refused(criterion: GateCriterion, told: str) -> None:
     with pytest.raises(DataError, match=told):
         decide([criterion])
 

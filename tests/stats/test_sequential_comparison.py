@@ -9,7 +9,7 @@ import pytest
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.betting import ConfidenceSequence
 from evalstone.stats.comparison import compare_pairs, possible_difference
-from evalstone.stats.sequential import Criterion, SequentialComparison, SequentialGate
+from evalstone.stats.sequential import SequentialComparison, SequentialCriterion, SequentialGate
 
 
 def stopped(comparison: SequentialComparison, pairs: Sequence[tuple[float | None, float | None]]) -> tuple[str, int]:
@@ -94,7 +94,7 @@ def test_what_a_missing_score_leaves_possible() -> None:
 
 
 def test_a_value_known_within_ends_is_missing_only_there() -> None:
-    gate, whole = (SequentialGate([Criterion("a", -0.5, "max_regression", -1, 1)]) for _ in range(2))
+    gate, whole = (SequentialGate([SequentialCriterion("a", -0.5, "max_regression", -1, 1)]) for _ in range(2))
     for _ in range(200):
         gate.add({"a": (0.0, 1.0)})
         whole.add({"a": None})
@@ -105,7 +105,7 @@ def test_a_value_known_within_ends_is_missing_only_there() -> None:
 
 
 def test_a_regression_where_lower_is_better_passes_below_the_margin() -> None:
-    gate = SequentialGate([Criterion("a", 0.1, "max_regression", -1, 1, lower_is_better=True)])
+    gate = SequentialGate([SequentialCriterion("a", 0.1, "max_regression", -1, 1, lower_is_better=True)])
     for _ in range(100):
         gate.add({"a": 0.0})
     (found,) = gate.decisions()

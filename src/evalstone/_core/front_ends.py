@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from types import EllipsisType
 from typing import TypeAlias
 
-Value: TypeAlias = str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | None
+SettingValue: TypeAlias = str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | None
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Setting:
     """
 
     name: str
-    value: Value = None
+    value: SettingValue = None
 
 
 @dataclass(frozen=True)
@@ -37,8 +37,8 @@ class Hint:
         return cls(parts)
 
 
-Part: TypeAlias = str | Setting | Hint
-Message: TypeAlias = Part | tuple[Part, ...]
+WordingPart: TypeAlias = str | Setting | Hint
+Wording: TypeAlias = WordingPart | tuple[WordingPart, ...]
 """A text, or one that names settings."""
 
 
@@ -51,7 +51,7 @@ class FrontEnd:
     options: bool = False
     """Whether settings are command-line options."""
 
-    def term(self, name: str, value: Value = None) -> str:
+    def term(self, name: str, value: SettingValue = None) -> str:
         """A setting as the user writes it (see `Setting`); "" if the user can't set it."""
         name = self.names.get(name, name)
         if not name:
@@ -67,11 +67,11 @@ class FrontEnd:
             return " ".join(f"{name} {item}" for item in value)
         return f"{name} {_plain(value)}"
 
-    def written(self, parts: Iterable[Part]) -> str:
+    def written(self, parts: Iterable[WordingPart]) -> str:
         """The parts of a message as text."""
         return "".join(map(self._part, parts))
 
-    def _part(self, part: Part) -> str:
+    def _part(self, part: WordingPart) -> str:
         if isinstance(part, str):
             return part
         if isinstance(part, Setting):
@@ -109,7 +109,7 @@ def _plain(value: str | float) -> str:
     return value if isinstance(value, str) else f"{value:g}"
 
 
-def _literal(value: Value) -> str:
+def _literal(value: SettingValue) -> str:
     """A value as a Python literal."""
     if isinstance(value, EllipsisType):
         return "…"

@@ -17,7 +17,7 @@ from evalstone.agents.formats.cut import REMEDY, cut_attributes, cut_error, has_
 from evalstone.agents.formats.dialects import (
     INPUT,
     OUTPUT,
-    Kind,
+    SpanKind,
     asked,
     event_message,
     is_repeated,
@@ -44,7 +44,7 @@ class Node:
     """A span with its events, log records and children."""
 
     record: TelemetryRecord
-    kind: Kind | None
+    kind: SpanKind | None
     attributes: Entries
     beside: list[TelemetryRecord] = field(default_factory=list[TelemetryRecord])
     """Its events and log records."""

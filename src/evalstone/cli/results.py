@@ -20,10 +20,11 @@ from evalstone.cli.output import (
 )
 from evalstone.cli.values import numbers_or_one, pass_rates, scorer_named, scorer_numbers, scorers_named
 from evalstone.errors import ConfigError, invalid
-from evalstone.results.endings import ExitCode, Verdict, exit_code
+from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
+    from evalstone.stats.gates import GateVerdict
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -398,7 +399,7 @@ def gate(
     from evalstone.results.looks import LOOKS, next_look, remember
     from evalstone.results.views.junit import gate_junit
 
-    counted: dict[str, Verdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
+    counted: dict[str, GateVerdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
     loaded = find_run(run, ledger)
 
     def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:

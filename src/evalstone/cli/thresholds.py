@@ -14,8 +14,8 @@ from evalstone.errors import ConfigError, invalid
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
-    from evalstone.results.endings import Verdict
     from evalstone.results.summary import ScorerInfo
+    from evalstone.stats.gates import GateVerdict
 
 
 def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
@@ -49,7 +49,7 @@ def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.G
     )
 
 
-def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> Verdict:
+def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> GateVerdict:
     """ "fail" if the run misses a threshold or a requirement, and prints which ones; else "pass"."""
     from evalstone.types import reaches
 

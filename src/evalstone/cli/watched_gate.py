@@ -13,10 +13,9 @@ from evalstone.errors import ConfigError
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
-    from evalstone.results.endings import Verdict
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
-    from evalstone.stats.gates import Decision
+    from evalstone.stats.gates import Decision, GateVerdict
 
 ALPHA = 0.05
 """The error rate of a gate that watches a run, including all later gates on the run."""
@@ -67,7 +66,7 @@ def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalston
         to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")
 
 
-def verdict(gate: RunGate, *, to_stdout: bool) -> Verdict:
+def verdict(gate: RunGate, *, to_stdout: bool) -> GateVerdict:
     """Show the decisions of a gate that watched a run; returns its verdict."""
     from evalstone.report.terminal import show
     from evalstone.results.views.gate import decisions_view, rate

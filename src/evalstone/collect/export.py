@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from evalstone._core.files import private, row_limit, text_pieces
-from evalstone._core.front_ends import Message, Setting
+from evalstone._core.front_ends import Setting, Wording
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.datasets.json_rows import json_rows
 from evalstone.errors import ConfigError, DataError
 
 _GZIP = b"\x1f\x8b"
-_ANOTHER_FILE: Message = "name another file with ", Setting("out", ...)
+_ANOTHER_FILE: Wording = "name another file with ", Setting("out", ...)
 
 
 class Position(NamedTuple):

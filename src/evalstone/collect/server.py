@@ -34,7 +34,7 @@ from evalstone.collect.bodies import MOST_IN_MEMORY, Bodies, Busy, TooLong, TooS
 from evalstone.collect.connections import Connections
 from evalstone.collect.protobuf import Signal
 from evalstone.collect.scoring import SCORE, TraceScoring
-from evalstone.collect.spool import Part, Spool, SpoolFull, log
+from evalstone.collect.spool import Spool, SpoolFull, TracePart, log
 from evalstone.datasets.json_rows import parse_json, utf8_text
 from evalstone.errors import ConfigError, DataError, MissingDependency, described, invalid
 from evalstone.ledger.base import storable
@@ -245,7 +245,7 @@ class _Scope:
     place: str
 
 
-def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], list[TelemetryRecord], list[str]]:
+def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[TracePart], list[TelemetryRecord], list[str]]:
     """The parts to write, their records, and the problems of the rejected ones.
 
     Raises DataError if this isn't an export request of the signal.
@@ -274,14 +274,14 @@ def _read(body: bytes, content_type: str, signal: Signal) -> tuple[list[Part], l
     return parts, records, problems
 
 
-def _whole(data: Entries) -> tuple[list[Part], list[TelemetryRecord]]:
+def _whole(data: Entries) -> tuple[list[TracePart], list[TelemetryRecord]]:
     """The parts of a request, and its records. Raises DataError and RecursionError."""
     _check_depth(data)
     records = [] if data == {key: [] for key in data} else list(records_in(data))
     of_trace: defaultdict[str, list[TelemetryRecord]] = defaultdict(list)
     for record in records:
         of_trace[record.trace].append(record)
-    parts, left = list[Part](), row_limit()
+    parts, left = list[TracePart](), row_limit()
     for trace, said in by_trace(data, records).items() if records else ():
         body = _line(said)
         left -= len(body)  # what is around the spans of several traces is repeated for each
@@ -289,7 +289,7 @@ def _whole(data: Entries) -> tuple[list[Part], list[TelemetryRecord]]:
             raise DataError(f"as JSON, by trace, it is longer than {row_limit():,} bytes")
         spans = [each for each in of_trace[trace] if each.kind == "span"]
         logs = sum(each.kind == "log" and each.name != SCORE for each in of_trace[trace])
-        parts.append(Part(storable(trace), body, len(spans) + logs, any(each.is_root for each in spans)))
+        parts.append(TracePart(storable(trace), body, len(spans) + logs, any(each.is_root for each in spans)))
     return parts, records
 
 

@@ -81,7 +81,7 @@ class SpoolFull(Exception):
 
 
 @dataclass(frozen=True)
-class Part:
+class TracePart:
     """The part of a request that belongs to one trace."""
 
     trace: str
@@ -135,7 +135,7 @@ class Spool:
         """The key of log records without a trace ID. They are complete a fixed time after the first one."""
         self._fresh = list[tuple[int, bytes]]()
         """The parts that were just written."""
-        self._queue: list[tuple[Sequence[Part], asyncio.Future[None]]] = []
+        self._queue: list[tuple[Sequence[TracePart], asyncio.Future[None]]] = []
         self._size = 0
         self._task: asyncio.Task[None] | None = None
         self.late = 0
@@ -234,7 +234,7 @@ class Spool:
         except FileNotFoundError:
             return False
 
-    async def append(self, parts: Sequence[Part]) -> None:
+    async def append(self, parts: Sequence[TracePart]) -> None:
         """Write the parts of a request, and return once they are on disk.
 
         Raises:
@@ -267,7 +267,7 @@ class Spool:
             self._size = sum(len(part.body) for parts, _ in self._queue for part in parts)
         self._task = None
 
-    def _write(self, parts: Sequence[Part]) -> None:
+    def _write(self, parts: Sequence[TracePart]) -> None:
         with self._lock:
             with self._transaction():
                 waiting, late = self._store(parts, self._now())
@@ -282,7 +282,7 @@ class Spool:
         clock."""
         return time.monotonic() + self._clock
 
-    def _store(self, parts: Sequence[Part], now: float) -> tuple[int, int]:
+    def _store(self, parts: Sequence[TracePart], now: float) -> tuple[int, int]:
         """Insert parts. Returns how many of their spans and log records wait to be processed, and how many came late.
 
         One statement per part would wait for the interpreter's lock once per part.

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import excerpt, named
-from evalstone._core.front_ends import Part, Setting
+from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone.agents.formats.calls import read_call
 from evalstone.agents.formats.conversation import Conversation
@@ -270,7 +270,7 @@ class RowReader:
         try:
             return read(cell)
         except ConfigError as error:
-            hint: tuple[Part, ...] = ()
+            hint: tuple[WordingPart, ...] = ()
             own = cell.column == field
             if field == "input" and isinstance(cell.value, list):
                 hint = " (turns of a conversation: ", Setting("mapping", {"turns": named(cell.column)}), ")"

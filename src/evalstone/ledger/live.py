@@ -19,7 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from evalstone._core.front_ends import Message
+from evalstone._core.front_ends import Wording
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, invalid
@@ -280,7 +280,7 @@ def streams(ledger: Ledger) -> list[str]:
         return sorted(database.scalars("SELECT DISTINCT stream FROM live_counts"))
 
 
-def only_stream(ledger: Ledger, hint: Message = "") -> str:
+def only_stream(ledger: Ledger, hint: Wording = "") -> str:
     """The only stream of a ledger. Raises ConfigError if there are none or several; hint: how to name one."""
     match streams(ledger):
         case [stream]:

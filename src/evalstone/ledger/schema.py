@@ -17,7 +17,7 @@ from evalstone.ledger.base import USAGE_COLUMNS
 
 SCHEMA_VERSION = "2"
 
-Kind = type | UnionType
+ColumnType = type | UnionType
 """What a column has: `str`, `int`, `float`, `bool` or `bytes`; `str | None` and so on if it may be empty."""
 _TYPES: Mapping[type, str] = {
     str: "TEXT",
@@ -33,7 +33,7 @@ class Table:
     """A table."""
 
     name: str
-    columns: Mapping[str, Kind]
+    columns: Mapping[str, ColumnType]
     """The columns in order, without `position`."""
     key: tuple[str, ...]
     """The columns that identify a row."""
@@ -108,11 +108,11 @@ class Table:
         ]
 
 
-def _columns(kind: Kind, *names: str) -> dict[str, Kind]:
+def _columns(kind: ColumnType, *names: str) -> dict[str, ColumnType]:
     return dict.fromkeys(names, kind)
 
 
-_ANSWER_KEY: Mapping[str, Kind] = {"question": str, "judge": str, "repeat_index": int}
+_ANSWER_KEY: Mapping[str, ColumnType] = {"question": str, "judge": str, "repeat_index": int}
 
 ledger_version = Table("ledger_version", {"version_num": str}, key=("version_num",))
 datasets = Table(

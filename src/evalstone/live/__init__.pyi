@@ -17,8 +17,8 @@ from evalstone.live.client import Submission as Submission
 from evalstone.live.frames import Content as Content
 from evalstone.live.frames import Priority as Priority
 from evalstone.live.guard import Guard as Guard
+from evalstone.live.guard import GuardMode as GuardMode
 from evalstone.live.guard import GuardVerdict as GuardVerdict
-from evalstone.live.guard import Mode as Mode
 from evalstone.live.guard import OnUndefined as OnUndefined
 from evalstone.live.score_drift import LiveDrift as LiveDrift
 from evalstone.live.score_drift import ScorerWatch as ScorerWatch

@@ -18,9 +18,9 @@ from evalstone.types import Sample
 if TYPE_CHECKING:
     from evalstone.live.client import Live
 
-Message: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
+ASGIMessage: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[ASGIMessage]]
+Send: TypeAlias = Callable[[ASGIMessage], Awaitable[None]]
 Application: TypeAlias = Callable[[Any, Any, Any], Awaitable[None]]
 """An ASGI application."""
 
@@ -29,7 +29,7 @@ _UNSEEN = ("HEAD", "OPTIONS")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Part:
+class HTTPMessage:
     """The common part of requests and responses."""
 
     headers: Mapping[str, str]
@@ -66,7 +66,7 @@ class Part:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request(Part):
+class Request(HTTPMessage):
     """A request."""
 
     method: str
@@ -76,7 +76,7 @@ class Request(Part):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Response(Part):
+class Response(HTTPMessage):
     """A response."""
 
     status: int
@@ -123,7 +123,7 @@ class Middleware:
         return selected and scope["method"] not in _UNSEEN
 
     def _lifespan(self, send: Send) -> Send:
-        async def passed(message: Message) -> None:
+        async def passed(message: ASGIMessage) -> None:
             if message["type"] == "lifespan.startup.complete":
                 self._live.start()
             elif message["type"].startswith("lifespan.shutdown."):
@@ -137,7 +137,7 @@ class Middleware:
         trace = trace_of(scope["headers"])
         drawn = self._live.draw(trace)
         asked, said = _Copy(self._limit), _Copy(self._limit)
-        start: Message = {}
+        start: ASGIMessage = {}
         over: list[bool] = []
         # Now, since the application and what is around it may change the scope, its messages and their headers.
         method, path, query = scope["method"], scope["path"], scope.get("query_string", b"")
@@ -168,13 +168,13 @@ class Middleware:
             returned = f"it must return a Sample, a mapping of its fields, or None, not {type(found).__name__}"
             return Content(None, problem=READ_FAILED + returned)
 
-        async def copied() -> Message:
+        async def copied() -> ASGIMessage:
             message = await receive()
             if message["type"] == "http.request":
                 asked.add(bytes(message.get("body") or b""))
             return message
 
-        async def passed(message: Message) -> None:
+        async def passed(message: ASGIMessage) -> None:
             kind, more, body = message["type"], message.get("more_body", False), b""
             if kind == "http.response.start":
                 message = _readable(message)

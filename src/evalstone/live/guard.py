@@ -43,7 +43,7 @@ log = logging.getLogger("evalstone.live")
 P = ParamSpec("P")
 R = TypeVar("R")
 
-Mode: TypeAlias = Literal["block", "flag"]
+GuardMode: TypeAlias = Literal["block", "flag"]
 OnUndefined: TypeAlias = Literal["block", "pass"]
 LOCAL_TIMEOUT = 1.0
 """Seconds within which a guard without a remote judge decides."""
@@ -92,7 +92,7 @@ class Guard(NoTruthValue):
 
     thresholds: tuple[tuple[Scorer, float], ...]
     judge: Judge
-    mode: Mode
+    mode: GuardMode
     on_undefined: OnUndefined
     timeout: float
     on_verdict: Callable[[GuardVerdict], None] | None
@@ -339,7 +339,7 @@ def guard(
     *,
     below: float | Mapping[str, float] | None = None,
     judge: JudgeSpec = "lexical",
-    mode: Mode = "block",
+    mode: GuardMode = "block",
     on_undefined: OnUndefined = "block",
     timeout: float | None = None,
     on_verdict: Callable[[GuardVerdict], None] | None = None,
@@ -371,7 +371,7 @@ def guard(
         ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or reached by every
             score; and a remote judge without a timeout.
     """
-    check_argument("mode", mode, Mode)
+    check_argument("mode", mode, GuardMode)
     check_argument("on_undefined", on_undefined, OnUndefined)
     if on_verdict is not None and (not callable(on_verdict) or sync.is_async(on_verdict)):
         raise ConfigError("on_verdict must be a plain function of a verdict")

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.file_format import LIVE_DRIFT_FORMAT
-from evalstone._core.front_ends import PYTHON, FrontEnd, Part, Setting
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting, WordingPart
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED, NoTruthValue, all_passed
 from evalstone._core.validation import check_time
@@ -459,7 +459,7 @@ class _RunBaseline:
     """
 
     place = ""
-    waits: tuple[Part, ...] = ()
+    waits: tuple[WordingPart, ...] = ()
 
     def __init__(self, run: Run, watching: _Watching) -> None:
         refuse_weights(((each.sample_id, each.weight) for each in run.records), "a watch")
@@ -511,7 +511,7 @@ class _PeriodBaseline:
         return closed.units
 
     @property
-    def waits(self) -> tuple[Part, ...]:
+    def waits(self) -> tuple[WordingPart, ...]:
         """How many units are not closed yet, for a message."""
         return (f"; {count(self._waiting, 'unit')} not closed yet (", Setting("settle"), ")") if self._waiting else ()
 

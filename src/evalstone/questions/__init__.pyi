@@ -66,12 +66,12 @@ from evalstone.questions.preference import Position as Position
 from evalstone.questions.preference import Preference as Preference
 from evalstone.questions.relevance import FindUsefulPassages as FindUsefulPassages
 from evalstone.questions.relevance import JudgePassageStatements as JudgePassageStatements
-from evalstone.questions.relevance import Level as Level
 from evalstone.questions.relevance import PassageRating as PassageRating
 from evalstone.questions.relevance import PassageRatings as PassageRatings
 from evalstone.questions.relevance import PassageStatement as PassageStatement
 from evalstone.questions.relevance import PassageVerdict as PassageVerdict
 from evalstone.questions.relevance import RatePassages as RatePassages
+from evalstone.questions.relevance import RelevanceLevel as RelevanceLevel
 from evalstone.questions.robustness import Impact as Impact
 from evalstone.questions.robustness import JudgeRobustness as JudgeRobustness
 from evalstone.questions.robustness import NoiseImpact as NoiseImpact
@@ -96,7 +96,7 @@ from evalstone.questions.verdict import ClaimSupported as ClaimSupported
 from evalstone.questions.verdict import CorrectAgainstReference as CorrectAgainstReference
 from evalstone.questions.verdict import GiveVerdict as GiveVerdict
 from evalstone.questions.verdict import MiniCheck as MiniCheck
-from evalstone.questions.verdict import Verdict as Verdict
+from evalstone.questions.verdict import YesNoUndecided as YesNoUndecided
 from evalstone.questions.verdict import YesNoVerdict as YesNoVerdict
 from evalstone.questions.verdict import read_yes_no as read_yes_no
 

@@ -14,8 +14,8 @@ from evalstone.questions.limits import ContextLimits
 from evalstone.questions.markers import MayOmit, NumberedBy, Quotes, Subject, WorstFirst, YesNo
 from evalstone.questions.parts import ask_parts, by_number, chunks_of, space_for
 
-Level: TypeAlias = Literal["high", "medium", "low", "none"]
-LEVELS: tuple[Level, ...] = get_args(Level)
+RelevanceLevel: TypeAlias = Literal["high", "medium", "low", "none"]
+LEVELS: tuple[RelevanceLevel, ...] = get_args(RelevanceLevel)
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class PassageRating(NoTruthValue):
     """How much one passage (its number, from 1) helps with the question, and whether the answer used it."""
 
     passage: Annotated[int, Subject()]
-    level: Annotated[Level, WorstFirst(*reversed(LEVELS))]
+    level: Annotated[RelevanceLevel, WorstFirst(*reversed(LEVELS))]
     used: Annotated[bool, WorstFirst()]
     reason: str = ""
 

@@ -34,7 +34,7 @@ from evalstone.questions.parts import ask_parts, chunks_of, space_for, too_long
 from evalstone.questions.probabilities import LabelProbabilities, unlisted
 from evalstone.questions.reply import reason_of
 
-Verdict: TypeAlias = Literal["yes", "no", "undecided"]
+YesNoUndecided: TypeAlias = Literal["yes", "no", "undecided"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class YesNoVerdict(NoTruthValue):
     probability: that of a yes, among yes and no, in [0, 1], where the judge gives one.
     """
 
-    verdict: Annotated[Verdict, WorstFirst("no", "undecided", "yes")]
+    verdict: Annotated[YesNoUndecided, WorstFirst("no", "undecided", "yes")]
     reason: str = ""
     probability: Annotated[float | None, NotInReply()] = None
 
@@ -223,7 +223,7 @@ class MiniCheck(GiveVerdict):
         return read_plain(str(data))
 
 
-_RANK: Mapping[Verdict, int] = {"no": 0, "undecided": 1, "yes": 2}
+_RANK: Mapping[YesNoUndecided, int] = {"no": 0, "undecided": 1, "yes": 2}
 
 
 def best_choice(choices: Sequence[YesNoVerdict]) -> YesNoVerdict:

@@ -1,8 +1,8 @@
 # The public names of evalstone.report.
 
 from evalstone._core.front_ends import FrontEnd as FrontEnd
-from evalstone._core.front_ends import Part as Part
-from evalstone._core.front_ends import Value as Value
+from evalstone._core.front_ends import SettingValue as SettingValue
+from evalstone._core.front_ends import WordingPart as WordingPart
 from evalstone.report.notes import sentence_of as sentence_of
 from evalstone.report.view import Block as Block
 from evalstone.report.view import Cell as Cell

@@ -15,11 +15,10 @@ from evalstone.results.calibration import LabeledScore as LabeledScore
 from evalstone.results.calibration import Threshold as Threshold
 from evalstone.results.columns import Columns as Columns
 from evalstone.results.columns import Entry as Entry
-from evalstone.results.columns import Kind as Kind
+from evalstone.results.columns import OutcomeKind as OutcomeKind
 from evalstone.results.compare import BySetting as BySetting
 from evalstone.results.compare import Change as Change
 from evalstone.results.compare import Comparison as Comparison
-from evalstone.results.compare import ComparisonVerdict as ComparisonVerdict
 from evalstone.results.compare import ScorerComparison as ScorerComparison
 from evalstone.results.drift import DriftResult as DriftResult
 from evalstone.results.drift import ScorerDrift as ScorerDrift

@@ -13,10 +13,10 @@ from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
 from evalstone.types import Failed, Record, Score, case_key
 
-Kind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
+OutcomeKind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
 """What a record has: a score, or why it has none. A skipped sample is unanswered if the judge declined or reached no
 verdict; otherwise, its score is undefined."""
-KINDS: tuple[Kind, ...] = get_args(Kind)
+KINDS: tuple[OutcomeKind, ...] = get_args(OutcomeKind)
 _CODES = {kind: code for code, kind in enumerate(KINDS)}
 _ABSENT = 255
 _NO_TRIAL = 0
@@ -32,7 +32,7 @@ class Entry(NamedTuple):
     signature: str
     value: float | None
     """None without a score."""
-    kind: Kind
+    kind: OutcomeKind
     group: str | None
     weight: float | None
 
@@ -191,7 +191,7 @@ class Columns:
                 self._weights.extend([math.nan] * len(self._samples))
             self._weights[case] = record.weight
 
-    def rows(self, scorer: str | None = None, kinds: Collection[Kind] = KINDS) -> Sequence[int]:
+    def rows(self, scorer: str | None = None, kinds: Collection[OutcomeKind] = KINDS) -> Sequence[int]:
         """The rows of the entries of one scorer or of all, of these kinds, in the order of the records. Rows are what
         the columns below are asked for."""
         step = len(self._scorers)
@@ -237,7 +237,7 @@ class Columns:
             return values
         return [None if math.isnan(value) else value for value in values]
 
-    def kind(self, row: int) -> Kind:
+    def kind(self, row: int) -> OutcomeKind:
         """What a row has."""
         return KINDS[self._kinds[row]]
 
@@ -314,7 +314,7 @@ class Columns:
         )
 
 
-def _kind(record: Record) -> Kind:
+def _kind(record: Record) -> OutcomeKind:
     outcome = record.outcome
     if isinstance(outcome, Score):
         return "score"

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from evalstone._core.display import count, listed
-from evalstone._core.front_ends import Hint, Part, Setting
+from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import clause_of
@@ -170,7 +170,7 @@ def _allowed(
     mismatches: Sequence[Note],
     found: Sequence[Note],
     allow_mismatch: bool,
-    hint: Sequence[Part] = (),
+    hint: Sequence[WordingPart] = (),
     these: str = "these runs",
 ) -> list[Note]:
     """All differences. Raises NotComparable for mismatches that are not allowed, with a hint at what to do."""

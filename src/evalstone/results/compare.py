@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from evalstone._core.display import count
 from evalstone._core.file_format import COMPARISON_FORMAT
@@ -37,13 +37,11 @@ if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
     from evalstone.stats import comparison as stats
+    from evalstone.stats.comparison import ComparisonVerdict
     from evalstone.stats.unpaired import UnpairedComparison
 
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
 MAX_CHANGES = 10
-
-
-ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]
 BySetting: TypeAlias = float | Mapping[str, float] | None
 """A number for all scorers, or one by scorer (title, signature or name)."""
 LARGEST_CHANGE = "max_change"

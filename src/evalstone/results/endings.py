@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 from evalstone._core.display import count
 from evalstone.errors import (
@@ -23,9 +23,7 @@ from evalstone.errors import (
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
-
-Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-"""The verdict of thresholds."""
+    from evalstone.stats.gates import GateVerdict
 
 
 class ExitCode(IntEnum):
@@ -235,7 +233,7 @@ def ending_of(error: BaseException) -> Ending:
     return by_type or (ERROR if isinstance(error, EvalstoneError) else STOPPED)
 
 
-def exit_code(run: Run, verdict: Verdict = "pass", *, saved: bool = True) -> ExitCode:
+def exit_code(run: Run, verdict: GateVerdict = "pass", *, saved: bool = True) -> ExitCode:
     """The exit code of a command on a run.
 
     Args:

@@ -35,7 +35,7 @@ from evalstone.types import Note, about, note, reaches
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
-    from evalstone.stats.gates import Criterion, Decision, Verdict
+    from evalstone.stats.gates import Decision, GateCriterion, GateVerdict
 
 MOST_LOOKS = 100
 """Later looks would be tested at an error rate below 1e-30 · alpha."""
@@ -66,7 +66,7 @@ class Gate(Shown):
     """Notes on samples without a score and on differences from the baseline."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """ "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
         from evalstone.stats.gates import overall  # noqa: PLC0415 - numpy
 
@@ -270,7 +270,7 @@ def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str,
 
 def _mean_checks(
     run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
-) -> Iterator[Criterion]:
+) -> Iterator[GateCriterion]:
     from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
     for lower, thresholds, kind in ((False, criteria.minimum, AtLeast), (True, criteria.maximum, AtMost)):
@@ -290,7 +290,7 @@ def _mean_checks(
 
 def _pass_rate_checks(
     run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
-) -> Iterator[Criterion]:
+) -> Iterator[GateCriterion]:
     from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
 
     for name, (threshold, share) in criteria.pass_rate.items():
@@ -322,7 +322,7 @@ def _regression_checks(
     notes: list[Note],
     labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
     largest: Mapping[str, float],
-) -> Iterator[Criterion]:
+) -> Iterator[GateCriterion]:
     from evalstone.stats.gates import MaxDifference, MaxRegression  # noqa: PLC0415 - numpy
 
     if run.trials != baseline.trials:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, cast
 
 from evalstone._core.display import excerpt, named, shortlist
-from evalstone._core.front_ends import Hint, Part, Setting
+from evalstone._core.front_ends import Hint, Setting, WordingPart
 from evalstone.agents.formats.values import normal
 from evalstone.datasets import FIELD_NAMES, Dataset, load
 from evalstone.datasets.cells import native, read_id, unpacked
@@ -162,11 +162,11 @@ class LabelReader:
             raise _bad_label(cell, "a number, or a word such as yes, no, supported or unsupported", hint)
         return words[text], None
 
-    def _hint(self, text: str, setting: str) -> Part:
+    def _hint(self, text: str, setting: str) -> WordingPart:
         return Hint.of(f"; {text}", Setting(setting, ...)) if self.has_options else ""
 
 
-def _bad_label(cell: Cell, expected: str, hint: Part = "") -> DataError:
+def _bad_label(cell: Cell, expected: str, hint: WordingPart = "") -> DataError:
     return DataError(
         f"{cell.place}: ", invalid(f"the label in column {excerpt(cell.column)}", expected, cell.value), hint
     )

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.file_format import LOOK_FORMAT
 from evalstone._core.files import file_values, private
-from evalstone._core.front_ends import Part, Setting
+from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash, list_hash, to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
@@ -86,7 +86,7 @@ def remember(
     alpha: float,
     missing: str,
     watched: bool = False,
-) -> tuple[Part, ...]:
+) -> tuple[WordingPart, ...]:
     """Append a gate on the folder's run to its `gates.jsonl`, unless it is already there.
 
     A gate without a test isn't a look, and neither is one of a run that was broken off, which decides nothing.

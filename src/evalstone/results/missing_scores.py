@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias, get_args
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
-from evalstone.results.columns import KINDS, Entry, Kind
+from evalstone.results.columns import KINDS, Entry, OutcomeKind
 
 Missing: TypeAlias = Literal["worst", "failed", "ignore"]
 MISSING: tuple[Missing, ...] = get_args(Missing)
@@ -19,7 +19,7 @@ def check_missing(missing: object) -> None:
         raise ConfigError(invalid(Setting("missing"), f"{', '.join(MISSING[:-1])} or {MISSING[-1]}", missing))
 
 
-def kinds_that_count(missing: Missing) -> Collection[Kind]:
+def kinds_that_count(missing: Missing) -> Collection[OutcomeKind]:
     """What a record may have for its sample to count in a test."""
     left_out = {"worst": (), "failed": ("undefined",), "ignore": [kind for kind in KINDS if kind != "score"]}[missing]
     return [kind for kind in KINDS if kind not in left_out]

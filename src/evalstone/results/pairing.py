@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, TypeVar
 
 from evalstone._core.display import count, excerpt, shortlist
-from evalstone._core.front_ends import Part, Setting
+from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.text import is_blank, normalized
 from evalstone.agents.messages import texts
@@ -250,7 +250,7 @@ def question_of(sample: Sample) -> str:
     return next(iter(_said(sample)), sample.reference or "")
 
 
-def id_hint(a: Run, b: Run) -> tuple[Part, ...]:
+def id_hint(a: Run, b: Run) -> tuple[WordingPart, ...]:
     """What to do to pair the samples of two runs by ID, with the columns of metadata that can be the ID, if any."""
     if any(map(trace_metadata, itertools.chain(a.samples or (), b.samples or ()))):
         return ("To pair them by ID, load the traces in Python and give the samples IDs of your own",)

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import joined
-from evalstone._core.front_ends import Message
+from evalstone._core.front_ends import Wording
 from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
@@ -125,7 +125,7 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     return matches[0]
 
 
-def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: Message) -> dict[ScorerInfo, V]:
+def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: Wording) -> dict[ScorerInfo, V]:
     """Values keyed by scorer instead of by a scorer's title, signature or name.
 
     Raises:

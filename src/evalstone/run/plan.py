@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalstone._core.declarations import check_settings
 from evalstone._core.display import count, excerpt, joined
-from evalstone._core.front_ends import Part, Setting
+from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import MOST_OUTCOMES, Trials
 from evalstone.datasets import Dataset
@@ -181,7 +181,7 @@ class Plan:
         if all(absent_fields):
             needed = any({"output", "messages"} & set(scorer.required_fields) for scorer in self.scorers)
             unanswered = self.target is None and not any(sample.output or sample.messages for sample in self.dataset)
-            hint: tuple[Part, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
+            hint: tuple[WordingPart, ...] = ". To have the samples answered, name a target: ", Setting("target", ...)
             problem = ". ".join(filter(None, absent_fields))
             raise ConfigError(
                 f"no sample{self._of()} can be scored: {problem}",
@@ -248,7 +248,7 @@ class Plan:
         problem = f"{joined(nowhere)} {verb} absent" if nowhere else "no sample has all of it"
         return f"{scorer.name} needs {joined(scorer.required_fields)}; {problem}"
 
-    def _columns(self) -> tuple[Part, ...]:
+    def _columns(self) -> tuple[WordingPart, ...]:
         # A known column may be ignored because another one took precedence.
         ignored = [column for column in self.dataset.ignored if not claims((column,))]
         if not ignored:

@@ -21,8 +21,8 @@ from evalstone.run.baseline import Baseline, Difference
 from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.betting import Value
-from evalstone.stats.gates import Decision, Verdict, alpha_at_look, overall
-from evalstone.stats.sequential import Criterion, SequentialGate, SequentialKind
+from evalstone.stats.gates import Decision, GateVerdict, alpha_at_look, overall
+from evalstone.stats.sequential import SequentialCriterion, SequentialGate, SequentialKind
 from evalstone.types import Record
 
 
@@ -32,7 +32,7 @@ class _Watched:
 
     title: str
     """The scorer's title."""
-    criterion: Criterion
+    criterion: SequentialCriterion
     difference: Difference | None = None
     """For a maximum regression."""
 
@@ -85,13 +85,13 @@ class RunGate:
             if signature in thresholds:
                 kind: SequentialKind = "at_most" if info.lower_is_better else "at_least"
                 self._watched[signature].append(
-                    _Watched(title, Criterion(title, thresholds[signature], kind, high=info.scale))
+                    _Watched(title, SequentialCriterion(title, thresholds[signature], kind, high=info.scale))
                 )
             if signature in margins:
                 of_sample = Difference(info, title, margins[signature], largest.get(signature))
                 margin = margins[signature] if info.lower_is_better else -margins[signature]
                 name, reach = f"{title}, difference from baseline", of_sample.reach
-                criterion = Criterion(
+                criterion = SequentialCriterion(
                     name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better
                 )
                 self._watched[signature].append(_Watched(title, criterion, of_sample))
@@ -162,6 +162,6 @@ class RunGate:
         return tuple(replace(decision, name=self._titles[decision.name]) for decision in self._gate.decisions())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> GateVerdict:
         """ "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
         return overall(self.decisions())

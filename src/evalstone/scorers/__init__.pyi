@@ -74,8 +74,8 @@ from evalstone.scorers.safety import Toxicity as Toxicity
 from evalstone.scorers.text import CodeScorer as CodeScorer
 from evalstone.scorers.text import CompareTo as CompareTo
 from evalstone.scorers.text import PairScorer as PairScorer
+from evalstone.scorers.text.alignment import AlignmentMode as AlignmentMode
 from evalstone.scorers.text.alignment import InstructionAlignment as InstructionAlignment
-from evalstone.scorers.text.alignment import Mode as Mode
 from evalstone.scorers.text.alignment import PromptAlignment as PromptAlignment
 from evalstone.scorers.text.embedding_similarity import Embedder as Embedder
 from evalstone.scorers.text.embedding_similarity import EmbeddingSimilarity as EmbeddingSimilarity
@@ -93,7 +93,7 @@ from evalstone.scorers.text.translation import Ter as Ter
 from evalstone.scorers.text.translation import Tokenize as Tokenize
 from evalstone.scorers.text.word_coverage import Completeness as Completeness
 from evalstone.scorers.text.word_coverage import KeywordCoverage as KeywordCoverage
-from evalstone.scorers.wrappers import Part as Part
 from evalstone.scorers.wrappers import PerStep as PerStep
 from evalstone.scorers.wrappers import PerTurn as PerTurn
 from evalstone.scorers.wrappers import Repeated as Repeated
+from evalstone.scorers.wrappers import ScoredPart as ScoredPart

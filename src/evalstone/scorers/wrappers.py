@@ -32,7 +32,7 @@ _SCORER = Rule("a scorer: a name, a table, a Scorer or a function", lambda _: Tr
 _TURN = Rule("a whole number: 1 for the first turn, -1 for the last", lambda value: is_whole(value) and value != 0)
 _PLAIN = re.compile(r"[\w.:/-]+(?: [\w.:/-]+)*")
 
-Part: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
+ScoredPart: TypeAlias = "tuple[Mapping[str, Any], Sample | None]"
 """The label of a part in the evidence, such as {"turn": 2}, and the part; None for a part that can't be scored."""
 
 
@@ -88,14 +88,14 @@ class Wrapper(Scorer, ABC, kw_only=False):
         """The text after the other scorer's name. It has every parameter, since the signature has no others."""
 
     @abstractmethod
-    def parts(self, sample: Sample) -> Sequence[Part]:
+    def parts(self, sample: Sample) -> Sequence[ScoredPart]:
         """Return all parts of a sample."""
 
-    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+    def chosen(self, parts: Sequence[ScoredPart]) -> Sequence[ScoredPart]:
         """Return the parts to score."""
         return parts
 
-    def missing(self, parts: Sequence[Part]) -> str:
+    def missing(self, parts: Sequence[ScoredPart]) -> str:
         """Return the reason why none of these parts is scored."""
         return f"{self.name} needs {joined(type(self).required_fields)}"
 
@@ -233,16 +233,16 @@ class PerTurn(Wrapper, kw_only=False):
         last = "in the last turn" if self.turn == -1 else f"in turn {-self.turn} from the end"
         return f"in turn {self.turn}" if self.turn > 0 else last
 
-    def parts(self, sample: Sample) -> Sequence[Part]:
+    def parts(self, sample: Sample) -> Sequence[ScoredPart]:
         return [({"turn": number}, turn) for number, turn in enumerate(turns_of(sample), start=1)]
 
-    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+    def chosen(self, parts: Sequence[ScoredPart]) -> Sequence[ScoredPart]:
         if self.turn is None:
             return parts
         index = self.turn - 1 if self.turn > 0 else len(parts) + self.turn
         return parts[index : index + 1] if index >= 0 else ()
 
-    def missing(self, parts: Sequence[Part]) -> str:
+    def missing(self, parts: Sequence[ScoredPart]) -> str:
         if not parts:
             return super().missing(parts)
         return f"the conversation has {count(len(parts), 'turn')}, so no turn {self.turn}"
@@ -277,14 +277,14 @@ class PerStep(Wrapper, kw_only=False):
             return "per step"
         return f"in step {self.step if _PLAIN.fullmatch(self.step) else repr(self.step)}"
 
-    def parts(self, sample: Sample) -> Sequence[Part]:
+    def parts(self, sample: Sample) -> Sequence[ScoredPart]:
         steps = enumerate(step_samples(sample), start=1)
         return [({"step": number, "name": step.name}, sample_of_step) for number, (step, sample_of_step) in steps]
 
-    def chosen(self, parts: Sequence[Part]) -> Sequence[Part]:
+    def chosen(self, parts: Sequence[ScoredPart]) -> Sequence[ScoredPart]:
         return [part for part in parts if self.step in (None, part[0]["name"])]
 
-    def missing(self, parts: Sequence[Part]) -> str:
+    def missing(self, parts: Sequence[ScoredPart]) -> str:
         if not parts:
             return super().missing(parts)
         names = list(dict.fromkeys(where["name"] for where, _ in parts))
@@ -322,7 +322,7 @@ class Repeated(Wrapper, kw_only=False):
     def repeats(self) -> bool:
         return True
 
-    def parts(self, sample: Sample) -> Sequence[Part]:
+    def parts(self, sample: Sample) -> Sequence[ScoredPart]:
         return [({"judgment": number}, sample) for number in range(1, self.times + 1)]
 
     def ask_for(self, ask: Ask, index: int) -> Ask:

@@ -1,6 +1,6 @@
 # The public names of evalstone.stats.
 
-from evalstone.stats.agreement import Level as Level
+from evalstone.stats.agreement import MeasurementLevel as MeasurementLevel
 from evalstone.stats.agreement import Weights as Weights
 from evalstone.stats.agreement import cohen_kappa as cohen_kappa
 from evalstone.stats.agreement import krippendorff_alpha as krippendorff_alpha
@@ -17,18 +17,19 @@ from evalstone.stats.calibration import reliability as reliability
 from evalstone.stats.classification import Confusion as Confusion
 from evalstone.stats.classification import auroc as auroc
 from evalstone.stats.classification import measure_intervals as measure_intervals
+from evalstone.stats.comparison import ComparisonVerdict as ComparisonVerdict
 from evalstone.stats.comparison import PairedComparison as PairedComparison
 from evalstone.stats.comparison import compare_pairs as compare_pairs
 from evalstone.stats.corrected_rate import RoganGladenEstimate as RoganGladenEstimate
 from evalstone.stats.corrected_rate import rogan_gladen as rogan_gladen
 from evalstone.stats.drift import Drift as Drift
 from evalstone.stats.gates import AtLeast as AtLeast
-from evalstone.stats.gates import Criterion as Criterion
 from evalstone.stats.gates import Decision as Decision
-from evalstone.stats.gates import Kind as Kind
+from evalstone.stats.gates import DecisionKind as DecisionKind
+from evalstone.stats.gates import GateCriterion as GateCriterion
+from evalstone.stats.gates import GateVerdict as GateVerdict
 from evalstone.stats.gates import MaxRegression as MaxRegression
 from evalstone.stats.gates import Miss as Miss
-from evalstone.stats.gates import Verdict as Verdict
 from evalstone.stats.gates import decide as decide
 from evalstone.stats.intervals import Ends as Ends
 from evalstone.stats.intervals import Interval as Interval
@@ -47,7 +48,6 @@ from evalstone.stats.panels import PanelVotes as PanelVotes
 from evalstone.stats.pilot import SampleSizePlan as SampleSizePlan
 from evalstone.stats.ppi import PPIEstimate as PPIEstimate
 from evalstone.stats.ppi import ppi_mean as ppi_mean
-from evalstone.stats.sequential import ComparisonVerdict as ComparisonVerdict
 from evalstone.stats.sequential import SequentialComparison as SequentialComparison
 from evalstone.stats.slices import SliceFinding as SliceFinding
 from evalstone.stats.unpaired import UnpairedComparison as UnpairedComparison

@@ -26,8 +26,8 @@ from evalstone.stats.intervals import Interval, check_confidence, single
 from evalstone.stats.ratios import FIELLER, Parts, ratio_limits
 
 R = TypeVar("R", bound=Hashable)
-Level: TypeAlias = Literal["nominal", "ordinal", "interval"]
-LEVELS: tuple[Level, ...] = get_args(Level)
+MeasurementLevel: TypeAlias = Literal["nominal", "ordinal", "interval"]
+LEVELS: tuple[MeasurementLevel, ...] = get_args(MeasurementLevel)
 Weights: TypeAlias = Literal["linear", "quadratic"]
 """The distance between two ratings a and b: |a - b| or (a - b)²."""
 WEIGHTS: tuple[Weights, ...] = get_args(Weights)
@@ -153,7 +153,7 @@ def _split(categories: Iterable[R], raters: int) -> list[Counter[R]]:
 
 
 def krippendorff_alpha(
-    ratings: Sequence[Sequence[R | None]], *, level: Level = "nominal", confidence: float = 0.95
+    ratings: Sequence[Sequence[R | None]], *, level: MeasurementLevel = "nominal", confidence: float = 0.95
 ) -> Interval | None:
     """Krippendorff's alpha between any number of raters, at most 1, with its interval. Missing ratings are allowed.
 
@@ -213,7 +213,7 @@ def _apart(counts: Counter[R], places: Mapping[R, float] | None) -> float:
     return n * math.fsum(count * (places[value] - mean) ** 2 for value, count in counts.items())
 
 
-def _places(totals: Mapping[R, int], level: Level) -> dict[R, float]:
+def _places(totals: Mapping[R, int], level: MeasurementLevel) -> dict[R, float]:
     """The position of each value: for interval ratings the number itself, for ordinal ones the middle of its ranks."""
     numbers = {value: _number(value, level) for value in totals}
     if level == "interval":

@@ -18,7 +18,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -48,6 +48,7 @@ from evalstone.stats.weighted_mean import WeightedMean, effective_number, unequa
 from evalstone.types import Note, note
 
 T = TypeVar("T")
+ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]
 STOPPED_TEST, SEQUENCE = "betting, valid at any stopping time", "confidence sequence"
 """The test and the limits of runs whose number of samples depends on their scores."""
 MOST_INSIGNIFICANT = 4

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from evalstone._core.front_ends import Message
+from evalstone._core.front_ends import Wording
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, column, same_length
@@ -41,8 +41,8 @@ from evalstone.stats.ppi import (
 from evalstone.stats.weighted_mean import WeightedMean, effective_number
 from evalstone.types import Note, note, reaches
 
-Verdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-Kind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
+GateVerdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
+DecisionKind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
 POWER = 0.8
 NO_VALUES = (note("no_values", "caution"),)
 """The notes of a decision without values."""
@@ -115,7 +115,7 @@ class MaxDifference(MaxRegression):
     """
 
 
-Criterion: TypeAlias = AtLeast | AtMost | MaxRegression | MaxDifference | PassRate
+GateCriterion: TypeAlias = AtLeast | AtMost | MaxRegression | MaxDifference | PassRate
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +138,9 @@ class Decision(NoTruthValue):
 
     name: str
     """The scorer."""
-    kind: Kind
+    kind: DecisionKind
     """What is checked, such as "minimum" or "pass_rate"."""
-    verdict: Verdict
+    verdict: GateVerdict
     """Whether the criterion is met: "pass", "fail" or "inconclusive"."""
     estimate: float | None
     """The mean or pass rate; for max_regression and max_difference, the mean difference from the baseline; for require,
@@ -194,7 +194,7 @@ class Decision(NoTruthValue):
 
 
 def decide(
-    criteria: Sequence[Criterion], *, alpha: float | None = 0.05, next_alpha: float | None = None
+    criteria: Sequence[GateCriterion], *, alpha: float | None = 0.05, next_alpha: float | None = None
 ) -> tuple[Decision, ...]:
     """Decide every criterion, in order.
 
@@ -224,14 +224,14 @@ def decide(
     passing, failing = ([test.p_values()[i] for test in tests] for i in (0, 1))
     adjusted = list(zip(holm(passing), holm(failing), strict=True))
     alphas = list(zip(_alphas(passing, alpha), _alphas(failing, alpha), strict=True))
-    verdicts: list[Verdict] = [
+    verdicts: list[GateVerdict] = [
         "pass" if p[0] <= alpha else "fail" if p[1] <= alpha else "inconclusive" for p in adjusted
     ]
     later = 1.0 if next_alpha is None else next_alpha / alpha
     return tuple(_tested(*results, later) for results in zip(tests, verdicts, adjusted, alphas, strict=True))
 
 
-def check_alpha(name: Message, alpha: float) -> None:
+def check_alpha(name: Wording, alpha: float) -> None:
     """Raise ConfigError for an error rate that is not a number in (0, 0.5)."""
     check_number(name, alpha)
     if not 0 < alpha < 0.5:
@@ -247,7 +247,7 @@ def alpha_at_look(alpha: float, look: int) -> float:
     return 4 * alpha / 5 if look == 1 else alpha / (5 * 2 ** (look - 1))
 
 
-def overall(decisions: Sequence[Decision]) -> Verdict:
+def overall(decisions: Sequence[Decision]) -> GateVerdict:
     """The verdict of the whole gate: "fail" if any criterion fails, else "inconclusive" if any is, else "pass"."""
     verdicts = {decision.verdict for decision in decisions}
     return "fail" if "fail" in verdicts else "inconclusive" if "inconclusive" in verdicts else "pass"
@@ -284,7 +284,7 @@ class _Test:
     met between -threshold and the threshold."""
 
     name: str
-    kind: Kind
+    kind: DecisionKind
     threshold: float
     evidence: Evidence | None
     upward: bool
@@ -306,7 +306,7 @@ class _Test:
         return 0.0 if self.certain else p_pass, p_fail
 
 
-def _test(criterion: Criterion) -> _Test:
+def _test(criterion: GateCriterion) -> _Test:
     name, scale, groups = criterion.name, criterion.scale, criterion.groups
     same_length(values=criterion.values, groups=groups, weights=criterion.weights, strata=criterion.strata)
     check_weights(criterion.weights)
@@ -345,7 +345,7 @@ def _test(criterion: Criterion) -> _Test:
     ends = _ends(f"{name}: values", criterion.values, scale)
     upward = not isinstance(criterion, AtMost)
     certain = criterion.threshold == (0 if upward else scale)
-    kind: Kind = "pass_rate" if isinstance(criterion, PassRate) else "at_least" if upward else "at_most"
+    kind: DecisionKind = "pass_rate" if isinstance(criterion, PassRate) else "at_least" if upward else "at_most"
     test = _Test(name, kind, criterion.threshold, None, upward, certain)
     if criterion.human is not None:
         return _corrected(test, criterion, [value is not None for value in criterion.values])
@@ -374,7 +374,7 @@ def _pairs(criterion: MaxRegression) -> list[tuple[float | None, float | None]]:
     return list(zip(criterion.baseline, criterion.values, strict=True))
 
 
-def _corrected(test: _Test, criterion: Criterion, is_scored: Sequence[bool]) -> _Test:
+def _corrected(test: _Test, criterion: GateCriterion, is_scored: Sequence[bool]) -> _Test:
     """The test of a mean corrected with human labels.
 
     Samples without a score form their own stratum. All of them get a human score at an end of the range, so it makes no
@@ -444,7 +444,7 @@ def _ends(name: str, values: Sequence[float | None], scale: float) -> tuple[Floa
     return lowest, np.where(missing, scale, lowest)
 
 
-def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterion: Criterion) -> Evidence | None:
+def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterion: GateCriterion) -> Evidence | None:
     """The evidence of values. A value is missing if its lowest and highest differ. None if all are missing."""
     present = np.flatnonzero(lowest == highest).tolist()
     if not present:
@@ -465,7 +465,7 @@ def _evidence(lowest: Floats, highest: Floats, low: float, high: float, criterio
     return Evidence(scored, worst, best, len(present), missing, effective=effective, groups=clusters)
 
 
-def _clusters(criterion: Criterion, places: Sequence[int]) -> int | None:
+def _clusters(criterion: GateCriterion, places: Sequence[int]) -> int | None:
     """The number of clusters among the values at these positions; None for independent samples."""
     return None if criterion.groups is None else len({criterion.groups[place] for place in places})
 
@@ -494,7 +494,7 @@ def _compared(test: _Test, scale: float) -> Decision:
 
 
 def _tested(
-    test: _Test, verdict: Verdict, p: tuple[float, float], alphas: tuple[float, float], later: float
+    test: _Test, verdict: GateVerdict, p: tuple[float, float], alphas: tuple[float, float], later: float
 ) -> Decision:
     evidence = test.evidence
     low = high = more = labels = None
@@ -511,7 +511,7 @@ def _tested(
 
 def _decision(
     test: _Test,
-    verdict: Verdict,
+    verdict: GateVerdict,
     *,
     p: tuple[float | None, float | None] = (None, None),
     limits: tuple[float | None, float | None] = (None, None),

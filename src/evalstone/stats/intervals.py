@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Literal, SupportsFloat, TypeAlias, cast
 
-from evalstone._core.front_ends import Message, Setting
+from evalstone._core.front_ends import Setting, Wording
 from evalstone.errors import ConfigError, DataError, Problem, invalid
 from evalstone.stats.bounded_mean import BoundedMean
 from evalstone.stats.special import t_quantile
@@ -208,7 +208,7 @@ def _not_finite(name: Literal["values", "weights"], place: int, value: object) -
     return invalid(f"{name}[{place}]", allowed, value).worded(text)
 
 
-def check_number(name: Message, value: object) -> None:
+def check_number(name: Wording, value: object) -> None:
     """Raise ConfigError unless a setting is a real number; bools are not accepted."""
     if isinstance(value, bool) or not isinstance(value, Real):
         raise ConfigError(invalid(name, "a number", value))
@@ -233,7 +233,7 @@ def ends_of(value: float | None, scale: float) -> Ends:
     return (0.0, scale) if value is None else (value, value)
 
 
-def check_reach(name: Message, value: float | None, scale: float) -> None:
+def check_reach(name: Wording, value: float | None, scale: float) -> None:
     """Raise ConfigError unless a largest change or a margin is None or in (0, scale]."""
     if value is not None and not 0 < value <= scale:
         raise ConfigError(invalid(name, f"above 0 and at most {scale:g}", value, f"{value:g}"))

@@ -17,16 +17,15 @@ import numpy as np
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
-from evalstone.stats.comparison import possible_difference
-from evalstone.stats.gates import NO_VALUES, Decision, Verdict
+from evalstone.stats.comparison import ComparisonVerdict, possible_difference
+from evalstone.stats.gates import NO_VALUES, Decision, GateVerdict
 from evalstone.stats.intervals import check_reach
 
 SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
-ComparisonVerdict: TypeAlias = Literal["better", "worse", "equivalent", "inconclusive"]
 
 
 @dataclass(frozen=True)
-class Criterion:
+class SequentialCriterion:
     """A criterion whose values arrive one by one, each in [low, high].
 
     For "at_least" and "at_most", values are scores. For "max_regression", a value is the difference from the baseline
@@ -61,7 +60,7 @@ class SequentialGate:
             (0, 0.5).
     """
 
-    def __init__(self, criteria: Sequence[Criterion], *, alpha: float = 0.05) -> None:
+    def __init__(self, criteria: Sequence[SequentialCriterion], *, alpha: float = 0.05) -> None:
         if not 0 < alpha < 0.5:
             raise ConfigError(invalid("alpha", "above 0 and below 0.5, such as 0.05", alpha))
         names = [criterion.name for criterion in criteria]
@@ -105,7 +104,7 @@ class SequentialGate:
 class _CriterionState:
     """A criterion with its bettors and its verdict."""
 
-    def __init__(self, criterion: Criterion, alpha: float) -> None:
+    def __init__(self, criterion: SequentialCriterion, alpha: float) -> None:
         check_range(criterion.name, criterion.low, criterion.high)
         span = criterion.high - criterion.low
         share = (criterion.threshold - criterion.low) / span
@@ -115,7 +114,7 @@ class _CriterionState:
                 f"{criterion.name}: the threshold must be {inside}: the ends of the range can't "
                 "be tested during a run. Check the finished run instead (evalstone gate)"
             )
-        self.verdict: Verdict = "inconclusive"
+        self.verdict: GateVerdict = "inconclusive"
         self._criterion, self._alpha, self._span = criterion, alpha, span
         self._bettors = Bettors(np.array([share]))
         self._sequence = ConfidenceSequence(criterion.low, criterion.high, confidence=1 - 2 * alpha)

@@ -22,14 +22,14 @@ from evalstone.agents.formats.records import TelemetryRecord, decoded
 from evalstone.agents.formats.values import Entries, entries_of, first, json_text, normal, objects_in, parsed
 from evalstone.types.accounts import first_shown, is_hidden, is_redacted
 
-Kind: TypeAlias = Literal["agent", "chain", "step", "model", "tool", "retrieval", "embedding"]
+SpanKind: TypeAlias = Literal["agent", "chain", "step", "model", "tool", "retrieval", "embedding"]
 
 OPERATION = "gen_ai.operation.name"
 INPUT, OUTPUT, SYSTEM = "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.system_instructions"
 DOCUMENTS = "gen_ai.retrieval.documents"
 QUESTION, ANSWER = "input.value", "output.value"
 
-_OPERATIONS: Mapping[str, Kind] = {
+_OPERATIONS: Mapping[str, SpanKind] = {
     "invoke_agent": "agent",
     "invoke_workflow": "agent",
     "invoke_graph": "agent",
@@ -40,7 +40,7 @@ _OPERATIONS: Mapping[str, Kind] = {
     **dict.fromkeys(("vector_db_retrieve", "RETRIEVER", "RERANKER"), "retrieval"),  # of Traceloop, and of MLflow
     "embeddings": "embedding",
 }
-_OPENINFERENCE: Mapping[str, Kind] = {
+_OPENINFERENCE: Mapping[str, SpanKind] = {
     "AGENT": "agent",
     "CHAIN": "chain",
     "LLM": "model",
@@ -49,8 +49,8 @@ _OPENINFERENCE: Mapping[str, Kind] = {
     "RERANKER": "retrieval",
     "EMBEDDING": "embedding",
 }
-_TRACELOOP: Mapping[str, Kind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
-_MASTRA: Mapping[str, Kind] = {"workflow_run": "agent", "workflow_step": "step", "model_generation": "chain"}
+_TRACELOOP: Mapping[str, SpanKind] = {"workflow": "chain", "agent": "agent", "task": "chain", "tool": "tool"}
+_MASTRA: Mapping[str, SpanKind] = {"workflow_run": "agent", "workflow_step": "step", "model_generation": "chain"}
 _AI_SDK = re.compile(r"ai\.(?:(?:generate|stream)(?:Text|Object)(\.do\w+)?|(toolCall)|(embed).*)")
 _QUESTIONS = (
     *("question", "query", "query_str", "message", "user_msg"),
@@ -72,12 +72,12 @@ _SPRING_LOG = re.compile(
 _SPRING_ROLE = re.compile(r'(?:^\[|", )"(system|user|assistant|tool)":"')
 
 
-def kind_of(record: TelemetryRecord) -> Kind | None:
+def kind_of(record: TelemetryRecord) -> SpanKind | None:
     """The operation of a span; None if it has nothing to do with models."""
     attributes = record.attributes
     spring = attributes.get("spring.ai.kind")
     if spring is not None:
-        kinds: Mapping[str, Kind] = {"chat_client": "agent", "tool_call": "tool"}
+        kinds: Mapping[str, SpanKind] = {"chat_client": "agent", "tool_call": "tool"}
         is_query = spring == "vector_store" and attributes.get("db.operation.name") == "query"
         return "retrieval" if is_query else kinds.get(str(spring))
     if attributes.get("gen_ai.tool.name") == _ADK_MERGED:

@@ -20,9 +20,9 @@ from evalstone.judges.lexical.features import read as read_claim
 from evalstone.judges.lexical.model import Model
 from evalstone.judges.lexical.passages import Passages, Piece
 from evalstone.judges.lexical.tokens import Lexicon
-from evalstone.questions.relevance import Level, PassageRating, PassageRatings, PassageVerdict
+from evalstone.questions.relevance import PassageRating, PassageRatings, PassageVerdict, RelevanceLevel
 
-LEVELS: tuple[tuple[float, Level], ...] = ((0.8, "high"), (0.5, "medium"), (0.2, "low"), (0.0, "none"))
+LEVELS: tuple[tuple[float, RelevanceLevel], ...] = ((0.8, "high"), (0.5, "medium"), (0.2, "low"), (0.0, "none"))
 TAKEN, HELPED = 0.5, 0.3
 NEAR_BEST = 0.8
 FEWEST_SHARED = 2
@@ -46,7 +46,7 @@ class Reading:
     """The sentence of the passage that shares most words with question and answer."""
 
     @property
-    def level(self) -> Level:
+    def level(self) -> RelevanceLevel:
         """How relevant the passage is to the question."""
         return next(level for least, level in LEVELS if self.relevance >= least)
 

@@ -35,11 +35,11 @@ from evalstone.results.views.samples import score_text, scored_answer, with_text
 from evalstone.types import Record, Sample, Score
 
 if TYPE_CHECKING:
-    from evalstone.results.compare import Change, Comparison, ComparisonVerdict, ScorerComparison
+    from evalstone.results.compare import Change, Comparison, ScorerComparison
     from evalstone.results.human_labels import CorrectedDifference
     from evalstone.results.of_scorer import OfScorer
     from evalstone.results.run import Run
-    from evalstone.stats.comparison import PairedComparison
+    from evalstone.stats.comparison import ComparisonVerdict, PairedComparison
     from evalstone.stats.ppi import PPIEstimate
     from evalstone.stats.unpaired import UnpairedComparison
 

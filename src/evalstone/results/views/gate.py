@@ -15,9 +15,9 @@ from evalstone.types import case_key
 
 if TYPE_CHECKING:
     from evalstone.results.gate import Gate
-    from evalstone.stats.gates import Decision, Miss, Verdict
+    from evalstone.stats.gates import Decision, GateVerdict, Miss
 
-MARKS: Mapping[Verdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
+MARKS: Mapping[GateVerdict, str] = {"pass": "✓ pass", "fail": "✕ fail", "inconclusive": "? inconclusive"}
 LONGEST_REASON = 200
 UNTESTED = (
     "Estimates are compared with the thresholds without a test: this is a statement about these samples, and an "
@@ -25,7 +25,7 @@ UNTESTED = (
 )
 
 MISSES = ("check", "sample", "score", "reason")
-TONES: Mapping[Verdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
+TONES: Mapping[GateVerdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
 
 
 def overall_text(gate: Gate) -> str:

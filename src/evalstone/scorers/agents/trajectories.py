@@ -224,7 +224,7 @@ class TrajectoryWeights:
 
 
 @dataclass(frozen=True)
-class Level:
+class LevelResult:
     """The result at one level.
 
     Attributes:
@@ -241,9 +241,9 @@ class Level:
     parts: Mapping[str, float]
     missing: tuple[str, ...] = ()
     hits: tuple[str, ...] = ()
-    inside: tuple[Level, ...] = ()
+    inside: tuple[LevelResult, ...] = ()
 
-    def walk(self) -> Iterator[Level]:
+    def walk(self) -> Iterator[LevelResult]:
         """This level and all inside it."""
         yield self
         for level in self.inside:
@@ -287,7 +287,7 @@ def weighted_mean(parts: Mapping[str, float], weights: TrajectoryWeights) -> flo
 
 def review(
     actual: Trajectory, expected: TrajectoryExpectation, weights: TrajectoryWeights, path: tuple[str, ...] = ()
-) -> Level:
+) -> LevelResult:
     """One level and those inside it."""
     parts = parts_of(actual, expected)
     tools, sequences = expected.forbidden_tools or (), expected.forbidden_sequences or ()
@@ -295,12 +295,12 @@ def review(
     if tools or sequences:
         parts["forbidden"] = 0.0 if hits else 1.0
     missing: list[str] = []
-    inside: list[Level] = []
+    inside: list[LevelResult] = []
     for step, children, match in inner_pairs(actual.steps, expected.steps or ()):
         below = (*path, step.name)
         if match is None:
             missing.append(step.name)
-            inside.append(Level(below, 0.0, {}))
+            inside.append(LevelResult(below, 0.0, {}))
         else:
             inner = Trajectory(steps=match.children, total_duration_ms=match.duration_ms)
             inside.append(review(inner, children, weights, below))
@@ -309,7 +309,7 @@ def review(
         value = (1 - INSIDE) * value + INSIDE * (sum(level.value for level in inside) / len(inside))
     if hits or any(below.hits for level in inside for below in level.walk()):
         value = 0.0
-    return Level(path, math.floor(value * 100 + 0.5) / 100, parts, tuple(missing), hits, tuple(inside))
+    return LevelResult(path, math.floor(value * 100 + 0.5) / 100, parts, tuple(missing), hits, tuple(inside))
 
 
 def inner_pairs(
@@ -401,7 +401,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
         return Score(level.value * self.scale, self.scale, _quality_reason(level), level)
 
 
-def _quality_reason(level: Level) -> str:
+def _quality_reason(level: LevelResult) -> str:
     lines: list[str] = []
     for below in level.walk():
         parts = [f"{name.replace('_', ' ')} {value:.2f}" for name, value in below.parts.items()]

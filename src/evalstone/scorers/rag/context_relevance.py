@@ -9,13 +9,13 @@ from typing import Annotated, ClassVar, cast
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
-from evalstone.questions.relevance import LEVELS, JudgePassageStatements, Level, PassageRatings, RatePassages
+from evalstone.questions.relevance import LEVELS, JudgePassageStatements, PassageRatings, RatePassages, RelevanceLevel
 from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, share
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
 
-WEIGHTS: Mapping[Level, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0}
+WEIGHTS: Mapping[RelevanceLevel, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,7 +41,7 @@ class Penalties:
         return unused, min(len(ratings.missing) * self.missing, self.missing_limit)
 
 
-def relevance(ratings: PassageRatings, weights: Mapping[Level, float], penalties: Penalties) -> float:
+def relevance(ratings: PassageRatings, weights: Mapping[RelevanceLevel, float], penalties: Penalties) -> float:
     """max(0, mean weight of the levels - both penalties), for at least one rating."""
     base = sum(weights[r.level] for r in ratings.passages) / len(ratings.passages)
     unused, missing = penalties.of(ratings)
@@ -99,7 +99,7 @@ class ContextRelevance(DefinedText, ContextScorer):
         if not context:
             return Score(self.scale, self.scale, "No passages: nothing irrelevant was retrieved.")
         ratings = await ask(RatePassages(question=input, answer=output, context=tuple(context)))
-        weights: Mapping[Level, float] = {level: getattr(self, level) for level in LEVELS}
+        weights: Mapping[RelevanceLevel, float] = {level: getattr(self, level) for level in LEVELS}
         penalties = cast(Penalties, self.penalties)
         value = relevance(ratings, weights, penalties) * self.scale
         return Score(value, self.scale, _reason(ratings, penalties), ratings)

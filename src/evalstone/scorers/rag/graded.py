@@ -26,7 +26,7 @@ from evalstone.questions.verdict import (
     ClaimSupported,
     CorrectAgainstReference,
     MiniCheck,
-    Verdict,
+    YesNoUndecided,
     YesNoVerdict,
     best_choice,
 )
@@ -271,7 +271,7 @@ class ClaimCheck:
     """
 
     claim: str
-    verdict: Verdict
+    verdict: YesNoUndecided
     reason: str = ""
     probability: float | None = None
 

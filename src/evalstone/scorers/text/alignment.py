@@ -17,7 +17,7 @@ from evalstone.scorers.base import lines_of, listed, reason_with
 from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
 from evalstone.types import Message, Score, Skipped
 
-Mode: TypeAlias = Literal["both", "user", "system"]
+AlignmentMode: TypeAlias = Literal["both", "user", "system"]
 
 USER: Mapping[str, float] = {"intent": 0.4, "requirements": 0.3, "completeness": 0.2, "appropriateness": 0.1}
 SYSTEM: Mapping[str, float] = {"intent": 0.35, "requirements": 0.35, "completeness": 0.15, "appropriateness": 0.15}
@@ -31,7 +31,7 @@ def weighted_sum(judged: Alignment, weights: Mapping[str, float]) -> float:
     return total
 
 
-def alignment(judged: Alignment, mode: Mode, both: Mapping[str, float] = SYSTEM) -> float:
+def alignment(judged: Alignment, mode: AlignmentMode, both: Mapping[str, float] = SYSTEM) -> float:
     """PromptAlignment's formula. both: the weights of the second term in mode "both".
 
     In floating point, the weights add up to slightly less than 1, so perfect scores return 1 directly.
@@ -87,7 +87,7 @@ class PromptAlignment(DefinedText):
         ),
     }
 
-    mode: Mode = "both"
+    mode: AlignmentMode = "both"
     history: Annotated[int, Range(0)] = 0
 
     async def score(
