@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from evalstone import ConfigError, Record, Run, Sample, ScriptedJudge, evaluate
+from evalstone.ledger.store import Ledger
 from evalstone.report.notes import clause_of
 from evalstone.results.summary import SummaryBuilder
 from evalstone.stats import mean_interval
-from evalstone.types import JudgeCall, Note, Usage, note
-from tests.runs import Given, Harm, run_of
+from evalstone.types import JudgeCall, Note, RunMetadata, Usage, note
+from tests.runs import Given, Harm, run_of, samples_of
 
 
 def test_the_group_of_a_sample_is_in_its_records() -> None:
@@ -45,6 +47,22 @@ def test_a_sample_without_a_group_is_one_of_its_own_wherever_it_stands() -> None
     data = [{}, {"group": "a"}, {}, {"group": "a"}, {}]
     line = run_of(["0.0", "0.25", "0.5", "0.75", "1.0"], metadata=data)["given"]
     assert line.interval == mean_interval([0.0, 0.25, 0.5, 0.75, 1.0], low=0.0, high=1.0, groups=[1, 2, 3, 2, 4])
+
+
+def test_the_histogram_counts_the_scores_in_equal_parts_of_the_scale_and_is_stored_with_the_run(tmp_path: Path) -> None:
+    url, samples = str(tmp_path / "ledger.db"), samples_of(["0", "0.049", "0.05", "0.15", "1", "skip", "fail"])
+    run = evaluate(samples, [Given(), Harm()], ledger=url)
+    for name in ("given", "harm"):
+        assert run[name].histogram == (2, 1, 0, 1, *[0] * 15, 1)
+    with Ledger(url) as ledger:
+        row = ledger.run(run.id)
+    assert row is not None
+    (given, _) = RunMetadata.of(row.metadata, "the run").scorers
+    assert (given.mean, given.scored, given.skipped, given.failed) == (run["given"].mean, 5, 1, 1)
+    interval = run["given"].interval
+    assert interval is not None
+    assert given.interval == (interval.low, interval.high)
+    assert given.histogram == run["given"].histogram
 
 
 def test_the_bounds_say_what_the_mean_could_be_with_the_missing() -> None:

@@ -15,6 +15,7 @@ from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, unknown
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
 from evalstone.types import (
+    TOLERANCE,
     CallSource,
     Failed,
     JudgeCall,
@@ -34,6 +35,8 @@ MAX_REASONS = 1000
 WITHOUT = " without "
 V = TypeVar("V")
 TOP_REASONS = 5
+BINS = 20
+"""The number of equal parts of the scale in a histogram."""
 CORRECTION_COUNTS = ("corrections", "corrected", "lost")
 TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
@@ -188,6 +191,8 @@ class ScorerSummary(NoTruthValue):
     gave different verdicts or none."""
     unanswered: int = 0
     """Samples that were skipped because the judge declined a question or reached no verdict."""
+    histogram: tuple[int, ...] = ()
+    """How many scores lie in each of `BINS` equal parts of the scale, from 0 on."""
 
     @property
     def no_answer(self) -> bool:
@@ -238,6 +243,7 @@ class ScorerSummary(NoTruthValue):
             "cached": self.cached,
             "cost": self.cost,
             "judges": list(self.judges),
+            "histogram": list(self.histogram),
             **{name: times for name in CORRECTION_COUNTS if (times := getattr(self, name))},
         }
 
@@ -273,6 +279,7 @@ class SummaryBuilder:
         self.judges: dict[str, None] = {}
         self.verdicts: Counter[str] = Counter()  # two different ones at most
         self.unanswered = 0
+        self.histogram = [0] * BINS
 
     def add(self, record: Record) -> None:
         """Add a record of this scorer."""
@@ -288,6 +295,7 @@ class SummaryBuilder:
             elif self._group_numbers:
                 self.groups.append(-len(self.values) - 1)
             self.values.append(outcome.value)
+            self.histogram[min(BINS - 1, int(BINS * (outcome.value / self.info.scale + TOLERANCE)))] += 1
         else:
             reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
@@ -352,6 +360,7 @@ class SummaryBuilder:
             all_equal=len(self.values) > 1 and min(self.values) == max(self.values),
             only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
             unanswered=self.unanswered,
+            histogram=tuple(self.histogram),
         )
 
 

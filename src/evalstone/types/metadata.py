@@ -37,7 +37,7 @@ class StoredJudge:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredScorer:
-    """A scorer in `summary.json`, with the mean of its scores."""
+    """A scorer in `summary.json`, with its results if the run has ended."""
 
     name: str
     signature: str
@@ -45,6 +45,13 @@ class StoredScorer:
     lower_is_better: bool
     case_metadata: tuple[str, ...] = ()
     mean: float | None = None
+    interval: tuple[float, float] | None = None
+    """The confidence interval of the mean; None without a score."""
+    scored: int = 0
+    skipped: int = 0
+    failed: int = 0
+    histogram: tuple[int, ...] = ()
+    """How many scores lie in each of several equal parts of the scale."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale <= MOST_SCALE:

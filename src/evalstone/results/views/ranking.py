@@ -1,21 +1,18 @@
-"""The samples of a run from worst to best, and how its scores are distributed, from one pass over its columns."""
+"""The samples of a run from worst to best, from one pass over its columns."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstone.results.columns import Entry
-from evalstone.types import TOLERANCE
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
-
-BINS = 20
 
 
 @dataclass(frozen=True)
@@ -27,25 +24,20 @@ class Ranking:
     """The numbers of the samples (and trials) with a record, in the order of their first records."""
     means: array[float]
     """The mean of each of them; NaN without a score."""
-    bins: Mapping[str, list[int]]
-    """By scorer signature, how many scores lie in each of `BINS` equal parts of the scale."""
 
     @classmethod
     def of(cls, run: Run) -> Ranking:
         """The ranking of a run."""
         scorers, size = run.scorers, run.columns.size
-        bins = [[0] * BINS for _ in scorers]
         totals, scored, records = array("d", [0.0]) * size, array("l", [0]) * size, array("l", [0]) * size
         for case, number, value in run.columns.cells():
             records[case] += 1
             if value == value:  # not NaN
-                info = scorers[number]
-                bins[number][min(BINS - 1, int(BINS * (value / info.scale + TOLERANCE)))] += 1
-                totals[case] += info.goodness(value)
+                totals[case] += scorers[number].goodness(value)
                 scored[case] += 1
         cases = range(size) if all(records) else [case for case in range(size) if records[case]]
         means = array("d", [totals[case] / scored[case] if scored[case] else math.nan for case in cases])
-        return cls(run, cases, means, {info.signature: of for info, of in zip(scorers, bins, strict=True)})
+        return cls(run, cases, means)
 
     def worst(self, most: int) -> dict[str, list[int]]:
         """The samples with the lowest means below 1, worst first: their keys, with the places of their records. Of

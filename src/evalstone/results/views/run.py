@@ -93,7 +93,7 @@ def run_view(
         lead=f"{_done(run, len(ranking.means))}{run.samples_and_judge}",
         notice=run.judge_note,
         warnings=tuple(sentences_of(doubts_of(run), front_end)),
-        sections=(_scores(run, ranking.bins, calibrations or {}),),
+        sections=(_scores(run, calibrations or {}),),
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(
             *trials_section(run),
@@ -194,7 +194,7 @@ def retries(warnings: Mapping[str, int]) -> str:
 # ---- Scores ----
 
 
-def _scores(run: Run, bins: Mapping[str, Sequence[int]], calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
+def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Section:
     columns = (
         words("scorer"),
         Column("weighted mean" if weighted(run) else "mean", csv="mean"),
@@ -205,7 +205,7 @@ def _scores(run: Run, bins: Mapping[str, Sequence[int]], calibrations: Mapping[s
         Column("failed", informative=False),
         words("direction", under=True),
     )
-    rows = [_score_row(line, run.titles[line.info.signature], bins[line.info.signature]) for line in run.summary]
+    rows = [_score_row(line, run.titles[line.info.signature]) for line in run.summary]
     bounds = any(line.bounds is not None for line in run.summary)
     legend = ("Bounds in the charts: where the mean would be, whatever the missing scores are.",) if bounds else ()
     scores = table("Mean score of each scorer, with its 95% confidence interval", columns, rows)
@@ -233,14 +233,14 @@ def weighted(run: Run) -> bool:
     return any(line.interval is not None and line.interval.effective is not None for line in run.summary)
 
 
-def _score_row(line: ScorerSummary, title: str, bins: Sequence[int]) -> Sequence[Cell]:
+def _score_row(line: ScorerSummary, title: str) -> Sequence[Cell]:
     info = line.info
     mean, interval = interval_cells(title, line.interval, info.scale, info.lower_is_better)
     if isinstance(interval.chart, IntervalChart) and line.bounds is not None:
         label = f"{interval.chart.label}; whatever is missing, between {line.bounds[0]:.3g} and {line.bounds[1]:.3g}"
         interval = replace(interval, chart=replace(interval.chart, label=label, bounds=line.bounds))
     histogram = HistogramChart(
-        f"{title}: {count(line.scored, 'score')} from 0 to {info.scale:g}", tuple(bins), info.scale
+        f"{title}: {count(line.scored, 'score')} from 0 to {info.scale:g}", line.histogram, info.scale
     )
     return (
         Cell(title if info.scale == 1 else f"{title} (of {info.scale:g})"),
