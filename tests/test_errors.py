@@ -247,7 +247,7 @@ def test_an_unknown_name_of_great_length_is_told_without_delay():
         ("panel", lambda: parse_judge({"panel": 5})),
         ("target", lambda: parse_target(5)),
         ("user", lambda: parse_user(5)),
-        ("mapping", lambda: load([{"input": "q"}], mapping=cast("Any", 5))),
+        ("map", lambda: load([{"input": "q"}], map=cast("Any", 5))),
     ],
 )
 def test_what_is_of_another_type_is_named_with_its_value(field: str, call: Callable[[], object]) -> None:

@@ -65,12 +65,14 @@ def plan_for(
     target: TargetSpec | None = None,
     trials: int = 1,
     user: UserSpec | None = None,
-    mapping: ColumnMapping | None = None,
+    map: ColumnMapping | None = None,
+    limit: int | None = None,
     keep_reasoning: bool = False,
     ledger: str | Path | None = None,
 ) -> Plan:
     """The plan of an evaluation, unchecked. Arguments are those of `evaluate`."""
-    dataset = samples if isinstance(samples, Dataset) else load(samples, mapping=mapping)
+    dataset = samples if isinstance(samples, Dataset) else load(samples, map=map)
+    dataset = dataset.first(limit)
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
@@ -107,9 +109,10 @@ async def aevaluate(
     concurrency: int = 32,
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool | None = None,
-    mapping: ColumnMapping | None = None,
+    map: ColumnMapping | None = None,
+    limit: int | None = None,
     keep_reasoning: bool = False,
-    use_cache: bool = True,
+    cache: bool = True,
     budget: float | None = None,
     batch: bool | BatchOptions = False,
     stop: StopSignal | None = None,
@@ -135,10 +138,11 @@ async def aevaluate(
         ledger: The ledger that stores answers and records, so that no call is paid for twice and an interrupted run
             resumes. None stores nothing.
         progress: Whether to show a progress bar; by default only in terminals and notebooks.
-        mapping: Maps sample fields to column names.
+        map: Sample field to column name.
+        limit: Score only the first samples, this many; None for all.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
             of it. By default, it is left out, and the run says in how many outputs.
-        use_cache: Whether to reuse answers from the ledger.
+        cache: Whether to reuse answers from the ledger.
         budget: Maximum cost of the run in US dollars. The run stops when the next call could exceed it.
         batch: Use the provider's batch API, at half the price. The run ends when everything is submitted, and the same
             call continues it later. `BatchOptions(wait=True)` waits.
@@ -164,7 +168,8 @@ async def aevaluate(
         target=target,
         trials=trials,
         user=user,
-        mapping=mapping,
+        map=map,
+        limit=limit,
         keep_reasoning=keep_reasoning,
         ledger=ledger,
     )
@@ -180,7 +185,7 @@ async def aevaluate(
             plan,
             ledger=ledger,
             concurrency=concurrency,
-            use_cache=use_cache,
+            cache=cache,
             budget=budget,
             batch=batch,
             stop=stop,

@@ -632,8 +632,8 @@ def test_missing_scores_count_in_a_gate_that_watches_a_run_as_asked(tmp_path: Pa
         ('missing = "worst"', "missing requires gate"),
         ("wait = true", "wait requires batch"),
         (
-            "batch = true\nno_cache = true",
-            "batch and no_cache exclude each other: batch answers are read from the ledger",
+            "batch = true\ncache = false",
+            "batch and cache = false exclude each other: batch answers are read from the ledger",
         ),
         ("gate = true", "gate requires fail_under, fail_over or max_regression, and can't be used with batch"),
         ('baseline = "r"', "baseline requires gate"),
@@ -705,15 +705,15 @@ def test_a_base_url_is_added_to_the_judge_of_the_file(tmp_path: Path, data: Path
 
 def test_options_override_the_file(data: Path) -> None:
     (data.parent / "eval.toml").write_text(
-        'data = "data.jsonl"\nbudget = 1.5\nno_cache = true\ntop = 0\ntags = ["x"]\n'
+        'data = "data.jsonl"\nbudget = 1.5\ncache = false\ntop = 0\ntags = ["x"]\n'
         'html = "r.html"\n[fail_under]\na = 1\n'
     )
     file = str(data.parent / "eval.toml")
     config = RunConfig.load(file)
-    assert (config.budget, config.no_cache, config.top, config.tags) == (1.5, True, 0, ["x"])
+    assert (config.budget, config.cache, config.top, config.tags) == (1.5, False, 0, ["x"])
     assert config.html == str(data.parent / "r.html")
-    changed = RunConfig.load(file, no_cache=False, budget=2.0, tags=["y"], fail_under={"b": 0.5})
-    assert (changed.budget, changed.no_cache, changed.tags) == (2.0, False, ["y"])
+    changed = RunConfig.load(file, cache=True, budget=2.0, tags=["y"], fail_under={"b": 0.5})
+    assert (changed.budget, changed.cache, changed.tags) == (2.0, True, ["y"])
     assert changed.fail_under == {"a": 1.0, "b": 0.5}
 
 
@@ -722,7 +722,7 @@ FLAGS = {
     "batch": "--no-batch",
     "gate": "--no-gate",
     "keep_reasoning": "--leave-out-reasoning",
-    "no_cache": "--cache",
+    "cache": "--no-cache",
     "wait": "--no-wait",
 }
 
@@ -732,7 +732,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
     plain = 'data = "data.jsonl"\nscorers = ["faithfulness"]\n'
     for name, off in FLAGS.items():
         (data.parent / "eval.toml").write_text(f"{plain}{name} = true\n")
-        if name not in ("no_cache", "keep_reasoning"):  # the others need what the file lacks
+        if name not in ("cache", "keep_reasoning"):  # the others need what the file lacks
             assert evalstone("run", "eval.toml").returncode == 2
         assert evalstone("run", "eval.toml", off).returncode == 0
 
@@ -753,7 +753,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
         ("require = ['a', 5]", "item 2 of require must be text, not 5"),
         ('fail_under = {faithfulness = "high"}', "fail_under.faithfulness must be a number, not 'high'"),
         ("fail_under = 0.8", "fail_under must be a table, not 0.8"),
-        ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache?"),
+        ("cach = true", "unknown key 'cach'; did you mean cache?"),
     ],
 )
 def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalstone, line: str, told: str) -> None:

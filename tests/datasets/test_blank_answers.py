@@ -108,8 +108,8 @@ def test_blank_cells_of_csv(tmp_path: Path) -> None:
     file = tmp_path / "d.csv"
     file.write_text("question,mine,answer\nq,,\nq,Oslo,\nq,,Oslo\n")
     assert [sample.output for sample in load(file)] == ["", "", "Oslo"]
-    assert [sample.output for sample in load(file, mapping={"output": "mine"})] == ["", "Oslo", ""]
-    assert [sample.output for sample in load(file, mapping={"output": ""})] == [None, None, None]
+    assert [sample.output for sample in load(file, map={"output": "mine"})] == ["", "Oslo", ""]
+    assert [sample.output for sample in load(file, map={"output": ""})] == [None, None, None]
     file.write_text("question,response,answer\nq,,Oslo\n")
     assert [sample.output for sample in load(file)] == ["Oslo"]
     file.write_text("question\nq\n")
@@ -119,7 +119,7 @@ def test_blank_cells_of_csv(tmp_path: Path) -> None:
 ANSWERS: dict[str, Any] = {
     "text": "",
     "answer": Answer(output=" "),
-    "mapping": {"output": ""},
+    "map": {"output": ""},
     "message": {"messages": [{**ASKED}, {"role": "assistant", "content": ""}]},
     "only calls": {"messages": [{**ASKED}, {"role": "assistant", "tool_calls": [CALL]}]},
     "mastra": {"messages": mastra([{"type": "step-start"}])},

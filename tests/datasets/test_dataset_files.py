@@ -59,7 +59,7 @@ def test_json_may_be_one_row(tmp_path: Path, indent: int | None) -> None:
     (sample,) = load(written(tmp_path, "a.json", json.dumps(row, indent=indent)))
     assert (sample.input, sample.output, sample.context) == ("q", "a", ("p",))
     assert sample.metadata == {"items": [{"input": "none"}], "topic": "x"}
-    mapped = load(written(tmp_path, "b.json", '{"q": "x"}'), mapping={"input": "q"})
+    mapped = load(written(tmp_path, "b.json", '{"q": "x"}'), map={"input": "q"})
     assert [sample.input for sample in mapped] == ["x"]
     talk = load(written(tmp_path, "c.json", '{"messages": [{"role": "user", "content": "hi"}]}'))
     assert [sample.input for sample in talk] == ["hi"]
@@ -118,7 +118,7 @@ def test_rows_by_id_are_refused_and_a_single_sample_is_mapped(tmp_path: Path) ->
     with pytest.raises(DataError, match="rows under q1, q2"):
         load(path)
     path.write_text(json.dumps({"asked": {"question": "q"}, "said": {"answer": "a"}}))
-    (sample,) = load(path, mapping={"input": "asked.question", "output": "said"})
+    (sample,) = load(path, map={"input": "asked.question", "output": "said"})
     assert (sample.input, sample.output) == ("q", "a")
 
 
@@ -384,8 +384,8 @@ def test_a_data_set_is_a_value() -> None:
 
 def test_a_mapping_that_no_row_has_is_refused_after_reading(tmp_path: Path) -> None:
     path = written(tmp_path, "d.jsonl", '{"q": "a"}\n{"answers_given": "b"}\n')
-    assert [sample.input for sample in load(path, mapping={"input": "q"})] == ["a", None]
-    text = refusal(path, mapping={"input": "q", "output": "answer_given"})
+    assert [sample.input for sample in load(path, map={"input": "q"})] == ["a", None]
+    text = refusal(path, map={"input": "q", "output": "answer_given"})
     assert text.endswith("mean answers_given?")
 
 

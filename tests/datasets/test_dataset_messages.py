@@ -230,7 +230,7 @@ def test_the_passages_that_turns_carry_are_kept_where_the_row_has_a_context_of_i
     sample = sample_from({"turns": TURNS, "context": ["mine"]})
     assert sample.context == ("mine",)
     assert sample.metadata == {"turns": TURNS}
-    left = sample_from({"turns": TURNS}, mapping={"context": ""})
+    left = sample_from({"turns": TURNS}, map={"context": ""})
     assert left.context is None
     assert left.metadata == {"turns": TURNS}
     assert sample_from({"turns": TURNS[:1], "context": ["mine"]}).metadata == {}

@@ -102,7 +102,7 @@ def test_an_absent_value_claims_nothing() -> None:
 
 
 def test_equals_that_differ_are_refused_with_the_way_to_decide() -> None:
-    problem = r"'question' and 'query' both claim input.*" + r'mapping=\{"input": "question"\} or mapping=\{"inp'
+    problem = r"'question' and 'query' both claim input.*" + r'map=\{"input": "question"\} or map=\{"inp'
     with pytest.raises(DataError, match=problem):
         sample_from({"question": "a", "query": "b"})
 
@@ -114,30 +114,30 @@ def test_equals_that_agree_are_no_conflict() -> None:
 
 
 def test_a_mapping_wins_over_the_names() -> None:
-    sample = sample_from({"output": "raw", "answer": "clean", "input": "q"}, mapping={"output": "answer"})
+    sample = sample_from({"output": "raw", "answer": "clean", "input": "q"}, map={"output": "answer"})
     assert sample.output == "clean"
     assert sample.metadata == {"output": "raw"}
 
 
 def test_a_mapping_may_reach_into_an_object() -> None:
     row = {"row": {"answer": "a", "deep": {"q": "x"}}}
-    sample = sample_from(row, mapping={"output": "row.answer", "input": "row.deep.q"})
+    sample = sample_from(row, map={"output": "row.answer", "input": "row.deep.q"})
     assert (sample.input, sample.output) == ("x", "a")
     assert sample.metadata == row
 
 
 def test_a_column_with_a_dot_in_its_name_is_reached_by_its_name() -> None:
-    assert sample_from({"row.answer": "a", "row": {"answer": "b"}}, mapping={"output": "row.answer"}).output == "a"
+    assert sample_from({"row.answer": "a", "row": {"answer": "b"}}, map={"output": "row.answer"}).output == "a"
 
 
 def test_a_mapping_may_reach_into_a_list() -> None:
     row = {"input": "q", "found": [{"doc": {"text": "one"}}, {"doc": {"text": "two"}}]}
-    assert sample_from(row, mapping={"context": "found.doc.text"}).context == ("one", "two")
-    assert sample_from(row, mapping={"output": "found.1.doc.text"}).output == "two"
+    assert sample_from(row, map={"context": "found.doc.text"}).context == ("one", "two")
+    assert sample_from(row, map={"output": "found.1.doc.text"}).output == "two"
 
 
 def test_an_empty_mapping_leaves_a_field_out() -> None:
-    sample = sample_from({"input": "q", "turns": 3}, mapping={"messages": ""})
+    sample = sample_from({"input": "q", "turns": 3}, map={"messages": ""})
     assert sample.metadata == {"turns": 3}
 
 
@@ -162,13 +162,13 @@ def test_an_empty_mapping_leaves_a_field_out() -> None:
 def test_a_mapping_that_fits_no_row_is_refused_with_near_names(mapping: dict[str, Any], problem: str) -> None:
     row = {"answer": "a", "doc1": ["x"], "doc2": None, "found": [{"doc": "d"}]}
     with pytest.raises(ConfigError) as caught:
-        sample_from(row, mapping=mapping, where="7")
+        sample_from(row, map=mapping, where="7")
     assert str(caught.value) == problem
     assert isinstance(caught.value, DataError) is problem.startswith("7: ")
 
 
 def test_a_row_of_which_nothing_is_understood_is_refused_with_an_example() -> None:
-    with pytest.raises(DataError, match=r'mapping=\{"output": "foo"\}'):
+    with pytest.raises(DataError, match=r'map=\{"output": "foo"\}'):
         sample_from({"foo": "a", "bar": "b"})
 
 
@@ -180,6 +180,6 @@ def test_alpaca_s_instruction_and_input_are_one_input() -> None:
 
 
 def test_alpaca_s_joining_is_off_when_the_input_is_mapped() -> None:
-    sample = sample_from({"instruction": "Be kind.", "input": "Text."}, mapping={"input": "input"})
+    sample = sample_from({"instruction": "Be kind.", "input": "Text."}, map={"input": "input"})
     assert sample.input == "Text."
     assert sample.metadata == {"instruction": "Be kind."}

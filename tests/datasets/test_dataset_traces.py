@@ -167,7 +167,7 @@ def test_deep_values_are_refused(tmp_path: Path) -> None:
 
 def test_columns_of_traces_cannot_be_mapped(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="has traces"):
-        load(write(tmp_path / "t.jsonl", request(1)), mapping={"input": "question"})
+        load(write(tmp_path / "t.jsonl", request(1)), map={"input": "question"})
 
 
 def test_samples_with_the_id_of_a_trace_are_no_traces() -> None:

@@ -148,7 +148,7 @@ def test_an_output_with_one_text_is_that_text_and_its_key_is_kept() -> None:
 
 def test_several_columns_are_joined_as_context() -> None:
     row = {"output": "a", "doc1": ["x", "y"], "doc2": "z", "doc3": None}
-    sample = sample_from(row, mapping={"context": ["doc1", "doc3", "doc2"]})
+    sample = sample_from(row, map={"context": ["doc1", "doc3", "doc2"]})
     assert sample.context == ("x", "y", "z")
     assert sample.metadata == {}
 
@@ -249,9 +249,9 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
         ({"output": b"x"}, "output must be text, not bytes: b'x'"),
         ({"answer": [42]}, "column 'answer', read as output, must be text, not list: [42]"),
         ({"input": ["a"]}, "input must be text, not list: ['a']"),
-        ({"inputs": {"a": {"b": "1"}}}, 'choose one of these with mapping={"input": "inputs.a"}'),
-        ({"outputs": {"a": "1", "b": ["2"]}}, 'choose one of these with mapping={"output": "outputs.a"}'),
-        ({"outputs": {"a": [2], "b": "1"}}, 'choose one of these with mapping={"output": "outputs.b"}'),
+        ({"inputs": {"a": {"b": "1"}}}, 'choose one of these with map={"input": "inputs.a"}'),
+        ({"outputs": {"a": "1", "b": ["2"]}}, 'choose one of these with map={"output": "outputs.a"}'),
+        ({"outputs": {"a": [2], "b": "1"}}, 'choose one of these with map={"output": "outputs.b"}'),
         ({"outputs": {"a": [2], "b": [1]}}, "not an object with a, b (to leave the column out"),
         ({"context": 5}, "context must be a list of passages, not int: 5"),
         ({"context": ["a", 5]}, "passage 2 must be text or an object with text, page_content, content or chunk, not 5"),
@@ -259,9 +259,9 @@ def test_metadata_holds_json_data_only_and_the_same_in_every_process() -> None:
         ({"input": "q", "metadata": "m"}, "metadata must be an object, not str: 'm'"),
         ({"input": "q", "id": True}, "id must be text or a whole number, not bool: True"),
         ({"input": "q", "id": 1.5}, "id must be text or a whole number, not float: 1.5"),
-        ({"inputs": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: mapping={\"turns\": \"inputs\"})"),
-        ({"input": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: mapping={\"turns\": \"input\"})"),
-        ({"input": "q", "conversation": 3}, 'not int: 3 (to leave the column out: mapping={"messages": ""})'),
+        ({"inputs": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: map={\"turns\": \"inputs\"})"),
+        ({"input": ["q", "r"]}, "not list: ['q', 'r'] (turns of a conversation: map={\"turns\": \"input\"})"),
+        ({"input": "q", "conversation": 3}, 'not int: 3 (to leave the column out: map={"messages": ""})'),
         ({"output": "\x1b[31m" * 9 and ["\x1b[31m\u202e"]}, "['\\x1b[31m\\u202e']"),
     ],
 )
@@ -316,4 +316,4 @@ def test_the_prompt_of_a_promptfoo_result_is_its_text() -> None:
 
 def test_a_column_of_roles_beside_a_question_is_no_list_of_messages() -> None:
     assert sample_from({"question": "q", "role": "user", "content": "c"}).metadata == {"role": "user", "content": "c"}
-    assert sample_from({"role": "user", "content": "c"}, mapping={"input": "content"}).input == "c"
+    assert sample_from({"role": "user", "content": "c"}, map={"input": "content"}).input == "c"

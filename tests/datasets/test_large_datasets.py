@@ -167,7 +167,7 @@ def test_a_pipe_is_read_once(rows: list[dict[str, Any]], tmp_path: Path) -> None
 
 def test_a_mapping_is_kept_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = written(tmp_path / "d.jsonl", [{"said": "x"}, {"said": "y"}])
-    large = spooled(path, monkeypatch, mapping={"output": "said"})
+    large = spooled(path, monkeypatch, map={"output": "said"})
     assert [sample.output for sample in large] == ["x", "y"]
 
 

@@ -103,4 +103,4 @@ def test_a_state_is_an_object_or_a_list_and_any_value_where_it_is_mapped() -> No
     rows = [{"output": "x", "state": state} for state in ({"a": 1}, [1], "CA", None)]
     assert [sample.state for sample in load(rows)] == [{"a": 1}, [1], None, None]
     assert [sample.metadata for sample in load(rows)] == [{}, {}, {"state": "CA"}, {}]
-    assert [sample.state for sample in load(rows, mapping={"state": "state"})] == [{"a": 1}, [1], "CA", None]
+    assert [sample.state for sample in load(rows, map={"state": "state"})] == [{"a": 1}, [1], "CA", None]

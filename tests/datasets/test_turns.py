@@ -43,7 +43,7 @@ def test_a_number_of_turns_is_metadata():
     sample = sample_from({"input": "Hi", "turns": 3})
     assert (sample.turns, sample.metadata) == ((), {"turns": 3})
     with pytest.raises(DataError, match="turns, not int: 3"):
-        sample_from({"input": "Hi", "turns": 3}, mapping={"turns": "turns"})
+        sample_from({"input": "Hi", "turns": 3}, map={"turns": "turns"})
 
 
 @pytest.mark.parametrize(

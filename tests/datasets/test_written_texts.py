@@ -126,11 +126,11 @@ def test_a_path_of_a_mapping_leads_into_what_a_cell_writes_out(tmp_path: Path, w
     with path.open("w", newline="") as file:
         csv.writer(file).writerows([[*row], [write(value) for value in row.values()]])
     for source in ([row], path):
-        (sample,) = load(source, mapping=mapping)
+        (sample,) = load(source, map=mapping)
         assert (sample.input, sample.output, sample.context) == ("Where?", "Bern", ("p1", "p2"))
     path.write_text("row\n\"['a' 'b']\"\n")
     with pytest.raises(DataError, match=r"line 2: .*'row' .*commas"):
-        load(path, mapping=mapping)
+        load(path, map=mapping)
 
 
 @pytest.mark.parametrize(

@@ -281,7 +281,7 @@ def test_an_answer_with_odd_counts_is_kept_in_a_ledger(tmp_path: Path) -> None:
     with serving_hostile(lambda _: http(json.dumps(reply).encode())) as started:
         judge = ModelJudge("vllm/m", base_url=started.url)
         for _ in range(2):
-            evaluate(ROWS[:1], "faithfulness", judge=judge, ledger=tmp_path / "l.db", use_cache=True)
+            evaluate(ROWS[:1], "faithfulness", judge=judge, ledger=tmp_path / "l.db", cache=True)
     assert len(started.requests) == 1
 
 

@@ -115,7 +115,7 @@ def test_a_chat_span_has_the_attributes_of_the_conventions(emitted: Emitted) -> 
 
 
 def test_tokens_and_costs_are_counted_once_and_cached_answers_never(emitted: Emitted, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"ledger": tmp_path / "ledger.db", "use_cache": True}
+    options: dict[str, Any] = {"ledger": tmp_path / "ledger.db", "cache": True}
     with serving() as server, emitted.enabled():
         judge = model(server)
         first = evaluate(SAMPLES, ["faithfulness", "hallucination"], judge=judge, **options)

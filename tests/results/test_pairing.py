@@ -263,7 +263,7 @@ ASKED_UNEQUALLY = (
     "these samples have no IDs, and it is not clear which samples belong together: 1 question (such as 'Which 1?') "
     "was asked more often in one run than in the other, or began conversations that went on differently. To pair "
     "them by ID, use the column case, with a value of its own for each sample: score both datasets again with "
-    'mapping={"id": "case"}'
+    'map={"id": "case"}'
 )
 
 
@@ -307,7 +307,7 @@ def test_ids_in_only_one_of_the_runs_pair_nothing(allow_mismatch: bool) -> None:
         compare(named, judged(rows(BETTER)), allow_mismatch=allow_mismatch)
     unread = judged(rows(BETTER, case=lambda n: f"c{n}"))
     has_them = (
-        r"The column 'case' of the second run has the IDs of the other: score it again with mapping=\{\"id\": \"case\""
+        r"The column 'case' of the second run has the IDs of the other: score it again with map=\{\"id\": \"case\""
     )
     with pytest.raises(ConfigError, match=has_them):
         compare(named, unread, allow_mismatch=allow_mismatch)

@@ -197,7 +197,7 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
     (ModelJudge(ANTHROPIC, base_url="http://h/v1"), {}, "evalstone supports no batch API for"),
     (ModelJudge(OPENAI), {"ledger": None}, "batch needs a ledger"),
     (ModelJudge(OPENAI), {"batch": "yes"}, "batch is true, false or BatchOptions, not str: 'yes'"),
-    (ModelJudge(OPENAI), {"use_cache": False}, "cannot be combined with no_cache"),
+    (ModelJudge(OPENAI), {"cache": False}, "cannot be combined with cache=False"),
     (ModelJudge(OPENAI), {}, "needs a key: set the environment variable OPENAI_API_KEY"),
     (ModelJudge(ANTHROPIC), {}, "needs a key: set the environment variable ANTHROPIC_API_KEY"),
     (ModelJudge(OPENAI, api_key="k"), {"budget": -1}, "the budget must be 0 or more"),

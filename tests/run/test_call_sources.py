@@ -104,7 +104,7 @@ def test_what_one_scorer_left_in_the_ledger_is_cached_for_the_first_that_asks_an
 def test_without_the_cache_calls_are_shared_and_none_is_cached(tmp_path: Path) -> None:
     judge, ledger = Paid("one"), tmp_path / "l.db"
     evaluate(SAMPLES, BOTH, judge=judge, ledger=ledger)
-    assert counted(evaluate(SAMPLES, BOTH, judge=judge, ledger=ledger, use_cache=False)) == [(12, 0, 0), (0, 12, 0)]
+    assert counted(evaluate(SAMPLES, BOTH, judge=judge, ledger=ledger, cache=False)) == [(12, 0, 0), (0, 12, 0)]
     assert counted(evaluate(SAMPLES, BOTH, judge=judge, ledger=None)) == [(12, 0, 0), (0, 12, 0)]
 
 

@@ -83,7 +83,7 @@ def with_calls(
     budget: float | None = None,
     *,
     priced: bool = False,
-    use_cache: bool = True,
+    cache: bool = True,
 ) -> tuple[Any, Calls]:
     """What some work with the calls of run `r1` returns. priced: whether it is known what they cost."""
 
@@ -91,7 +91,7 @@ def with_calls(
         limit = Budget.of(budget)
         if limit is not None and priced:
             limit.learn(("fake", "q"), PRICE)
-        options: dict[str, Any] = {"use_cache": use_cache, "budget": limit}
+        options: dict[str, Any] = {"cache": cache, "budget": limit}
         if ledger is None:
             calls = Calls(ledger=None, **options)
             return await work(calls), calls
@@ -151,7 +151,7 @@ def test_without_the_cache_an_answer_is_made_again_and_stored(ledger: Path) -> N
     async def work(calls: Calls) -> list[str]:
         return [await obtained(calls, FakeCall(calls, events)) for _ in range(2)]
 
-    assert with_calls(work, ledger, use_cache=False)[0] == ["answer to a"] * 2
+    assert with_calls(work, ledger, cache=False)[0] == ["answer to a"] * 2
     assert (events.count("sent a"), events.count("stored")) == (2, 2)
     assert paid(ledger) == 2 * PRICE
 

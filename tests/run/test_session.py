@@ -136,16 +136,16 @@ def test_only_the_one_who_asked_pays_for_a_question_that_fails() -> None:
 def test_an_answer_in_the_ledger_is_not_asked_for_again_and_costs_nothing(tmp_path: Path) -> None:
     judge = SlowJudge()
 
-    async def ask(*, use_cache: bool = True) -> JudgeAnswer[Any]:
+    async def ask(*, cache: bool = True) -> JudgeAnswer[Any]:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
-            return await Session(judge, ledger=ledger, use_cache=use_cache).ask(ListClaims(text="x"))
+            return await Session(judge, ledger=ledger, cache=cache).ask(ListClaims(text="x"))
 
     asyncio.run(ask())
     answer = asyncio.run(ask())
     assert answer.source == "cached"
     assert answer.value == ("a",)
     assert len(judge.asked) == 1
-    assert asyncio.run(ask(use_cache=False)).source == "asked"
+    assert asyncio.run(ask(cache=False)).source == "asked"
     assert len(judge.asked) == 2
 
 
@@ -499,21 +499,21 @@ def test_a_failure_that_is_remembered_holds_no_frames_of_the_judge() -> None:
 # What ends a run
 
 
-@pytest.mark.parametrize("use_cache", [True, False])
-def test_a_stop_ends_the_calls_where_the_next_run_has_those_until_then(tmp_path: Path, *, use_cache: bool) -> None:
+@pytest.mark.parametrize("cache", [True, False])
+def test_a_stop_ends_the_calls_where_the_next_run_has_those_until_then(tmp_path: Path, *, cache: bool) -> None:
     judge, stop = SlowJudge(), StopSignal()
     stop.request("enough")
 
     async def ask() -> JudgeAnswer[Any]:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
-            return await Session(judge, ledger=ledger, use_cache=use_cache, stop=stop).ask(ListClaims(text="x"))
+            return await Session(judge, ledger=ledger, cache=cache, stop=stop).ask(ListClaims(text="x"))
 
-    if use_cache:
+    if cache:
         with pytest.raises(RunStopped, match="enough"):
             asyncio.run(ask())
     else:
         assert asyncio.run(ask()).value == ("a",)
-    assert len(judge.asked) == (not use_cache)
+    assert len(judge.asked) == (not cache)
 
 
 def test_a_sample_whose_next_question_a_stop_keeps_back_is_open_and_not_failed(tmp_path: Path) -> None:

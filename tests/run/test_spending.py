@@ -371,7 +371,7 @@ class Killed:
     concurrency=st.sampled_from([1, 1, 4]),
     bad=st.booleans(),
     budget=st.booleans(),
-    use_cache=st.booleans(),
+    cache=st.booleans(),
 )
 def test_the_cost_is_what_was_billed_for_the_run_whatever_interrupts_it_and_what_others_pay(
     tmp_path_factory: pytest.TempPathFactory,
@@ -379,7 +379,7 @@ def test_the_cost_is_what_was_billed_for_the_run_whatever_interrupts_it_and_what
     concurrency: int,
     bad: bool,
     budget: bool,
-    use_cache: bool,
+    cache: bool,
 ) -> None:
     folder = tmp_path_factory.mktemp("ledgers")
     ledger, billed, lost = folder / "l.db", 0.0, 0
@@ -388,8 +388,8 @@ def test_the_cost_is_what_was_billed_for_the_run_whatever_interrupts_it_and_what
     done: Run | None = None
     for number, (event, at) in enumerate([*events, ("none", 0)]):
         if event == "other":
-            scorer, some = (Other(), samples) if use_cache else (Thrice(), samples[:5])
-            evaluate(some, scorer, judge=Priced(), ledger=ledger, use_cache=use_cache)
+            scorer, some = (Other(), samples) if cache else (Thrice(), samples[:5])
+            evaluate(some, scorer, judge=Priced(), ledger=ledger, cache=cache)
             continue
         stop, copy = StopSignal(), folder / f"{number}.db"
 

@@ -398,8 +398,8 @@ BAD = {
     'dataset="cases.jsonl", require="exact_match", scorers=5': "scorers: a scorer is a name, *not int*",
     'dataset="cases.jsonl", scorers=["exact_match"] * 2, require="exact_match"': "*exact_match@1 is named twice",
     'dataset="cases.jsonl", fail_under={5: 0.5}': "fail_under: scorers are named by text, such as *, not 5",
-    'dataset="cases.jsonl", require="exact_match", mapping=5': "mapping must be a table from sample field to *, not 5",
-    'dataset="cases.jsonl", require="exact_match", mapping={"input": 5}': "mapping must be a table *it has 'input': 5",
+    'dataset="cases.jsonl", require="exact_match", map=5': "map must be a table from sample field to *, not 5",
+    'dataset="cases.jsonl", require="exact_match", map={"input": 5}': "map must be a table *it has 'input': 5",
     'dataset={5: 5}, require="exact_match"': "a dataset must be a path, *, not one object with 5; *",
 }
 
@@ -556,3 +556,20 @@ def test_agents(input, answer):
         ["test_agents[other]"],
         ["exact_match", "0.250"],
     ]
+
+
+def test_a_limit_takes_the_first_samples(project: pytest.Pytester) -> None:
+    """Lima, the last sample, is the one that the agent doesn't know."""
+    result = run(
+        project,
+        """
+@pytest.mark.evalstone(dataset="cases.jsonl", require="exact_match", limit=3)
+def test_first(input):
+    return agent(input)
+
+@pytest.mark.evalstone(dataset="cases.jsonl", require="exact_match", each=True, limit=2)
+def test_each(input):
+    return agent(input)
+""",
+    )
+    result.assert_outcomes(passed=3)

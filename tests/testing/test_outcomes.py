@@ -440,7 +440,7 @@ def test_a_file_is_read_once_in_a_session_unless_it_changes(
     loaded: list[object] = []
 
     def counting(source: object, **options: Any) -> Dataset:
-        loaded.append(options["mapping"])
+        loaded.append(options["map"])
         return load(source, **options)
 
     monkeypatch.setattr(marks, "load", counting)
@@ -450,7 +450,7 @@ def test_a_file_is_read_once_in_a_session_unless_it_changes(
 {mark}{more})
 def test_{number}(input): return agent(input)
 """
-        for number, more in enumerate(["", "", ', mapping={"id": "id"}', ', mapping={"id": "id"}', ""])
+        for number, more in enumerate(["", "", ', map={"id": "id"}', ', map={"id": "id"}', ""])
     )
     run(project, code).assert_outcomes(passed=5)
     assert loaded == [None, {"id": "id"}, None]

@@ -18,7 +18,7 @@ SettingValue: TypeAlias = str | float | bool | Mapping[str, str | float] | tuple
 class Setting:
     """A setting that a message names, with its value unless that is None.
 
-    An ellipsis stands for a value of the user's: `labels=…`, or `--labels`.
+    On the command line, False is `--no-cache`. An ellipsis stands for a value of the user's: `labels=…`, or `--labels`.
     """
 
     name: str
@@ -59,6 +59,8 @@ class FrontEnd:
         if not self.options:
             return name if value is None else f"{name}={_literal(value)}"
         name = f"--{name.replace('_', '-')}"
+        if value is False:
+            return f"--no-{name[2:]}"
         if value is None or value is True or isinstance(value, EllipsisType):
             return name
         if isinstance(value, Mapping):
@@ -85,7 +87,6 @@ COMMAND_LINE = FrontEnd(
     {
         "minimum": "min",
         "maximum": "max",
-        "mapping": "map",
         "dataset": "data",
         "perturbations": "perturbation",
         "scorers": "scorer",

@@ -24,6 +24,8 @@ MOST_QUEUED = 10_000_000
 MOST_SCALE = 1e100
 """The largest upper end of a range of scores: sums of squares of larger ones would overflow."""
 
+Limit: TypeAlias = Annotated[int, Range(1)]
+"""How many samples are used, from the first."""
 Trials: TypeAlias = Annotated[int, Range(1, MOST_TRIALS)]
 Concurrency: TypeAlias = Annotated[int, Range(1, MOST_CONCURRENCY)]
 Queue: TypeAlias = Annotated[int, Range(1, MOST_QUEUED)]

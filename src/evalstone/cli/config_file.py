@@ -139,7 +139,7 @@ class RunConfig(Outputs):
     judge: Annotated[str | dict[str, Any], options.JUDGE] = "lexical"
     base_url: options.BaseUrl = None
     budget: options.Budget = None
-    no_cache: options.NoCache = False
+    cache: options.Cache = True
     concurrency: options.Concurrency = 32
     batch: Annotated[
         bool,
@@ -253,10 +253,13 @@ class RunConfig(Outputs):
         return config
 
     def named(self, setting: str, beside: str = "") -> str:
-        """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option."""
+        """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option.
+        A setting that is on by default is named as turned off."""
+        one = next(one for one in declared(RunConfig) if one.name == setting)
+        off = one.type is bool and one.default is True
         if (beside or setting) in self.in_file:
-            return setting
-        return next(one.flag for one in declared(RunConfig) if one.name == setting)
+            return f"{setting} = false" if off else setting
+        return one.flags[1] if off else one.flag
 
     @contextmanager
     def naming_file(self, *settings: str) -> Generator[None]:

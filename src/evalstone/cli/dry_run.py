@@ -70,7 +70,7 @@ def _estimate(plan: Plan, config: RunConfig) -> Estimate:
     from evalstone._core import sync
     from evalstone.run.dry_run import estimate
 
-    return sync.run(estimate(plan, ledger=None if config.no_cache else config.ledger))
+    return sync.run(estimate(plan, ledger=config.ledger if config.cache else None))
 
 
 def _planned(work: Estimate, plan: Plan) -> str:

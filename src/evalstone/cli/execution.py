@@ -8,7 +8,6 @@ import sys
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -72,7 +71,7 @@ def evaluated(
             concurrency=config.concurrency,
             ledger=config.ledger,
             progress=progress,
-            use_cache=not config.no_cache,
+            cache=config.cache,
             budget=config.budget,
             batch=evalstone.BatchOptions(wait=config.wait, on_state=to_stderr) if config.batch else False,
             stop=stop,
@@ -134,14 +133,12 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
 
     with config.naming_file("map"):
         try:
-            dataset = evalstone.load(config.data, mapping=config.map)
+            dataset = evalstone.load(config.data, map=config.map)
         except KeyboardInterrupt:
             to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")
             raise SystemExit(ExitCode.INTERRUPTED) from None
     for note in dataset.notes:
         to_stderr(safe(f"{dataset.name}: {note}", 2000))
-    if config.limit is not None and config.limit < len(dataset):
-        dataset = replace(dataset, samples=dataset.samples[: config.limit])
     with config.naming_file("scorers"):
         scorers = parse_scorers(config.scorers)
     with config.naming_file("judge"):
@@ -154,10 +151,11 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
             target=config.target,
             trials=config.trials,
             user=config.user,
+            limit=config.limit,
             keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
-    with config.naming_file("batch", "wait", "no_cache", "missing", "gate", *OF_BASELINE):
+    with config.naming_file("batch", "wait", "cache", "missing", "gate", *OF_BASELINE):
         _check_modes(config, plan)
     with phase("checking the samples"):
         plan.check(asking=calls_judge and not config.batch)
@@ -181,8 +179,8 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         )
     if config.wait and not config.batch:
         raise ConfigError(f"{config.named('wait')} requires {config.named('batch', 'wait')}")
-    if config.batch and config.no_cache:
-        both = f"{config.named('batch')} and {config.named('no_cache')}"
+    if config.batch and not config.cache:
+        both = f"{config.named('batch')} and {config.named('cache')}"
         raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
     if config.missing is not None and not config.gate:
         raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
@@ -260,8 +258,8 @@ def _twice(first: Callable[[str], None]) -> Callable[[int, FrameType | None], No
 
 def resume_text(config: RunConfig, ending: Ending = INTERRUPTED) -> str:
     """How to resume a run that ended early, as a part of a sentence."""
-    if config.no_cache:
-        return f"rerun without {config.named('no_cache')} to resume"
+    if not config.cache:
+        return f"rerun without {config.named('cache')} to resume"
     if ending is BUDGET and config.budget is not None:
         return f"rerun the same command with a higher {config.named('budget')} to resume"
     return RESUME

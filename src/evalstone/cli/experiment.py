@@ -96,7 +96,7 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> i
 
         show_estimates({cell.name: (cell.plan, cell.config) for cell in cells}, config)
         return ExitCode.OK
-    done = {} if config.no_cache else _completed(cells, config.ledger)
+    done = _completed(cells, config.ledger) if config.cache else {}
     from evalstone.results.files import remove_results
 
     for cell in cells:

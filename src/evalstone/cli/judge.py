@@ -62,7 +62,7 @@ def calibrate(
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
-    no_cache: options.NoCache = False,
+    cache: options.Cache = True,
     per_judge: Annotated[
         bool, option("--per-judge", "Judge", "Calibrate each member of a composite judge as well.")
     ] = False,
@@ -110,7 +110,7 @@ def calibrate(
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
     numbers = None if label_range is None else _label_range(label_range)
     calibrations: list[Calibration] = []
-    resume = WITHOUT_NO_CACHE if no_cache else RESUME
+    resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
         for one in (main_judge, *(main_judge.members if per_judge else ())):
             calibration = evalstone.calibrate(
@@ -128,7 +128,7 @@ def calibrate(
                 map=map,
                 keep_reasoning=keep_reasoning,
                 budget=budget,
-                cache=not no_cache,
+                cache=cache,
                 concurrency=concurrency,
                 ledger=location,
                 progress=not quiet and sys.stderr.isatty(),
@@ -230,7 +230,7 @@ def audit(
     judge: options.Judge = None,
     base_url: options.BaseUrl = None,
     budget: options.Budget = None,
-    no_cache: options.NoCache = False,
+    cache: options.Cache = True,
     ledger: options.Ledger = None,
     concurrency: options.Concurrency = 32,
     dry_run: options.DryRun = False,
@@ -252,7 +252,7 @@ def audit(
         return ExitCode.OK
     specs = scorer_specs(scorer or ["faithfulness"])
     check_outputs(outputs.files)
-    resume = WITHOUT_NO_CACHE if no_cache else RESUME
+    resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
         judged: dict[str, Any] = {
             "judge": judge_spec(judge or "lexical", base_url),
@@ -266,7 +266,7 @@ def audit(
             "map": map,
             "keep_reasoning": keep_reasoning,
             "budget": budget,
-            "cache": not no_cache,
+            "cache": cache,
             "concurrency": concurrency,
             "progress": not quiet and sys.stderr.isatty(),
             "stop": stop,

@@ -92,7 +92,12 @@ class Declared:
     def flag(self) -> str:
         """Its name in messages: `--scorer`, or `DATA`."""
         flags = self.option.flags
-        return max(flags, key=len).partition("/")[0] if flags else self.option.metavar
+        return self.flags[0] if flags else self.option.metavar
+
+    @property
+    def flags(self) -> list[str]:
+        """Its long name, and for a setting that can be on or off, the name that turns it off."""
+        return max(self.option.flags, key=len).split("/")
 
     @property
     def parameter(self) -> str:
@@ -255,8 +260,8 @@ BaseUrl: TypeAlias = Annotated[
 Budget: TypeAlias = Annotated[
     float | None, option("--budget USD", "Judge", "Stop before the cost exceeds this amount.", min=0)
 ]
-NoCache: TypeAlias = Annotated[
-    bool, option("--no-cache/--cache", "Judge", "Ignore cached judge answers, or reuse them (default).")
+Cache: TypeAlias = Annotated[
+    bool, option("--cache/--no-cache", "Judge", "Reuse cached judge answers (default), or ignore them.")
 ]
 Concurrency: TypeAlias = Annotated[
     int,

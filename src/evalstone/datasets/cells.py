@@ -326,7 +326,7 @@ def _text_in_object(value: dict[str, Any], field: str, column: str) -> ReadText:
     problem = f"must be text or have it under a name of {field}, not an object with {shortlist(value)}"
     if not readable:
         raise DataError(problem)
-    raise DataError(problem, "; choose one of these with ", Setting("mapping", {field: f"{column}.{readable[0]}"}))
+    raise DataError(problem, "; choose one of these with ", Setting("map", {field: f"{column}.{readable[0]}"}))
 
 
 def _read_remembered(value: dict[str, Any], keys: Mapping[str, str]) -> tuple[Message, ...]:

@@ -190,9 +190,9 @@ class Columns:
             if rival is not None:
                 raise DataError(
                     f"columns {column!r} and {rival!r} both claim {field}, and differ; decide with ",
-                    Setting("mapping", {field: named(column)}),
+                    Setting("map", {field: named(column)}),
                     " or ",
-                    Setting("mapping", {field: named(rival)}),
+                    Setting("map", {field: named(rival)}),
                 )
         return chosen
 
@@ -242,7 +242,7 @@ class Columns:
             raise DataError(
                 f"{UNRECOGNIZED} (columns: {shortlist(columns)}); input, output, context, reference, messages or turns "
                 "is needed; map a column to a field, for example ",
-                Setting("mapping", {"output": named(columns[0])}),
+                Setting("map", {"output": named(columns[0])}),
             )
 
 
@@ -278,13 +278,13 @@ def _table(mapping: object) -> ColumnMapping:
         return {}
     expected = 'a table from sample field to column, such as {"input": "question"}'
     if not is_mapping(mapping):
-        raise ConfigError(invalid(Setting("mapping"), expected, mapping))
+        raise ConfigError(invalid(Setting("map"), expected, mapping))
     for field, columns in mapping.items():
         listed: Sequence[object] = [columns]
         if is_list(columns):
             listed = columns
         if not all(isinstance(name, str) for name in (field, *listed)):
-            raise ConfigError(Setting("mapping"), f" must be {expected}; it has {excerpt(field)}: {excerpt(columns)}")
+            raise ConfigError(Setting("map"), f" must be {expected}; it has {excerpt(field)}: {excerpt(columns)}")
     return cast("ColumnMapping", mapping)
 
 

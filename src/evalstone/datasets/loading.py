@@ -12,9 +12,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, cast
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, excerpt, named
 from evalstone._core.guards import is_list
 from evalstone._core.phases import phase
+from evalstone._core.sizes import Limit
 from evalstone.agents.formats.records import is_telemetry
 from evalstone.agents.notes import Notes
 from evalstone.agents.turns import turns_of
@@ -72,6 +74,12 @@ class Dataset:
         """A hash of the samples' IDs and contents, in order: 16 hexadecimal digits."""
         return version_of(self.samples)
 
+    def first(self, limit: int | None) -> Dataset:
+        """The first samples; all of them if there are no more, or if the limit is None. Raises ConfigError for a limit
+        below 1."""
+        check_argument("limit", limit, Limit | None)
+        return self if limit is None or limit >= len(self) else replace(self, samples=self.samples[:limit])
+
     def __len__(self) -> int:
         return len(self.samples)
 
@@ -79,23 +87,23 @@ class Dataset:
         return iter(self.samples)
 
 
-def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
+def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
     """Load samples from a file, a table or an iterable.
 
     Args:
         source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
             standard input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging
             Face Dataset. Trace files are recognized by their content (see docs/traces.md).
-        mapping: Sample field to column. It takes precedence over the known column names (see docs/data.md).
+        map: Sample field to column. It takes precedence over the known column names (see docs/data.md).
 
     Raises:
         DataError: The data is invalid; the message names file, line and column.
-        ConfigError: The mapping has an unknown field.
+        ConfigError: `map` has an unknown field.
         MissingDependency: The file is Parquet, and pyarrow is not installed.
     """
-    if isinstance(source, Dataset) and not mapping:
+    if isinstance(source, Dataset) and not map:
         return source
-    if _are_samples(source) and not mapping:
+    if _are_samples(source) and not map:
         places = [f"item {number}" for number in range(1, len(source) + 1)]
         notes = Notes("sample")
         notes.add_samples(source)
@@ -105,23 +113,23 @@ def load(source: Any, *, mapping: ColumnMapping | None = None) -> Dataset:
         if path == Path("-"):
             first, rows = _opened(standard_input(), "stdin")
             if is_telemetry(first):
-                return _read_traces("stdin", "stdin", mapping, _again(rows))
-            return _read("stdin", "stdin", RowReader(mapping), lambda: rows)
+                return _read_traces("stdin", "stdin", map, _again(rows))
+            return _read("stdin", "stdin", RowReader(map), lambda: rows)
         file, source = find(path), named(str(path))
         with phase(f"reading {path.name}"):
             first, rows = _opened(file.rows(), source)
             if not file.cells and is_telemetry(first):
-                return _read_traces(path.name, source, mapping, file.rows if path.is_file() else _again(rows))
-            reader = RowReader(mapping, text_cells=file.kind in (".csv", ".tsv"))
+                return _read_traces(path.name, source, map, file.rows if path.is_file() else _again(rows))
+            reader = RowReader(map, text_cells=file.kind in (".csv", ".tsv"))
             return _read(path.name, source, reader, lambda: rows)
     if is_table(source):
-        return _read(IN_MEMORY, "", RowReader(mapping), lambda: table_rows(source))
+        return _read(IN_MEMORY, "", RowReader(map), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
         items = cast("Sequence[Any]", [source] if isinstance(source, Mapping) else source)
         if items and is_telemetry(items[0]):
-            return _read_traces(IN_MEMORY, "", mapping, lambda: numbered("item", items))
+            return _read_traces(IN_MEMORY, "", map, lambda: numbered("item", items))
     rows = cast("object", source)
-    return _read(IN_MEMORY, "", RowReader(mapping), lambda: memory_rows(rows), in_memory=True)
+    return _read(IN_MEMORY, "", RowReader(map), lambda: memory_rows(rows), in_memory=True)
 
 
 def _opened(rows: Rows, source: str) -> tuple[Any, Rows]:

@@ -42,21 +42,21 @@ _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
 _PLAIN_FIELDS = frozenset(("id", "context", *_TEXT_FIELDS))
 
 
-def sample_from(row: Mapping[str, Any], *, mapping: ColumnMapping | None = None, where: str = "") -> Sample:
+def sample_from(row: Mapping[str, Any], *, map: ColumnMapping | None = None, where: str = "") -> Sample:
     """Convert a row to a sample.
 
     Args:
         row: Values by column.
-        mapping: Sample field to column. It takes precedence over the known names. `a.b` is entry b of the object in
+        map: Sample field to column. It takes precedence over the known names. `a.b` is entry b of the object in
             column a. An empty column name leaves the field out. `context` may name several columns, whose passages are
             joined.
         where: The row's position, for error messages.
 
     Raises:
         DataError: No column is recognized, a mapped column is missing, or a value has the wrong type.
-        ConfigError: The mapping has an unknown field.
+        ConfigError: `map` has an unknown field.
     """
-    reader = RowReader(mapping)
+    reader = RowReader(map)
     sample = reader.read(row, where)
     try:
         reader.columns.check()
@@ -69,7 +69,7 @@ class RowReader:
     """Reads rows one by one, and records which columns became which fields.
 
     Args:
-        mapping: As for `sample_from`.
+        mapping: The `map` of `sample_from`.
         text_cells: Whether every cell is a text, as in CSV. Then a missing cell is a blank one, which is a blank answer
             in a column of the output, and a text may be a list or an object that was written out.
     """
@@ -273,9 +273,9 @@ class RowReader:
             hint: tuple[WordingPart, ...] = ()
             own = cell.column == field
             if field == "input" and isinstance(cell.value, list):
-                hint = " (turns of a conversation: ", Setting("mapping", {"turns": named(cell.column)}), ")"
+                hint = " (turns of a conversation: ", Setting("map", {"turns": named(cell.column)}), ")"
             elif not own and field not in self.columns.mapping:
-                hint = " (to leave the column out: ", Setting("mapping", {field: ""}), ")"
+                hint = " (to leave the column out: ", Setting("map", {field: ""}), ")"
             name = field if own else f"column {named(cell.column)!r}, read as {field},"
             of_field = DataError(f"{name} ", error, hint)
             of_field.field = of_field.field or field

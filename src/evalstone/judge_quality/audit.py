@@ -201,7 +201,7 @@ def _prepare(data: Any, scorers: Any, judge: Any, options: AuditOptions) -> _Wor
     parsed, chosen = parse_judge(judge), parse_scorers(scorers)
     own = map(from_column, dict.fromkeys(options.paraphrase))
     perturbations = (*select_perturbations(options.perturbations), *own)
-    dataset = data if isinstance(data, Dataset) else load(data, mapping=options.map)
+    dataset = data if isinstance(data, Dataset) else load(data, map=options.map)
     plain = _draw(dataset, options.draw)
     refuse_weights(((sample.id, sample.weight) for sample in plain), "an audit")
     versions: list[Sample] = []

@@ -74,7 +74,7 @@ class JudgeOptions:
                 plan,
                 ledger=ledger,
                 concurrency=self.concurrency,
-                use_cache=self.cache,
+                cache=self.cache,
                 budget=self.budget,
                 stop=self.stop,
                 progress=progress,
@@ -196,7 +196,7 @@ async def acalibrate(
             invalid(Setting("label_threshold"), f"at most {chosen.scale:g}", label_threshold, f"{label_threshold:g}")
         )
     reader = LabelReader(chosen.scale, chosen.lower_is_better, config.positive, config.label_range)
-    labeled = read_labels(labels, reader, data=data, columns=config.label, mapping=options.map)
+    labeled = read_labels(labels, reader, data=data, columns=config.label, map=options.map)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
     run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)

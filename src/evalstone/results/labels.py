@@ -211,7 +211,7 @@ def read_labels(
     *,
     data: Any = None,
     columns: Sequence[str] = (),
-    mapping: ColumnMapping | None = None,
+    map: ColumnMapping | None = None,
 ) -> LabeledSamples:
     """Read the labeled samples.
 
@@ -221,7 +221,7 @@ def read_labels(
         reader: reads the labels. A list in a cell has one label per annotator.
         data: the samples that the labels belong to.
         columns: the columns of labels. By default, those with a name such as label, human_label or annotator_1.
-        mapping: sample field to column.
+        map: sample field to column.
 
     Raises:
         DataError: a label can't be read, an id has no sample or is repeated (the message names file, line and column),
@@ -229,7 +229,7 @@ def read_labels(
     """
     source_name = named(str(cast("Any", source))) if isinstance(source, str | os.PathLike) else "the labels"
     try:
-        dataset = load(source if data is None else data, mapping=mapping)
+        dataset = load(source if data is None else data, map=map)
         rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:

@@ -261,14 +261,14 @@ def id_hint(a: Run, b: Run) -> tuple[WordingPart, ...]:
         return (
             f"To pair them by ID, use {column} {shortlist(shared)}, with a value of its own for each sample: score "
             "both datasets again with ",
-            Setting("mapping", {"id": shared[0]}),
+            Setting("map", {"id": shared[0]}),
         )
     for place, columns, other in (("first", ours, theirs), ("second", theirs, ours)):
         for name in columns:
             if "id" in other and name != "id" and _agree(columns[name], other["id"]):
                 return (
                     f"The column {excerpt(name)} of the {place} run has the IDs of the other: score it again with ",
-                    Setting("mapping", {"id": name}),
+                    Setting("map", {"id": name}),
                 )
     return ("To pair them by ID, give both datasets a column id with the same IDs, and score them again",)
 

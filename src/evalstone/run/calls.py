@@ -141,16 +141,16 @@ class Calls:
 
     Args:
         ledger: Where answers are stored and looked up.
-        use_cache: Whether to use answers in the ledger.
+        cache: Whether to use answers in the ledger.
         budget: The budget of the run.
     """
 
-    def __init__(self, *, ledger: AsyncLedger | None, use_cache: bool, budget: Budget | None) -> None:
+    def __init__(self, *, ledger: AsyncLedger | None, cache: bool, budget: Budget | None) -> None:
         self.ledger, self.budget = ledger, budget
         self.spending = Spending(budget, ledger)
         self.ended = ""
         """Why no more calls are made."""
-        self._use_cache = use_cache
+        self._cache = cache
         self._first: defaultdict[PriceKey, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reserving = 0
         """The calls in flight with a reservation in the budget."""
@@ -166,7 +166,7 @@ class Calls:
             make: Makes a new one, while no other process makes the same.
         """
         ledger = self.ledger
-        if ledger is None or not self._use_cache:
+        if ledger is None or not self._cache:
             return await make()
         stored = await ledger.answer_or_claim(*key)
         try:

@@ -254,7 +254,7 @@ class Plan:
         if not ignored:
             return ()
         shown = ", ".join(ignored[:8])
-        mapped = Setting("mapping", {"FIELD": "COLUMN"})
+        mapped = Setting("map", {"FIELD": "COLUMN"})
         return f". Columns that were not understood: {shown}; map one with ", mapped
 
 

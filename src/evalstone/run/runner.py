@@ -75,7 +75,7 @@ async def execute(
     *,
     ledger: str | Path | None = None,
     concurrency: int = 32,
-    use_cache: bool = True,
+    cache: bool = True,
     resume: bool = True,
     budget: float | Budget | None = None,
     batch: bool | BatchOptions = False,
@@ -102,7 +102,7 @@ async def execute(
         )
     async with contextlib.AsyncExitStack() as stack:
         stack.enter_context(rare_collections(min(concurrency, plan.size)))
-        batches = _batches(plan, ledger=ledger, use_cache=use_cache, budget=budget, batch=batch) if batch else None
+        batches = _batches(plan, ledger=ledger, cache=cache, budget=budget, batch=batch) if batch else None
         plan.check(asking=batches is None)
         stop = stop or StopSignal()
         stack.enter_context(stopping(lambda: stop.requested))
@@ -114,11 +114,11 @@ async def execute(
             await batches.open(stack, store)
             session: Session = batches.session
         else:
-            options: dict[str, Any] = {"concurrency": concurrency, "use_cache": use_cache, "budget": limit}
+            options: dict[str, Any] = {"concurrency": concurrency, "cache": cache, "budget": limit}
             session = Session(plan.judge, ledger=store, stop=stop, **options)
         session.keep_reasoning = plan.keep_reasoning
         stack.push_async_callback(session.close)
-        runner = _Runner(plan, session, store, stop, use_cache=use_cache)
+        runner = _Runner(plan, session, store, stop, cache=cache)
         runner.notifier, runner.progress = Notifier(on_record, on_sample), progress
         runner.batches, runner.budget = batches, limit
         if limit is not None and batches is None:
@@ -133,7 +133,7 @@ async def execute(
         if immediate and not (shuffled or runner.notifier.is_used):
             runner.hold = HOLD
         runner.warnings = stack.enter_context(counting_warnings())
-        return await runner.run(workers=2 * concurrency, resume=use_cache and resume, shuffled=shuffled)
+        return await runner.run(workers=2 * concurrency, resume=cache and resume, shuffled=shuffled)
 
 
 def slots(plan: Plan, concurrency: int) -> int:
@@ -151,7 +151,7 @@ def _check(concurrency: object, ledger: object, batch: object) -> None:
 
 
 def _batches(
-    plan: Plan, *, ledger: str | Path | None, use_cache: bool, budget: float | Budget | None, batch: bool | BatchOptions
+    plan: Plan, *, ledger: str | Path | None, cache: bool, budget: float | Budget | None, batch: bool | BatchOptions
 ) -> BatchRunner:
     from evalstone.run.batch.runner import BatchRunner  # noqa: PLC0415 - aiohttp, for batches alone
 
@@ -159,8 +159,10 @@ def _batches(
         raise ConfigError("a batch can't share its budget with other runs; give it as a number")
     if ledger is None:
         raise ConfigError("batch needs a ledger: it is where a batch is remembered until its answers come")
-    if not use_cache:
-        raise ConfigError("batch reads its answers from the ledger; it cannot be combined with no_cache")
+    if not cache:
+        raise ConfigError(
+            "batch reads its answers from the ledger; it cannot be combined with ", Setting("cache", False)
+        )
     if own := next((scorer for scorer in plan.scorers if scorer.judges), None):
         raise ConfigError(f"batch asks the run's judge; {own.name} has a judge of its own")
     if again := next((scorer for scorer in plan.scorers if scorer.repeats), None):
@@ -181,9 +183,9 @@ class _Runner:
     """The execution of a plan."""
 
     def __init__(
-        self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal, *, use_cache: bool
+        self, plan: Plan, session: Session, ledger: AsyncLedger | None, stop: StopSignal, *, cache: bool
     ) -> None:
-        self.plan, self.session, self.ledger, self.stop, self.use_cache = plan, session, ledger, stop, use_cache
+        self.plan, self.session, self.ledger, self.stop, self.cache = plan, session, ledger, stop, cache
         self.answers: TargetSession | None = None
         self.notifier = Notifier()
         self.progress: Callable[[Record], None] | None = None

@@ -62,9 +62,9 @@ class Session:
         judge: The default judge.
         ledger: Where answers are stored and looked up.
         concurrency: The maximum number of calls in flight.
-        use_cache: Whether to use answers in the ledger.
+        cache: Whether to use answers in the ledger.
         budget: The budget of the run.
-        stop: Once requested, no more calls are made. Ignored without a ledger or `use_cache`, because the answers so
+        stop: Once requested, no more calls are made. Ignored without a ledger or `cache`, because the answers so
             far would be lost for the next run.
     """
 
@@ -79,14 +79,14 @@ class Session:
         *,
         ledger: AsyncLedger | None = None,
         concurrency: int = 32,
-        use_cache: bool = True,
+        cache: bool = True,
         budget: Budget | None = None,
         stop: StopSignal | None = None,
     ) -> None:
         self.judge = judge
-        self.stop = stop if use_cache else None
+        self.stop = stop if cache else None
         self.identity = judge.identity
-        self.calls = Calls(ledger=ledger, use_cache=use_cache, budget=budget)
+        self.calls = Calls(ledger=ledger, cache=cache, budget=budget)
         self.slots = asyncio.Semaphore(concurrency)
         self.beginnings = Beginnings()
         self._identities: dict[int, tuple[Judge, str]] = {}

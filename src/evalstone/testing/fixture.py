@@ -195,7 +195,8 @@ class Evalstone:
         target: TargetSpec | None = None,
         trials: int | None = None,
         user: UserSpec | None = None,
-        mapping: ColumnMapping | None = None,
+        map: ColumnMapping | None = None,
+        limit: int | None = None,
         keep_reasoning: bool = False,
     ) -> Run:
         """Evaluate samples with scorers.
@@ -207,7 +208,7 @@ class Evalstone:
         repeats = {} if target is None else {"trials": trials or self._settings.trials or 1}
         if target is None and trials is not None:
             repeats = {"trials": trials}  # which is refused for more than one
-        options: dict[str, Any] = {"target": target, "user": user, "mapping": mapping, **repeats}
+        options: dict[str, Any] = {"target": target, "user": user, "map": map, "limit": limit, **repeats}
         options["keep_reasoning"] = keep_reasoning
 
         async def evaluated() -> Run:

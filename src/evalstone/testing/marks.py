@@ -16,7 +16,7 @@ from evalstone._core import front_ends
 from evalstone._core.declarations import ANYTHING, Rule, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping
-from evalstone._core.sizes import Trials
+from evalstone._core.sizes import Limit, Trials
 from evalstone.api import JudgeSpec, TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
@@ -69,8 +69,10 @@ class Mark:
     """The judge of this test, instead of `evalstone_judge`."""
     user: UserSpec | None = None
     """The simulated user, as for `evaluate`."""
-    mapping: Annotated[ColumnMapping | None, ANYTHING] = None
+    map: Annotated[ColumnMapping | None, ANYTHING] = None
     """Sample field to column name."""
+    limit: Limit | None = None
+    """Only the first samples, this many."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
     inconclusive: Inconclusive = "fail"
@@ -168,9 +170,10 @@ def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
     source = arguments.dataset
     if isinstance(source, str | Path):
         source = metafunc.definition.path.parent / source
-        dataset = _loaded(metafunc.config, source, arguments.mapping)
+        dataset = _loaded(metafunc.config, source, arguments.map)
     else:
-        dataset = source if isinstance(source, Dataset) else load(source, mapping=arguments.mapping)
+        dataset = source if isinstance(source, Dataset) else load(source, map=arguments.map)
+    dataset = dataset.first(arguments.limit)
     offered = (*PARAMETERS, "sample") if arguments.each else PARAMETERS
     takes = tuple(name for name in inspect.signature(metafunc.function).parameters if name in offered)
     if not arguments.each:
@@ -223,10 +226,10 @@ def _loaded(config: pytest.Config, path: Path, mapping: ColumnMapping | None) ->
     try:
         stat = path.stat()
     except OSError:
-        return load(path, mapping=mapping)  # which says what is wrong
+        return load(path, map=mapping)  # which says what is wrong
     state = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
     if (known := files.get(path)) is None or (known.state, known.mapping) != (state, mapping):
-        files[path] = known = _File(state, mapping, load(path, mapping=mapping))
+        files[path] = known = _File(state, mapping, load(path, map=mapping))
     return known.dataset
 
 
