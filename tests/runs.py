@@ -17,7 +17,7 @@ class Given(Scorer):
     def score(self, *, output: str) -> Score | Skipped:
         if output == "skip":
             return Skipped("nothing to say")
-        return Score(float(output) * self.scale, self.scale, reason=f"says {output}")
+        return Score(float(output) * self.scale, reason=f"says {output}")
 
 
 class Harm(Given):
@@ -34,7 +34,7 @@ class Claimed(Scorer):
 
     def score(self, *, output: str, context: Sequence[str]) -> Score:
         verdict = ClaimVerdict(output, "contradicted", (1,), reason=f"because {context[0]}")
-        return Score(0.0, self.scale, f"0 of 1 claim is supported: {output}", (verdict,))
+        return Score(0.0, f"0 of 1 claim is supported: {output}", evidence=(verdict,))
 
 
 def samples_of(

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import pickle
+from collections.abc import Callable
 from typing import Any, cast
 
 import pytest
@@ -172,18 +173,56 @@ def test_passages_of_passages_are_the_same(value: tuple[str, ...] | None):
 )
 def test_a_score_that_is_no_number_in_its_range_is_refused(value: Any):
     with pytest.raises(OutcomeError):
-        Score(value)
+        Score(value, scale=1)
+    if value != 1.01:  # without a scale, any number from 0 may be in the range
+        with pytest.raises(OutcomeError):
+            Score(value)
+
+
+@pytest.mark.parametrize(
+    ("made", "field"),
+    [
+        (lambda: Score("0.5"), "a score"),  # type: ignore[arg-type]
+        (lambda: Score(0.5, 10), "a reason"),  # type: ignore[arg-type]
+        (lambda: Score(0.5, scale="10"), "a score's scale"),  # type: ignore[arg-type]
+        (lambda: Score(0.5, scale=True), "a score's scale"),
+        (lambda: Skipped(None), "a reason"),  # type: ignore[arg-type]
+        (lambda: Failed(ValueError("no")), "an error"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_outcome_of_values_of_the_wrong_type_names_the_field(made: Callable[[], object], field: str):
+    with pytest.raises(OutcomeError) as error:
+        made()
+    assert (error.value.kind, error.value.field) == ("invalid", field)
+
+
+def test_a_score_has_its_reason_second():
+    assert Score(0.5, "because") == Score(value=0.5, reason="because", scale=None, evidence=())
+
+
+def test_every_outcome_and_every_record_has_a_reason_on_one_line():
+    outcomes = (Score(1.0, "right"), Skipped("no context"), Failed("KeyError: 'x'\n  in line 3"))
+    records = [Record(sample_id="s", scorer="f", signature="f@1", outcome=outcome) for outcome in outcomes]
+    assert [record.reason for record in records] == ["right", "no context", "KeyError: 'x' in line 3"]
+    assert [record.outcome.reason for record in records] == [record.reason for record in records]
+
+
+def test_a_score_in_a_record_has_a_scale():
+    record = Record(sample_id="s", scorer="f", signature="f@1", outcome=Score(0.5, "half"))
+    assert record.outcome == Score(0.5, "half", scale=1.0)
+    with pytest.raises(OutcomeError):
+        Record(sample_id="s", scorer="f", signature="f@1", outcome=Score(5))
 
 
 @pytest.mark.parametrize("scale", [0, -1, math.nan, math.inf])
 def test_a_score_on_a_scale_that_is_no_positive_number_is_refused(scale: float):
     with pytest.raises(OutcomeError, match=r"scale .* positive"):
-        Score(0, scale)
+        Score(0, scale=scale)
 
 
 @given(st.floats(min_value=1e-300, max_value=1e100), st.floats(min_value=0, max_value=1))
 def test_a_score_anywhere_on_any_scale_has_a_fraction_from_0_to_1(scale: float, fraction: float):
-    score = Score(fraction * scale, scale)
+    score = Score(fraction * scale, scale=scale)
     assert 0 <= score.fraction <= 1
     assert score.fraction == pytest.approx(fraction)
 
@@ -207,7 +246,12 @@ def test_a_records_cost_and_value_are_those_of_its_steps_and_its_score():
 
 @pytest.mark.parametrize(
     "outcome",
-    [Score(7.5, 10, "because", ["a", {"b": 1}]), Skipped("no context"), Failed("broke", "raw"), Failed("broke")],
+    [
+        Score(7.5, "because", scale=10, evidence=["a", {"b": 1}]),
+        Skipped("no context"),
+        Failed("broke", "raw"),
+        Failed("broke"),
+    ],
 )
 def test_a_record_survives_a_line_of_json(outcome: Outcome):
     record = Record(sample_id="s", scorer="f", signature="f@1", outcome=outcome, calls=(STEP,), seconds=1.5)
@@ -216,7 +260,9 @@ def test_a_record_survives_a_line_of_json(outcome: Outcome):
 
 @given(st.text(st.characters(exclude_categories=())), json_data)
 def test_a_record_of_any_text_and_evidence_survives_a_line_of_json(text: str, evidence: Any):
-    record = Record(sample_id=text, scorer=text, signature=text, outcome=Score(0.5, 1.0, text, evidence), seconds=0.0)
+    record = Record(
+        sample_id=text, scorer=text, signature=text, outcome=Score(0.5, text, scale=1.0, evidence=evidence), seconds=0.0
+    )
     line = json.dumps(record.to_dict())
     line.encode()
     assert "\n" not in line

@@ -54,7 +54,7 @@ def ledger(tmp_path: Path) -> str:
                 sample_id=f"\x1b]0;{n}",
                 scorer=scorer_name(SIGNATURE),
                 signature=SIGNATURE,
-                outcome=Score(x, 1.0, reason),
+                outcome=Score(x, reason, scale=1.0),
             )
             for n, x in enumerate(values)
         ]

@@ -16,7 +16,7 @@ from evalstone.agents.messages import answer_text
 from evalstone.targets import Answer
 from evalstone.types import Failed, Message, Sample, Score, Skipped
 
-MISSED = Score(0.0, reason="The answer does not contain “Oslo”.", evidence=[])
+MISSED = Score(0.0, "The answer does not contain “Oslo”.", scale=1.0, evidence=[])
 UNSAID = Skipped("the output is blank")
 ASKED = {"role": "user", "content": "Where?"}
 CALL: dict[str, Any] = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}

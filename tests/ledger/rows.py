@@ -37,7 +37,7 @@ def record(sample: str, value: float = 0.5, *, question: int = 0, scorer: str = 
         sample_id=sample,
         scorer=scorer_name(scorer),
         signature=scorer,
-        outcome=Score(value, 1.0, "why", {"x": 1}),
+        outcome=Score(value, "why", scale=1.0, evidence={"x": 1}),
         calls=(step,),
     )
 

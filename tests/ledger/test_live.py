@@ -71,7 +71,7 @@ def test_a_frame_is_written_with_its_counts_and_a_second_time_changes_nothing(ur
 
 @pytest.mark.parametrize(
     ("outcome", "state", "value"),
-    [(Score(2.0, 4.0), "score", 2.0), (Skipped("no"), "skipped", None), (Failed("down"), "failed", None)],
+    [(Score(2.0, scale=4.0), "score", 2.0), (Skipped("no"), "skipped", None), (Failed("down"), "failed", None)],
 )
 def test_an_outcome_is_read_back_with_its_record(url: str, outcome: Outcome, state: str, value: float | None) -> None:
     with Ledger(url) as ledger:

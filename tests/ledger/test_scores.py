@@ -62,7 +62,7 @@ def filled(url: str) -> str:
         add_live(ledger, "a/3", 3, Failed("boom"), scorer=A)
         add_live(ledger, "a/4", 4, pending=True)
         add_live(ledger, "a/5", 5, None)
-        add_live(ledger, "a/6", 6, Score(3.0, 5.0), source="trace", entity="other", scorer=OTHER)
+        add_live(ledger, "a/6", 6, Score(3.0, scale=5.0), source="trace", entity="other", scorer=OTHER)
         add_run(ledger, "r1", 2.5, [B, OTHER], name="nightly")
         add_run(ledger, "r3", 5, [A])
         add_run(ledger, "r2", 5, [B])

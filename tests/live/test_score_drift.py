@@ -194,7 +194,7 @@ def run_of(records: list[Record], info: ScorerInfo) -> Run:
 
 def scores(share: float, number: int, scale: float = 1.0) -> list[Outcome]:
     """So many scores, a share of them at the top, spread evenly."""
-    return [Score(scale * float(int((n + 1) * share) > int(n * share)), scale) for n in range(number)]
+    return [Score(scale * float(int((n + 1) * share) > int(n * share)), scale=scale) for n in range(number)]
 
 
 GOOD = scores(0.9, 300)

@@ -36,7 +36,7 @@ class Share(Scorer):
     interpretation = ((0.75, "most"), (0.25, "half"), (0.0, "little"))
 
     def score(self, *, output: str) -> Score:
-        return Score(2.0, 4.0, "half of it")
+        return Score(2.0, "half of it", scale=4.0)
 
 
 class Broken(Scorer):
@@ -97,7 +97,7 @@ def test_a_score_has_what_pydantic_evals_emits_for_an_equal_evaluation(emitted: 
     ("value", "label"), [(4.0, "most"), (3.0, "most"), (2.99, "half"), (1.0, "half"), (0.9, "little")]
 )
 def test_the_label_is_that_of_the_score_s_share_of_its_scale(value: float, label: str) -> None:
-    record = Record(sample_id="s", scorer="share", signature="share@2", outcome=Score(value, 4.0))
+    record = Record(sample_id="s", scorer="share", signature="share@2", outcome=Score(value, scale=4.0))
     _, attributes = evaluation(record, Sample(output="x"), Share())
     assert gen_ai(attributes)["evaluation.score.label"] == label
 
@@ -235,7 +235,7 @@ def test_secrets_and_what_terminals_obey_are_in_no_event() -> None:
 
 def test_parameters_that_are_no_plain_values_are_named_by_a_hash() -> None:
     (scorer,) = parse_scorers([{"name": "faithfulness", "judge": "vllm/small(api_key=sk-abcdef123456)", "scale": 10}])
-    record = Record(sample_id="s", scorer=scorer.name, signature=scorer.signature, outcome=Score(1.0, 10.0))
+    record = Record(sample_id="s", scorer=scorer.name, signature=scorer.signature, outcome=Score(1.0, scale=10.0))
     _, attributes = evaluation(record, Sample(output="x"), scorer)
     assert source_of(attributes) == {"name": "faithfulness", "arguments": {"scale": 10}}
     long = Share(words=("a long list", "of words"))
@@ -245,7 +245,7 @@ def test_parameters_that_are_no_plain_values_are_named_by_a_hash() -> None:
 
 
 def half_score(reason: str) -> Score:
-    return Score(0.5, 1.0, reason)
+    return Score(0.5, reason, scale=1.0)
 
 
 TEXT = st.text(max_size=30) | st.sampled_from(["x" * 50_000, "\ud800", "\x00", "0" * 32, TRACE, SPAN])

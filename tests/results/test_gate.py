@@ -46,7 +46,7 @@ class High(Scorer):
     name = "high"
 
     def score(self, *, output: str) -> Score:
-        return Score(1.0, 1.0)
+        return Score(1.0, scale=1.0)
 
 
 MIXED = ["1.0", "0.8"] * 20

@@ -44,7 +44,7 @@ def run_of(table: dict[str, list[float | Outcome]], *, info: ScorerInfo = INFO, 
             sample_id=sample,
             scorer=info.name,
             signature=info.signature,
-            outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, info.scale),
+            outcome=outcome if isinstance(outcome, Score | Skipped | Failed) else Score(outcome, scale=info.scale),
             group=fields.get("groups", {}).get(sample, sample),
             trial=trial,
             weight=fields.get("weights", {}).get(sample),
@@ -170,7 +170,7 @@ def judged(*values: float | None, scale: float = 1.0) -> Score:
     """What a scorer that is repeated gives for these judgments."""
     scores = [value for value in values if value is not None]
     judgments = [{"judgment": number, "value": value} for number, value in enumerate(values, start=1)]
-    return Score(sum(scores) / len(scores), scale, evidence={"judgments": judgments})
+    return Score(sum(scores) / len(scores), scale=scale, evidence={"judgments": judgments})
 
 
 def test_the_variance_of_a_repeated_judge_is_taken_out_of_that_of_the_trials() -> None:
@@ -224,7 +224,7 @@ def test_what_another_scorer_calls_judgments_is_no_score_of_the_judge() -> None:
         {"value": 0.5},
     ]
     for judgments in unlike:
-        outcome = Score(0.5, 1.0, evidence={"judgments": judgments})
+        outcome = Score(0.5, scale=1.0, evidence={"judgments": judgments})
         (found,) = run_of({name: [outcome, 1.0] for name in "abc"}).reliability()
         assert found.variance is not None
         assert {name: one.estimate for name, one in found.variance.variances.items()} == {

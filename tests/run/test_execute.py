@@ -34,7 +34,7 @@ class Length(Scorer):
     name = "length"
 
     def score(self, *, output: str) -> Score:
-        return Score(min(len(output.split()), 10) / 10 * self.scale, self.scale)
+        return Score(min(len(output.split()), 10) / 10 * self.scale)
 
 
 class Broken(Scorer):

@@ -71,11 +71,11 @@ def test_a_saved_run_with_impossible_trials_is_damaged() -> None:
 
 
 def test_a_scale_whose_squares_overflow_is_refused_at_every_door() -> None:
-    assert Score(1.0, 1e100).scale == 1e100
+    assert Score(1.0, scale=1e100).scale == 1e100
     assert Faithfulness(scale=1e100).scale == 1e100
     assert StoredScorer(name="a", signature="a@1", scale=1e100, lower_is_better=False).scale == 1e100
     with pytest.raises(OutcomeError, match=r"scale .* 1e\+100 .* 1e\+101$"):
-        Score(1.0, 1e101)
+        Score(1.0, scale=1e101)
     with refused("scale", "a number above 0 and up to 1e+100"):
         Faithfulness(scale=1e101)
     for scale in (0.0, -1.0, 1e101):

@@ -358,7 +358,7 @@ def test_evidence_without_a_form_as_json_fails_its_sample_with_and_without_a_led
 def test_evidence_is_kept_as_the_json_data_that_is_written(tmp_path: Path, name: str, kept: Any) -> None:
     run = with_evidence(name, ledger=tmp_path / "l.db")
     for each in (run, read_run("last", ledger=tmp_path / "l.db"), read_run(write_run(run, tmp_path / "out"))):
-        assert each[1].outcome == Score(1.0, evidence=kept)
+        assert each[1].outcome == Score(1.0, scale=1.0, evidence=kept)
 
 
 class Unsure(Judge):
@@ -461,7 +461,7 @@ def test_an_outcome_of_a_class_of_ones_own_is_an_outcome(tmp_path: Path) -> None
             return OwnScore(0.5) if output == "yes" else OwnSkip("no")
 
     run = evaluate([{"output": "yes"}, {"output": "no"}], Own(), ledger=tmp_path / "l.db")
-    assert [record.outcome for record in run] == [Score(0.5, evidence=[]), Skipped("no")]
+    assert [record.outcome for record in run] == [Score(0.5, scale=1.0, evidence=[]), Skipped("no")]
 
 
 def contents(record: Record) -> Any:

@@ -76,8 +76,8 @@ def test_scorers_of_your_own_are_not_called_with_blank_text(blank: str):
     step = PromptStep("{{output}}")
     for scorer in (Own(), LLMClassifier("Polite?"), GEval("Polite", steps=[]), Pipeline(score=step, name="p")):
         assert isinstance(outcome_of(scorer, Sample(input="q", output=blank), []), Skipped)
-    assert outcome_of(Own(), Sample(output="a", reference=blank), []) == Score(1, reason="none", evidence=[])
-    assert outcome_of(Tolerant(), Sample(output=blank), []) == Score(0, reason=f"{len(blank)}", evidence=[])
+    assert outcome_of(Own(), Sample(output="a", reference=blank), []) == Score(1, "none", scale=1, evidence=[])
+    assert outcome_of(Tolerant(), Sample(output=blank), []) == Score(0, f"{len(blank)}", scale=1, evidence=[])
 
 
 @blank
@@ -85,7 +85,9 @@ def test_a_check_of_text_takes_a_blank_answer_as_it_is_and_no_blank_reference(bl
     made = (checks.contains(), checks.exact_match(), checks.regex(), checks.similarity())
     for check in (*made, checks.not_contains("a")):
         assert isinstance(check, TextCheck)
-        expected = replace(check.check(blank, "a"), evidence=[])
+        checked = check.scaled(check.check(blank, "a"))
+        assert isinstance(checked, Score)
+        expected = replace(checked, evidence=[])
         assert outcome_of(check, Sample(output=blank, reference="a"), []) == expected
         assert expected.value == (check not in made)
         if check in made:

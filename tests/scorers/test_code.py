@@ -85,7 +85,7 @@ def test_columns_of_other_scorers_too():
     assert isinstance(uneven, Score)
     assert (even.value, uneven.value) == (1, 0)
     asked, *absent = checks.no_tool_calls().score_columns(messages=[[Message(role="user")], None, []])
-    assert asked == Score(1, reason="Called: none.")
+    assert asked == Score(1, "Called: none.", scale=1)
     assert absent == [outcome_of(checks.no_tool_calls(), Sample(), [])] * 2
     assert isinstance(absent[0], Skipped)
 

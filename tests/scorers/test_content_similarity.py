@@ -64,5 +64,5 @@ def test_called_alone_it_tells_what_is_absent():
 
 def test_the_score_stands_on_its_scale():
     assert score_of(ContentSimilarity(scale=10), Sample(input="abc", output="abc"), []) == Score(
-        10, 10, "Bigrams in common."
+        10, "Bigrams in common.", scale=10
     )

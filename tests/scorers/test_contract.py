@@ -29,6 +29,8 @@ from evalstone.scorers.base import documentation, parameters_of, summary
 from evalstone.scorers.definitions import Defined
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
+from evalstone.scorers.text import CodeScorer
+from evalstone.scorers.wrappers import PerTurn
 from evalstone.types import Failed, Sample, Score, Skipped
 from tests.contributing_page import hunk
 from tests.fakes import outcome_of, python, record_of
@@ -515,7 +517,7 @@ class Length(Scorer):
         if output == "none":
             return cast(Any, None)
         if output == "five":
-            return Score(0.4, 5)
+            return Score(0.4, scale=5)
         if output == "bug":
             raise ZeroDivisionError("in the scorer")
         return Score(1 / max(1, len(output)), reason=reference, evidence=messages)
@@ -536,11 +538,30 @@ def test_a_scorer_of_your_own_that_goes_wrong_makes_the_outcome_failed(output: s
     assert outcome.error.partition(" (")[0] == told
 
 
+def test_a_score_without_a_scale_is_on_the_scale_of_the_scorer_that_returns_it():
+    class Five(CodeScorer):
+        """Five points."""
+
+        name = "five"
+
+        def score(self, *, output: str) -> Score:
+            return Score(5, "so many")
+
+    assert outcome_of(Five(scale=10), Sample(output="a"), []) == Score(5, "so many", scale=10, evidence=[])
+    turn = Sample(input="q", output="a")
+    of_turns = outcome_of(PerTurn(Five(scale=10)), Sample(turns=[turn]), [])
+    assert (cast(Score, of_turns).value, cast(Score, of_turns).scale) == (5, 10)
+    assert Five(scale=10).score_columns(output=["a"]) == [Score(5, "so many", scale=10)]
+    beyond = outcome_of(Five(), Sample(output="a"), [])
+    assert isinstance(beyond, Failed)
+    assert "in [0, 1]" in beyond.error
+
+
 def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
     assert Length().required_fields == ("output",)
     assert re.fullmatch(r"length\([0-9a-f]{8}\)@1", Length().signature)  # the code is in it
-    assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, reason="none", evidence=[])
-    assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, reason="r", evidence=[])
+    assert outcome_of(Length(), Sample(output="abcd"), []) == Score(0.25, "none", scale=1, evidence=[])
+    assert outcome_of(Length(), Sample(output="abcd", reference="r"), []) == Score(0.25, "r", scale=1, evidence=[])
 
 
 ROOT = Path(evalstone.scorers.__file__).parent

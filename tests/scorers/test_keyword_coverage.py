@@ -25,19 +25,24 @@ from tests.fakes import ROOT, score_of
             "It is a tower in Paris.",
             Score(
                 0.5,
-                1,
                 "2 of 4 keywords are in the answer; missing: “eiffel”; “built”.",
-                Keywords(("eiffel", "tower", "paris", "built"), ("eiffel", "built")),
+                scale=1,
+                evidence=Keywords(("eiffel", "tower", "paris", "built"), ("eiffel", "built")),
             ),
         ),
         (
             "evalstone",
             "Paris",
             "paris!",
-            Score(1, 1, "1 of 1 keyword is in the answer.", Keywords(("paris",), ())),
+            Score(1, "1 of 1 keyword is in the answer.", scale=1, evidence=Keywords(("paris",), ())),
         ),
-        ("mastra", "Is it?", "Yes.", Score(1, 1, "The input has no keyword: 1 by mastra.", ())),
-        ("mastra_0_13", "Is it?", "Yes.", Score(0, 1, "The input has no keyword: 0 by mastra_0_13.", ())),
+        ("mastra", "Is it?", "Yes.", Score(1, "The input has no keyword: 1 by mastra.", scale=1, evidence=())),
+        (
+            "mastra_0_13",
+            "Is it?",
+            "Yes.",
+            Score(0, "The input has no keyword: 0 by mastra_0_13.", scale=1, evidence=()),
+        ),
     ],
 )
 def test_the_reason_counts_the_keywords_and_names_those_that_are_missing(

@@ -117,9 +117,9 @@ def length(*, output: str) -> float:
             TALK,
             Score(
                 0.5,
-                1,
                 "Mean of 2 of 3 turns (turn 1: 1, turn 2: 0). Turn 2: The answer differs from “Stockholm”.",
-                {
+                scale=1,
+                evidence={
                     "turns": [
                         {"turn": 1, "value": 1.0, "reason": "The answer equals “Oslo”.", "evidence": []},
                         {"turn": 2, "value": 0.0, "reason": "The answer differs from “Stockholm”.", "evidence": []},
@@ -133,9 +133,13 @@ def length(*, output: str) -> float:
             conversation("a", "abc", "abcdefg"),
             Score(
                 3.0,
-                5,
                 "Mean of 3 of 3 turns (turn 1: 1, turn 2: 3, turn 3: 5).",
-                {"turns": [{"turn": n, "value": v, "reason": "", "evidence": []} for n, v in ((1, 1), (2, 3), (3, 5))]},
+                scale=5,
+                evidence={
+                    "turns": [
+                        {"turn": n, "value": v, "reason": "", "evidence": []} for n, v in ((1, 1), (2, 3), (3, 5))
+                    ]
+                },
             ),
         ),
     ],
@@ -203,7 +207,7 @@ def test_a_turn_has_the_instructions_and_metadata_of_the_conversation_and_its_ow
 def test_the_lowest_or_highest_turn_gives_the_reason_by_the_direction() -> None:
     @scorer(lower_is_better=True)
     def harm(*, output: str) -> Score:
-        return Score(float(output), 1.0, f"says {output}")
+        return Score(float(output), f"says {output}", scale=1.0)
 
     wrapped = PerTurn(harm)
     assert wrapped.lower_is_better

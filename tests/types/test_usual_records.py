@@ -10,7 +10,9 @@ import pytest
 from evalstone.errors import EvalstoneError
 from evalstone.types import Record, Score
 
-USUAL = Record(sample_id="s", scorer="x", signature="x", outcome=Score(0.5, 1.0, "half", ["a", 1]), seconds=0.25)
+USUAL = Record(
+    sample_id="s", scorer="x", signature="x", outcome=Score(0.5, "half", scale=1.0, evidence=["a", 1]), seconds=0.25
+)
 ODD: list[Any] = [None, True, 0, 1, -1, 0.75, 2.0, float("nan"), float("inf"), "", "score", "failed", [], {}, [{}]]
 
 

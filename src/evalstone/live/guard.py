@@ -313,7 +313,7 @@ class Guard(NoTruthValue):
                     blocked_by.append(title)
                 why = outcome.reason
                 reasons.append(f"{title} has no score: {safe(why).strip().rstrip('.')}.")
-            elif not reaches(outcome.value, threshold, outcome.scale, lower_is_better=scorer.lower_is_better):
+            elif not reaches(outcome.value, threshold, scorer.scale, lower_is_better=scorer.lower_is_better):
                 blocked_by.append(title)
                 beyond = "above" if scorer.lower_is_better else "below"
                 reasons.append(f"{title} is {outcome.value:.3g}, {beyond} {threshold:g}: {sentence(_why(outcome))}")

@@ -98,8 +98,8 @@ def evaluation(record: Record, sample: Sample, scorer: Scorer | None) -> tuple[s
     if "response_id" in source:
         attributes["gen_ai.response.id"] = safe(source["response_id"], NAME)
     match outcome:
-        case Score(value, scale, reason):
-            attributes |= {"gen_ai.evaluation.score.value": float(value), "evalstone.score.scale": float(scale)}
+        case Score(value, reason, scale=scale):
+            attributes |= {"gen_ai.evaluation.score.value": float(value), "evalstone.score.scale": float(scale or 1)}
             if label := _label(outcome, scorer):
                 attributes["gen_ai.evaluation.score.label"] = label
             body = f"evaluation: {name}={value:g}"

@@ -254,7 +254,7 @@ def judgments_of(record: Record) -> list[float]:
     listed = cast("list[Any]", judgments) if isinstance(judgments, list) else []
     items = [cast("dict[str, Any]", item) for item in listed if isinstance(item, dict)]
     values = [float(value) for item in items if isinstance(value := item.get("value"), int | float)]
-    score, scale = record.outcome.value, record.outcome.scale
+    score, scale = record.outcome.value, record.outcome.scale or 1.0
     numbered = [item.get("judgment") for item in items] == list(range(1, len(listed) + 1))
     if not (numbered and values and math.isclose(math.fsum(values) / len(values), score, abs_tol=1e-9 * scale)):
         return [score]

@@ -100,7 +100,7 @@ def _plain(outcome: Score | Skipped) -> Score | Skipped:
         evidence = strict_jsonable(outcome.evidence)
     except ValueError as error:
         raise OutcomeError("the evidence cannot be written as JSON: ", error) from None
-    return Score(outcome.value, outcome.scale, outcome.reason, evidence)
+    return Score(outcome.value, outcome.reason, scale=outcome.scale, evidence=evidence)
 
 
 def _outcome(error: Exception | asyncio.CancelledError) -> Outcome:

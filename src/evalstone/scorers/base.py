@@ -249,6 +249,13 @@ class Scorer(Value):
 
         A user's own `score` that is a plain function runs in a thread, so that it doesn't block other samples.
         """
+        outcome = self.scaled(await self._outcome_of(ask, sample))
+        if self.explain and isinstance(outcome, Score):
+            return replace(outcome, reason=await self._explained(ask, outcome))
+        return outcome
+
+    async def _outcome_of(self, ask: Ask, sample: Sample) -> Score | Skipped:
+        """What `score` returns for a sample, or its outcome without that."""
         if self.extracts:
             sample = await self._extracted(sample)
         values = self.values(sample)
@@ -268,10 +275,20 @@ class Scorer(Value):
                 outcome = await outcome
         if not isinstance(outcome, Score | Skipped):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise OutcomeError(f"{self.name} must return a Score or Skipped, not {type(outcome).__name__}")
-        if isinstance(outcome, Score) and outcome.scale != self.scale:
+        return outcome
+
+    def scaled(self, outcome: Score | Skipped) -> Score | Skipped:
+        """Return an outcome of this scorer with its scale.
+
+        Raises:
+            OutcomeError: The score has another scale, or exceeds this one.
+        """
+        if not isinstance(outcome, Score):
+            return outcome
+        if outcome.scale is None:
+            return Score(outcome.value, outcome.reason, scale=self.scale, evidence=outcome.evidence)
+        if outcome.scale != self.scale:
             raise OutcomeError(f"{self.name}: the scale of the score is {outcome.scale:g}, the scorer's {self.scale:g}")
-        if self.explain and isinstance(outcome, Score):
-            return replace(outcome, reason=await self._explained(ask, outcome))
         return outcome
 
     @functools.cached_property
@@ -355,7 +372,7 @@ class Scorer(Value):
     def _explanation(self, score: Score) -> Explain:
         direction = "lower is better" if self.lower_is_better else "higher is better"
         return Explain(
-            measure=f"{self.name}: {score.value:.4g} out of {score.scale:g} ({direction}).\n{self.description()}",
+            measure=f"{self.name}: {score.value:.4g} out of {self.scale:g} ({direction}).\n{self.description()}",
             evidence=f"{score.reason}\n{json.dumps(to_jsonable(score.evidence), ensure_ascii=False)}",
         )
 

@@ -93,7 +93,7 @@ class Defined(Scorer, ABC):
         chosen = self.definitions[self.definition]
         if chosen.otherwise is not None:
             reason = f"{reason[:1].upper()}{reason[1:]}: {chosen.otherwise:g} by {self.definition}."
-            return Score(chosen.otherwise * self.scale, self.scale, reason)
+            return Score(chosen.otherwise * self.scale, reason)
         return Skipped(f"{reason}; {self.definition} gives {chosen.undefined} here" if chosen.undefined else reason)
 
 

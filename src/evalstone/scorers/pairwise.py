@@ -104,7 +104,7 @@ class Pairwise(TextSource):
         if is_blank(other):
             return Skipped(f"the {self.compare_to} is blank")
         if output == other:
-            return Score(VALUES["tie"] * self.scale, self.scale, "Both answers are the same text.")
+            return Score(VALUES["tie"] * self.scale, "Both answers are the same text.")
         output_first, output_second = await asyncio.gather(
             ask(ComparePair(question=input, first_answer=output, second_answer=other, criterion=self.criterion)),
             ask(ComparePair(question=input, first_answer=other, second_answer=output, criterion=self.criterion)),
@@ -116,4 +116,4 @@ class Pairwise(TextSource):
         else:
             choices = f"with the answer first: {output_first.better}; with it second: {output_second.better}"
             reason = f"A tie: the two orders disagree ({choices})."
-        return Score(VALUES[verdict.preferred] * self.scale, self.scale, reason, verdict)
+        return Score(VALUES[verdict.preferred] * self.scale, reason, evidence=verdict)

@@ -154,7 +154,7 @@ class RetrievalScorer(CodeScorer, ABC):
         ranks = [rank for rank, hit in enumerate(result.hits, start=1) if hit]
         where = f" at rank {', '.join(map(str, ranks[:8]))}{', …' * (len(ranks) > 8)}" if ranks else ""
         reason = f"{len(ranks)} of {len(result.grades)} relevant documents among {len(result.gains)} retrieved{where}."
-        return Score(min(1.0, self.measure(result)) * self.scale, self.scale, reason, result)
+        return Score(min(1.0, self.measure(result)) * self.scale, reason, evidence=result)
 
 
 class CutRetrievalScorer(RetrievalScorer, ABC):

@@ -90,4 +90,4 @@ def _share_of_harm(scorer: Scorer, noun: str, label: str, harmful: Sequence[str]
     """The score from the share of harmful texts, with a reason that lists them."""
     counted = part_of(len(harmful), len(verdicts), noun)
     reason = f"{counted} {label}{': ' * bool(harmful)}{listed(harmful)}."
-    return Score(len(harmful) / len(verdicts) * scorer.scale, scorer.scale, reason, verdicts)
+    return Score(len(harmful) / len(verdicts) * scorer.scale, reason, evidence=verdicts)

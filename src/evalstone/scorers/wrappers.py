@@ -147,7 +147,7 @@ class Wrapper(Scorer, ABC, kw_only=False):
         return [name for name in names if all(name in absent for absent in lacking)] or names
 
     async def run(self, ask: Ask, sample: Sample) -> Score | Skipped:
-        return await self.score(ask, sample=sample)
+        return self.scaled(await self.score(ask, sample=sample))
 
     async def score(self, ask: Ask, *, sample: Sample, **fields: Any) -> Score | Skipped:
         """Return the mean over the parts that have a score."""
@@ -164,7 +164,7 @@ class Wrapper(Scorer, ABC, kw_only=False):
         evidence = [_as_data(where, outcome) for (where, _), outcome in zip(parts, outcomes, strict=True)]
         reason = self._reason([label(where) for where, _ in parts], outcomes)
         # Rounding may raise a mean of perfect scores above the scale.
-        return Score(min(mean, self.scale), self.scale, reason, {f"{self.part}s": evidence})
+        return Score(min(mean, self.scale), reason, evidence={f"{self.part}s": evidence})
 
     async def _outcome(self, ask: Ask, index: int, where: Mapping[str, Any], part: Sample | None) -> Score | Skipped:
         """The outcome of one part. Errors are raised with the part's label."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field, replace
 from operator import itemgetter
 from typing import Any, Literal, TypeAlias, cast
 
@@ -24,17 +24,19 @@ class Score(NoTruthValue):
     """A score. Whether higher or lower is better depends on the scorer.
 
     Raises:
-        OutcomeError: The value is NaN, infinite or outside [0, scale], or the reason is not text.
+        OutcomeError: The value is not a finite number, it or the scale is out of range, or the reason is not text.
     """
 
     _tested_by = ".value, against a threshold"
 
     value: float
     """Between 0 and `scale`."""
-    scale: float = 1.0
-    """The highest possible value."""
     reason: str = ""
     """A readable explanation, as a sentence."""
+    _: KW_ONLY
+    scale: float | None = None
+    """The highest possible value. None is the scale of the scorer that returns it. In a record, it is always a number:
+    1 if a record is made without a scorer."""
     evidence: Any = ()
     """The explanation as data, such as claims with their verdicts. Records contain it as JSON data: dataclasses and
     pydantic models become objects, tuples lists, sets sorted lists, and anything else its text."""
@@ -45,17 +47,26 @@ class Score(NoTruthValue):
             raise OutcomeError(invalid("a score", "a number", value, f"{type(value).__name__}: {excerpt(value)}"))
         if not -math.inf < self.value < math.inf:
             raise OutcomeError(invalid("a score", "finite", self.value))
+        _check_reason(self.reason)
+        if self.scale is None:
+            if not 0 <= self.value <= MOST_SCALE:
+                limit = "0 or more" if self.value < 0 else f"{MOST_SCALE:g} at most"
+                raise OutcomeError(invalid("a score", limit, self.value))
+            return
+        scale = cast(object, self.scale)
+        if isinstance(scale, bool) or not isinstance(scale, int | float):
+            shown = f"{type(scale).__name__}: {excerpt(scale)}"
+            raise OutcomeError(invalid("a score's scale", "a number", scale, shown))
         if not 0 < self.scale <= MOST_SCALE:
             limit = f"{MOST_SCALE:g} at most" if 0 < self.scale < math.inf else "a positive number"
             raise OutcomeError(invalid("a score's scale", limit, self.scale))
         if not 0 <= self.value <= self.scale:
             raise OutcomeError(invalid("a score", f"in [0, {self.scale:g}]", self.value))
-        _check_reason(self.reason)
 
     @property
     def fraction(self) -> float:
-        """The value divided by the scale."""
-        return self.value / self.scale
+        """The value divided by the scale; by 1 if that is None."""
+        return self.value if self.scale is None else self.value / self.scale
 
 
 @dataclass(frozen=True)
@@ -93,10 +104,13 @@ class Failed(NoTruthValue):
     traceback: str | None = field(default=None, compare=False)
     """Its traceback, starting at the scorer's code."""
 
+    def __post_init__(self) -> None:
+        _check_reason(self.error, "an error")
+
     @property
     def reason(self) -> str:
-        """The error; so every outcome has a reason."""
-        return self.error
+        """The error on one line, so that every outcome has a reason."""
+        return " ".join(self.error.split())
 
     @property
     def by_target(self) -> bool:
@@ -214,6 +228,8 @@ class Record(NoTruthValue):
     """The sample's `weight`."""
 
     def __post_init__(self) -> None:
+        if isinstance(self.outcome, Score) and self.outcome.scale is None:
+            object.__setattr__(self, "outcome", replace(self.outcome, scale=1.0))
         if self.weight is not None:
             check_weight(self.weight)
 
@@ -231,6 +247,11 @@ class Record(NoTruthValue):
     def value(self) -> float | None:
         """The score's value; None if there is no score."""
         return self.outcome.value if isinstance(self.outcome, Score) else None
+
+    @property
+    def reason(self) -> str:
+        """The outcome's reason: an explanation of the score, why it was skipped, or the error."""
+        return self.outcome.reason
 
     def to_dict(self) -> dict[str, Any]:
         """The record as a line of `records.jsonl`; docs/results.md describes the format."""
@@ -338,9 +359,9 @@ class _StoredError:
     traceback: str | None = None
 
 
-def _check_reason(reason: object) -> None:
-    if not isinstance(reason, str):
-        raise OutcomeError(invalid("a reason", "text", reason, f"{type(reason).__name__}: {excerpt(reason)}"))
+def _check_reason(text: object, name: str = "a reason") -> None:
+    if not isinstance(text, str):
+        raise OutcomeError(invalid(name, "text", text, f"{type(text).__name__}: {excerpt(text)}"))
 
 
 OUTCOME_NAMES: Mapping[type[Outcome], str] = {Score: "score", Skipped: "skipped", Failed: "failed"}

@@ -145,7 +145,7 @@ class Passed(Given):
     name = "passed"
 
     def score(self, *, output: str) -> Score:
-        return Score(self.scale * (output == "1"), self.scale)
+        return Score(self.scale * (output == "1"))
 
 
 def test_tests_are_named_with_their_scorers_where_they_differ() -> None:

@@ -40,7 +40,7 @@ def same(output: str, reference: str = "nothing") -> bool:
 @scorer(name="halves", scale=10, lower_is_better=True, version=3)
 async def tens(*, output: str) -> Score | Skipped:
     await asyncio.sleep(0)
-    return Skipped("it is three") if output == "three" else Score(5, 10, "half", {"words": 2})
+    return Skipped("it is three") if output == "three" else Score(5, "half", scale=10, evidence={"words": 2})
 
 
 def test_functions_are_scorers_plain_decorated_and_async():
@@ -61,7 +61,7 @@ def test_a_decorated_function_can_still_be_called():
 def test_a_default_makes_a_field_optional_and_a_blank_one_is_absent():
     assert isinstance(same, FunctionScorer)
     assert same.required_fields == ("output",)
-    assert score(same, output="nothing").outcome == Score(1, 1, "True", [])
+    assert score(same, output="nothing").outcome == Score(1, "True", scale=1, evidence=[])
     assert score(same, output="nothing", reference=" ").value == 1
     assert isinstance(score(same, output=" ").outcome, Skipped)
     assert score(same, reference="x").outcome == Skipped("same needs output")
@@ -121,7 +121,7 @@ def test_a_number_is_the_score_and_a_truth_value_all_or_nothing(result: Any, exp
         (1.5, "1.5"),
         (-1, "-1"),
         (float("nan"), "nan"),
-        (Score(1, 10), "given: the scale of the score is 10, the scorer's 1"),
+        (Score(1, scale=10), "given: the scale of the score is 10, the scorer's 1"),
     ],
 )
 def test_any_other_result_fails_the_sample(result: Any, told: str):

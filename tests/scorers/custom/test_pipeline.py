@@ -157,7 +157,7 @@ def test_a_type_without_a_settled_shape_is_refused(kind: Any) -> None:
 def test_a_prompt_as_score_step_gives_a_number_with_its_reason() -> None:
     scorer = Pipeline(score=PromptStep("Rate {{output}}."), scale=10)
     record, judge = record_of(scorer, SAMPLE, [{"reason": "good", "score": 7}])
-    assert (record.value, record.outcome) == (7, Score(7, 10, "good", record.outcome.evidence))  # type: ignore[union-attr]
+    assert (record.value, record.outcome) == (7, Score(7, "good", scale=10, evidence=record.outcome.evidence))  # type: ignore[union-attr]
     schema: Any = judge.asked[0].json_schema
     assert schema["properties"]["score"] == {"type": "number", "minimum": 0, "maximum": 10}
     assert list(schema["properties"]) == ["reason", "score"]
@@ -169,13 +169,13 @@ def test_a_number_that_is_none_or_out_of_range_is_not_cut_to_fit(given: Any) -> 
     assert isinstance(outcome_of(scorer, SAMPLE, [{"reason": "r", "score": given}]), Failed)
 
 
-@pytest.mark.parametrize("given", [1.5, -0.1, float("nan"), "0.5", None, Score(5, 10)])
+@pytest.mark.parametrize("given", [1.5, -0.1, float("nan"), "0.5", None, Score(5, scale=10)])
 def test_a_function_that_gives_no_number_in_range_fails(given: Any) -> None:
     assert isinstance(outcome_of(Pipeline(score=lambda _: given), SAMPLE, []), Failed)
 
 
 def test_a_function_may_give_a_whole_score() -> None:
-    score = score_of(Pipeline(score=lambda _: Score(5, 10, "half", ["why"]), scale=10), SAMPLE, [])
+    score = score_of(Pipeline(score=lambda _: Score(5, "half", scale=10, evidence=["why"]), scale=10), SAMPLE, [])
     assert (score.value, score.scale, score.reason) == (5, 10, "half")
 
 

@@ -114,7 +114,7 @@ def _record_case(record: Record, title: str) -> Case:
     # CI servers merge cases with the same name.
     name = record.sample_id if record.trial is None else f"{record.sample_id}, trial {record.trial}"
     match record.outcome:
-        case Score(value, _, reason):
+        case Score(value, reason):
             properties = {"value": repr(value), "reason": reason}
             return Case(name, title, seconds=record.seconds, properties=properties)
         case Skipped(reason):

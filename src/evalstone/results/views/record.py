@@ -17,7 +17,7 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
     """A record. notes: what else to say about its sample."""
     lead, reason, warnings = "", (), ()
     match record.outcome:
-        case Score(value, scale, text):
+        case Score(value, text, scale=scale):
             lead, reason = f"{value:.4g} of {scale:g}", (text,) if text else ()
         case Skipped(text):
             warnings = (f"skipped: {text}",)

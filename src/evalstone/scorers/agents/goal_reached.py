@@ -65,4 +65,4 @@ class GoalReached(ConversationSource):
             ("failed", [v.criterion for v in verdicts if v.verdict == "failed"]),
             ("not shown", [v.criterion for v in verdicts if v.verdict == "not_shown"]),
         )
-        return Score(share(reached) * self.scale, self.scale, reason, verdicts)
+        return Score(share(reached) * self.scale, reason, evidence=verdicts)

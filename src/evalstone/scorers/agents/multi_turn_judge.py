@@ -54,4 +54,4 @@ class MultiTurnJudge(Defined):
         result = "met" if verdict.met else "not met"
         reason = f"Over {count(len(turns), 'turn')}, it is {result}: {criterion}"
         reason += f" ({verdict.reason})" if verdict.reason else ""
-        return Score(self.scale if verdict.met else 0.0, self.scale, reason, verdict)
+        return Score(self.scale if verdict.met else 0.0, reason, evidence=verdict)

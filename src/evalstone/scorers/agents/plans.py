@@ -94,7 +94,7 @@ class PlanQuality(ConversationSource):
             + ", ".join(f"{name}: {criterion['verdict']}" for name, criterion in criteria.items()),
             *((f"not {name}", criterion["problems"]) for name, criterion in criteria.items()),
         )
-        return Score(plan_worth(review) * self.scale, self.scale, reason, {"plan": plan, **criteria})
+        return Score(plan_worth(review) * self.scale, reason, evidence={"plan": plan, **criteria})
 
 
 def out_of_order(positions: Sequence[int | None]) -> list[int]:
@@ -170,4 +170,4 @@ class PlanAdherence(ConversationSource):
             ("not planned", unplanned),
         )
         evidence = {"plan": execution.plan, "out_of_order": late_steps, "unplanned": unplanned}
-        return Score(value * self.scale, self.scale, reason, evidence)
+        return Score(value * self.scale, reason, evidence=evidence)

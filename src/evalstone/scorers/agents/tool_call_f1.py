@@ -146,7 +146,7 @@ class ToolCallF1(TrajectorySource):
         }
         summary = f"{len(matched)} of {count(len(expected), 'expected call')} matched, {count(len(made), 'call')} made"
         reason = reason_with(summary, ("missing", missing), ("not expected", extra))
-        return Score(value * self.scale, self.scale, reason, evidence)
+        return Score(value * self.scale, reason, evidence=evidence)
 
 
 def _line(step: TrajectoryStep | ExpectedStep) -> str:

@@ -117,7 +117,7 @@ class ToolCallAccuracy(CallSource, Defined):
         right = bool(called and expected) and met
         exactly = "exactly " if self.strict else ""
         reason = f"Expected {exactly}{' → '.join(expected) or 'no tool'}; called: {' → '.join(called) or 'nothing'}."
-        return Score(self.scale if right else 0.0, self.scale, reason, called)
+        return Score(self.scale if right else 0.0, reason, evidence=called)
 
 
 def _tools_in(expected: TrajectoryExpectation | None) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class ToolCallAppropriateness(CallSource, TextSource):
             tools=cast("tuple[str, ...]", self.tools),
         )
         verdicts = await ask(question)
-        return Score(appropriate_share(verdicts) * self.scale, self.scale, _reason(verdicts), verdicts)
+        return Score(appropriate_share(verdicts) * self.scale, _reason(verdicts), evidence=verdicts)
 
 
 def _reason(verdicts: ToolCallVerdicts) -> str:

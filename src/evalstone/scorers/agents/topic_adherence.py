@@ -97,4 +97,4 @@ class TopicAdherence(ConversationSource):
             ("answered off topic", [v.request for v in verdicts if v.answered and not v.on_topic]),
             ("refused on topic", [v.request for v in verdicts if v.on_topic and not v.answered]),
         )
-        return Score(value * self.scale, self.scale, reason, verdicts)
+        return Score(value * self.scale, reason, evidence=verdicts)

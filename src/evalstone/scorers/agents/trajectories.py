@@ -114,7 +114,7 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
             ordering=expectation.ordering or self.ordering,
             allow_repeated_steps=expectation.allow_repeated_steps is not False,
         )
-        return Score(compared.value * self.scale, self.scale, _accuracy_reason(compared), compared)
+        return Score(compared.value * self.scale, _accuracy_reason(compared), evidence=compared)
 
 
 def _accuracy_reason(compared: TrajectoryComparison) -> str:
@@ -190,7 +190,7 @@ class TrajectoryJudge(TrajectorySource):
         )
         verdicts = await ask(question)
         value = judged_value(verdicts, necessary=self.necessary, in_order=self.in_order, missing=self.missing)
-        return Score(value * self.scale, self.scale, _judge_reason(verdicts), verdicts)
+        return Score(value * self.scale, _judge_reason(verdicts), evidence=verdicts)
 
 
 def _judge_reason(verdicts: StepVerdicts) -> str:
@@ -398,7 +398,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
         level = review(trajectory, expected, cast(TrajectoryWeights, self.weights))
         if not expects_something(expected) and (self.definition == OURS or not level.parts):
             return self.undefined("nothing is expected of the trajectory")
-        return Score(level.value * self.scale, self.scale, _quality_reason(level), level)
+        return Score(level.value * self.scale, _quality_reason(level), evidence=level)
 
 
 def _quality_reason(level: LevelResult) -> str:

@@ -18,7 +18,7 @@ class Check(CodeScorer, ABC):
 
     def passed(self, holds: bool, reason: str) -> Score:
         """Return the score of a condition, with the reason."""
-        return Score(self.scale if holds else 0.0, self.scale, reason)
+        return Score(self.scale if holds else 0.0, reason)
 
 
 class TextCheck(Check, TextSource, ABC):

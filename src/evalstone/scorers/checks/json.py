@@ -145,7 +145,7 @@ class JsonSchema(JsonCheck, kw_only=False):
         if not errors:
             return self.passed(True, "The answer fits the schema.")
         reason = f"The answer does not fit the schema at {errors[0].path}: {errors[0].message}."
-        return Score(0.0, self.scale, reason, errors)
+        return Score(0.0, reason, evidence=errors)
 
 
 @functools.lru_cache(maxsize=64)

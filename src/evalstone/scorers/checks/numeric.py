@@ -263,7 +263,7 @@ class NumericMatch(TextCheck, kw_only=False):
             number_count = count(len(numbers), "number") if numbers else "no number"
             evidence = Numbers(None, expected_value.text, None)
             reason = f"The answer has {number_count}; expected {shortened(expected_value.text, 40)}."
-            return Score(0.0, self.scale, reason, evidence)
+            return Score(0.0, reason, evidence=evidence)
         candidates = numbers if self.which == "any" else [numbers[0 if self.which == "first" else -1]]
         best = min(candidates, key=lambda number: math.inf if number.value is None else abs(number.value - target))
         distance = None if best.value is None else abs(best.value - target)
@@ -273,7 +273,7 @@ class NumericMatch(TextCheck, kw_only=False):
             reason += f" ± {_decimal(allowed)}"
         evidence = Numbers(best.text, expected_value.text, None if distance is None else _decimal(distance))
         holds = distance is not None and distance <= allowed
-        return Score(self.scale if holds else 0.0, self.scale, f"{reason}.", evidence)
+        return Score(self.scale if holds else 0.0, f"{reason}.", evidence=evidence)
 
 
 def _without_citations(text: str) -> str:

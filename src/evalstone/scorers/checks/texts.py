@@ -120,7 +120,7 @@ class Similarity(DefinedText, TextCheck, kw_only=False):
     def check(self, output: str, expected: str) -> Score:
         value = dice(_folded(expected, self.ignore_case), _folded(output, self.ignore_case))
         if self.threshold is None:
-            return Score(value * self.scale, self.scale, f"Bigrams in common with {listed([expected])}.")
+            return Score(value * self.scale, f"Bigrams in common with {listed([expected])}.")
         return self.passed(
             value >= self.threshold, f"The similarity is {value:.3g}; the threshold is {self.threshold:g}."
         )

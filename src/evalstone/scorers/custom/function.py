@@ -100,11 +100,11 @@ class FunctionScorer(CustomScorer, kw_only=False):
         if isinstance(result, Score | Skipped):
             return result
         if isinstance(result, bool):
-            return Score(self.scale if result else 0.0, self.scale, str(result))
+            return Score(self.scale if result else 0.0, str(result))
         if not isinstance(result, int | float):
             expected = "a number, True or False, a Score or Skipped"
             raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
-        return Score(result, self.scale)
+        return Score(result)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the function returns."""

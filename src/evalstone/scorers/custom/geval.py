@@ -115,4 +115,4 @@ class GEval(CustomScorer, kw_only=False):
         elif self.weighted:
             note = "the judge gave no probabilities; this is its plain rating"
         evidence = Rated(rating, tuple(steps), answer.probabilities, note)
-        return Score(value * self.scale, self.scale, answer.reason, evidence)
+        return Score(value * self.scale, answer.reason, evidence=evidence)

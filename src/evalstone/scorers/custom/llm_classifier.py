@@ -113,7 +113,7 @@ class LLMClassifier(CustomScorer, kw_only=False):
             value = self._expected(chosen.probabilities)
         elif self.weighted:
             reason += " (the judge gave no probabilities)"
-        return Score(value * self.scale, self.scale, reason, chosen)
+        return Score(value * self.scale, reason, evidence=chosen)
 
     def _expected(self, probabilities: Mapping[str, float]) -> float:
         """The mean value of the words that have one, weighted by their probabilities."""

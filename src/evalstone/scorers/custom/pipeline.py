@@ -201,7 +201,7 @@ class Pipeline(CustomScorer, init=False):
         reason = results["reason"].answer if "reason" in results else getattr(results["score"].answer, "reason", "")
         if not isinstance(reason, str):
             raise OutcomeError(f"{self.name}: the reason step must return text, not {_type_name(reason)}")
-        return Score(so_far.score, self.scale, reason.strip(), tuple(results.values()))
+        return Score(so_far.score, reason.strip(), evidence=tuple(results.values()))
 
     async def _result(self, ask: Ask, name: str, step: Step, fields: Mapping[str, Any], so_far: SoFar) -> StepResult:
         if not isinstance(step, PromptStep):
@@ -253,10 +253,10 @@ class Pipeline(CustomScorer, init=False):
             return answer.score
         if isinstance(answer, bool):
             return self.scale if answer else 0.0
-        if isinstance(answer, Score) and answer.scale != self.scale:
+        if isinstance(answer, Score) and answer.scale not in (None, self.scale):
             scales = f"the score step's scale is {answer.scale:g}, the pipeline's {self.scale:g}"
             raise OutcomeError(f"{self.name}: {scales}")
-        return Score(answer.value if isinstance(answer, Score) else answer, self.scale).value
+        return Score(answer.value if isinstance(answer, Score) else answer).value
 
 
 def _type_name(value: object) -> str:

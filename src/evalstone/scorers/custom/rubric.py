@@ -114,7 +114,7 @@ class Rubric(DefinedText):
         descriptions = tuple(criterion.description for criterion in criteria)
         verdicts = await ask(CheckCriteria(criteria=descriptions, task=input or "", answer=output))
         value = self.scale if meets(criteria, [v.met for v in verdicts]) else 0.0
-        return Score(value, self.scale, _reason(criteria, verdicts), verdicts)
+        return Score(value, _reason(criteria, verdicts), evidence=verdicts)
 
 
 def _rubric_in(metadata: Mapping[str, Any]) -> object:

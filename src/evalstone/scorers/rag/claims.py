@@ -76,7 +76,7 @@ class Faithfulness(DefinedText, ContextScorer):
         verdicts = await ask(VerifyClaims(claims=claims, context=tuple(context)))
         supported = [v for v in verdicts if v.verdict == "supported"]
         reason = f"{part_of(len(supported), len(verdicts), 'claim')} supported{unsupported_claims(verdicts)}."
-        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.compute(verdicts) * self.scale, reason, evidence=verdicts)
 
 
 class Hallucination(DefinedText, ContextScorer):
@@ -128,7 +128,7 @@ class Hallucination(DefinedText, ContextScorer):
                 return Skipped("the judge does not say which passage contradicts a claim")
         unsupported = [v for v in verdicts if v.verdict != "supported"]
         reason = f"{part_of(len(unsupported), len(verdicts), 'claim')} not supported{unsupported_claims(verdicts)}."
-        return Score(self.compute(verdicts, len(context)) * self.scale, self.scale, reason, verdicts)
+        return Score(self.compute(verdicts, len(context)) * self.scale, reason, evidence=verdicts)
 
 
 class ContextRecall(DefinedText, ContextScorer):
@@ -178,7 +178,7 @@ class ContextRecall(DefinedText, ContextScorer):
             f"the passages support {len(verdicts) - len(absent)} of {count(len(verdicts), 'claim')} of the reference"
         )
         reason = reason_with(reason, ("not retrieved", absent))
-        return Score(self.compute(verdicts) * self.scale, self.scale, reason, verdicts)
+        return Score(self.compute(verdicts) * self.scale, reason, evidence=verdicts)
 
 
 def f_measure(precision: float, recall: float, beta: float) -> float:
@@ -232,4 +232,4 @@ class FactualCorrectness(TextSource):
         reason = f"precision {precision:.2f}, recall {recall:.2f}"
         reason = reason_with(reason, ("not in the reference", extra), ("left out", missing))
         evidence = {"answer": right, "reference": covered}
-        return Score(f_measure(precision, recall, self.beta) * self.scale, self.scale, reason, evidence)
+        return Score(f_measure(precision, recall, self.beta) * self.scale, reason, evidence=evidence)

@@ -86,7 +86,7 @@ class ContextPrecision(DefinedText, ContextScorer):
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = self.compute([v.useful for v in verdicts]) * self.scale
         reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])
-        return Score(value, self.scale, reason, verdicts)
+        return Score(value, reason, evidence=verdicts)
 
 
 class ContextPosition(DefinedText, ContextScorer):
@@ -117,4 +117,4 @@ class ContextPosition(DefinedText, ContextScorer):
         verdicts = await ask(FindUsefulPassages(question=input, answer=output, context=tuple(context)))
         value = position_weighted_share([v.useful for v in verdicts]) * self.scale
         reason = passage_numbers("useful", [(v.passage, v.useful) for v in verdicts])
-        return Score(value, self.scale, reason, verdicts)
+        return Score(value, reason, evidence=verdicts)

@@ -97,12 +97,12 @@ class ContextRelevance(DefinedText, ContextScorer):
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:
-            return Score(self.scale, self.scale, "No passages: nothing irrelevant was retrieved.")
+            return Score(self.scale, "No passages: nothing irrelevant was retrieved.")
         ratings = await ask(RatePassages(question=input, answer=output, context=tuple(context)))
         weights: Mapping[RelevanceLevel, float] = {level: getattr(self, level) for level in LEVELS}
         penalties = cast(Penalties, self.penalties)
         value = relevance(ratings, weights, penalties) * self.scale
-        return Score(value, self.scale, _reason(ratings, penalties), ratings)
+        return Score(value, _reason(ratings, penalties), evidence=ratings)
 
 
 def _reason(ratings: PassageRatings, penalties: Penalties) -> str:
@@ -151,7 +151,7 @@ class ContextUsage(DefinedText, ContextScorer):
             return self.undefined("there are no passages")
         ratings = (await ask(RatePassages(question=input, answer=output, context=tuple(context)))).passages
         reason = passage_numbers("used", [(r.passage, r.used) for r in ratings])
-        return Score(share([r.used for r in ratings]) * self.scale, self.scale, reason, ratings)
+        return Score(share([r.used for r in ratings]) * self.scale, reason, evidence=ratings)
 
 
 class ContextStatementRelevancy(ContextScorer, TextSource):
@@ -182,4 +182,4 @@ class ContextStatementRelevancy(ContextScorer, TextSource):
         off_topic = [s.statement for s in statements if not s.relevant]
         reason = f"{part_of(len(statements) - len(off_topic), len(statements), 'statement')} relevant to the question"
         reason = reason_with(reason, ("off topic", off_topic))
-        return Score(share([s.relevant for s in statements]) * self.scale, self.scale, reason, statements)
+        return Score(share([s.relevant for s in statements]) * self.scale, reason, evidence=statements)

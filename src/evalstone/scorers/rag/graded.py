@@ -97,14 +97,14 @@ class GradedScorer(TextSource, ABC):
         return question if self.prompt is None else replace(question, prompt=self.prompt)  # type: ignore[type-var]
 
     def lacking(self, reason: str) -> Score | Skipped:
-        return Score(0.0, self.scale, reason, Undecided()) if self.when_empty == "fail" else Skipped(reason)
+        return Score(0.0, reason, evidence=Undecided()) if self.when_empty == "fail" else Skipped(reason)
 
     def undecided(self, reason: str, answer: Any = None, *, reply: str | None = None) -> Score | Skipped:
         """Return the outcome of a sample on which the judge reached no verdict."""
         if self.on_undecided == "raise":
             raise ReplyError(f"{self.name} is undecided: {reason}", reply=reply)
         if self.on_undecided == "fail":
-            return Score(0.0, self.scale, f"undecided, counted as failed: {reason}", Undecided(answer))
+            return Score(0.0, f"undecided, counted as failed: {reason}", evidence=Undecided(answer))
         return Skipped(reason)
 
     async def graded(self, ask: Ask, question: Question[Any]) -> Score | Skipped:
@@ -120,7 +120,7 @@ class GradedScorer(TextSource, ABC):
         if result == "undecided":
             return self.undecided(answer.reason or "the judge is undecided and gave no reason", answer)
         reason = answer.reason or f"the judge answered {result} and gave no reason"
-        return Score(value * self.scale, self.scale, reason, answer)
+        return Score(value * self.scale, reason, evidence=answer)
 
 
 def default_prompt(kind: type[Question[Any]]) -> Prompt:
@@ -349,7 +349,7 @@ class FactCheck(GradedScorer, ContextScorer):
         value = lowest_support(checks)
         if value is None:
             return self.undecided(_reason(checks), checks)
-        return Score(value * self.scale, self.scale, _reason(checks), checks)
+        return Score(value * self.scale, _reason(checks), evidence=checks)
 
     async def _check(self, ask: Ask, claim: str, around: str, chunks: Sequence[Chunk]) -> ClaimCheck:
         questions = [

@@ -113,7 +113,7 @@ class NoiseSensitivity(DefinedText):
             question=input, baseline=baseline, noisy_question=noisy, answer=output, noise=self.noise or "not named"
         )
         judged = await ask(question)
-        return Score(self.robustness(judged) * self.scale, self.scale, _reason(judged), judged)
+        return Score(self.robustness(judged) * self.scale, _reason(judged), evidence=judged)
 
 
 def _reason(judged: Robustness) -> str:

@@ -87,7 +87,7 @@ class AnswerRelevancy(DefinedText):
             return self.undefined("the answer makes no statement")
         verdicts = await ask(JudgeStatements(question=input, statements=statements))
         value = self.compute(verdicts, self.uncertainty_weight) * self.scale
-        return Score(value, self.scale, _relevancy_reason(verdicts), verdicts)
+        return Score(value, _relevancy_reason(verdicts), evidence=verdicts)
 
 
 def _relevancy_reason(verdicts: Sequence[StatementVerdict]) -> str:
@@ -175,13 +175,13 @@ class AnswerSimilarity(DefinedText):
         if is_blank(reference):
             if self.require_reference:
                 raise OutcomeError(f"{self.name} needs a reference; the sample's is blank")
-            return Score(0.0, self.scale, "There is no reference to compare with.")
+            return Score(0.0, "There is no reference to compare with.")
         answer_statements = await ask(ListStatements(answer=output))
         reference_statements = await ask(ListStatements(answer=reference))
         if not reference_statements:
             return self.undefined("the reference makes no statement")
         comparison = await ask(CompareStatements(reference=reference_statements, answer=answer_statements))
-        return Score(self.similarity(comparison) * self.scale, self.scale, _similarity_reason(comparison), comparison)
+        return Score(self.similarity(comparison) * self.scale, _similarity_reason(comparison), evidence=comparison)
 
 
 def _similarity_reason(comparison: StatementComparison) -> str:

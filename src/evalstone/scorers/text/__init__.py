@@ -67,9 +67,9 @@ class CodeScorer(Scorer, ABC):
         if None in fields.values():
             present = self.present(fields)
             if not isinstance(present, dict):
-                return present
+                return self.scaled(present)
             fields = present
-        return cast("Score | Skipped", self.score(**fields))
+        return self.scaled(cast("Score | Skipped", self.score(**fields)))
 
 
 def column_of(name: str, column: object) -> Sequence[Any]:

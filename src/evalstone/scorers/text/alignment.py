@@ -119,7 +119,7 @@ class PromptAlignment(DefinedText):
         mode = self.mode
         if self.definition != "mastra" and not (system and request):
             mode = "user" if request else "system"
-        return Score(self.compute(judged, mode) * self.scale, self.scale, _parts_reason(judged), judged)
+        return Score(self.compute(judged, mode) * self.scale, _parts_reason(judged), evidence=judged)
 
 
 def _parts_reason(judged: Alignment) -> str:
@@ -182,7 +182,7 @@ class InstructionAlignment(DefinedText):
         share = followed_share(verdicts)
         if share is None:
             return self.undefined("no instruction applies")
-        return Score(share * self.scale, self.scale, _instructions_reason(verdicts), verdicts)
+        return Score(share * self.scale, _instructions_reason(verdicts), evidence=verdicts)
 
 
 def _instructions_reason(verdicts: Sequence[InstructionVerdict]) -> str:

@@ -100,7 +100,7 @@ class EmbeddingSimilarity(TextSource, kw_only=False):
             except ValueError as error:
                 raise OutcomeError(f"{self.name}: the embedder returned no vectors: ", error) from None
         reason = f"The cosine of the embeddings is {result.cosine:.3g}."
-        return Score(max(0.0, result.cosine) * self.scale, self.scale, reason, result)
+        return Score(max(0.0, result.cosine) * self.scale, reason, evidence=result)
 
 
 def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:

@@ -66,7 +66,7 @@ class ContentSimilarity(DefinedText, PairScorer):
     def compare(self, text: str, output: str) -> Score:
         if self.ignore_case:
             text, output = text.lower(), output.lower()
-        return Score(dice(text, output) * self.scale, self.scale, "Bigrams in common.")
+        return Score(dice(text, output) * self.scale, "Bigrams in common.")
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Levenshtein(ReferenceScorer):
         check_lengths(reference, output, MOST_CHARACTERS)
         result = Edits(_distances().Levenshtein.distance(reference, output), max(len(reference), len(output)))
         reason = f"{count(result.edits, 'edit')}; the longer text has {count(result.characters, 'character')}."
-        return Score((1 - result.edits / result.characters) * self.scale, self.scale, reason, result)
+        return Score((1 - result.edits / result.characters) * self.scale, reason, evidence=result)
 
 
 def matching_blocks(left: str, right: str) -> float:
@@ -171,7 +171,7 @@ class TextualDifference(DefinedText, PairScorer):
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)
         reason = f"{count(len(right), 'character')} against {len(left)} of the {self.compare_to}."
-        return Score(self.compute(left, right) * self.scale, self.scale, reason)
+        return Score(self.compute(left, right) * self.scale, reason)
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ class RougeL(PairScorer):
         reason = (
             f"{count(result.common, 'word')} in common, in order, of {result.output_words} and {result.other_words}."
         )
-        return Score(result.f1 * self.scale, self.scale, reason, result)
+        return Score(result.f1 * self.scale, reason, evidence=result)
 
 
 _ARTICLES = re.compile(r"\b(?:a|an|the)\b")
@@ -268,4 +268,4 @@ class F1Tokens(ReferenceScorer):
         common = (Counter(expected) & Counter(own)).total()
         result = Overlap(common, len(own), len(expected))
         reason = f"{count(common, 'word')} in common, of {len(own)} in the answer and {len(expected)} in the reference."
-        return Score(result.f1 * self.scale, self.scale, reason, result)
+        return Score(result.f1 * self.scale, reason, evidence=result)

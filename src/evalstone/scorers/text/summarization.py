@@ -93,7 +93,7 @@ class Summarization(DefinedText):
         shares = supported_share(claims), coverage(questions, self.max_questions)
         findings = SummaryFindings(claims, questions)
         reason = _reason(*shares, findings, int(self.max_questions))
-        return Score(min(shares) * self.scale, self.scale, reason, findings)
+        return Score(min(shares) * self.scale, reason, evidence=findings)
 
 
 def _reason(aligned: float, covered: float, findings: SummaryFindings, limit: int) -> str:

@@ -121,7 +121,7 @@ class ToneConsistency(DefinedText, CodeScorer):
         if other is None:
             tones = sentence_tones(output)
             reason = f"{count(len(tones), 'sentence')} with tones from {min(tones):.3g} to {max(tones):.3g}."
-            return Score(evenness(tones) * self.scale, self.scale, reason, tuple(tones))
+            return Score(evenness(tones) * self.scale, reason, evidence=tuple(tones))
         own, expected = tone(output), tone(other)
         reason = f"The answer's tone is {own:.3g}, the reference's {expected:.3g}."
-        return Score(max(0.0, 1.0 - abs(own - expected)) * self.scale, self.scale, reason, (own, expected))
+        return Score(max(0.0, 1.0 - abs(own - expected)) * self.scale, reason, evidence=(own, expected))

@@ -45,7 +45,7 @@ class SacrebleuScorer(ReferenceScorer, ABC):
         # A perfect BLEU exceeds 100 by a rounding error, and TER may exceed it by far.
         share = min(max(result.score / 100, 0.0), 1.0)
         reason = f"{name} {result.score:.4g}, as sacrebleu counts ({result.signature})."
-        return Score(share * self.scale, self.scale, reason, result)
+        return Score(share * self.scale, reason, evidence=result)
 
 
 @functools.cache

@@ -143,11 +143,11 @@ class Completeness(DefinedText, PairScorer):
             return Skipped(f"the {self.compare_to} has no elements")
         if not expected:
             value = 0.0 if present else self.scale
-            return Score(value, self.scale, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
+            return Score(value, f"The {self.compare_to} has no elements; the answer has {len(present)}.")
         missing = uncovered(expected, present)
         covered = len(expected) - len(missing)
         reason = reason_with(f"{part_of(covered, len(expected), 'element')} covered", ("missing", missing))
-        return Score(covered / len(expected) * self.scale, self.scale, reason, Coverage(expected, missing))
+        return Score(covered / len(expected) * self.scale, reason, evidence=Coverage(expected, missing))
 
 
 _TAG = re.compile(r"<[^>]+>")
@@ -242,4 +242,4 @@ class KeywordCoverage(DefinedText, PairScorer):
         missing = tuple([word for word in expected if word not in present])
         covered = len(expected) - len(missing)
         reason = reason_with(f"{part_of(covered, len(expected), 'keyword')} in the answer", ("missing", missing))
-        return Score(covered / len(expected) * self.scale, self.scale, reason, Keywords(expected, missing))
+        return Score(covered / len(expected) * self.scale, reason, evidence=Keywords(expected, missing))
