@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,26 @@ def test_the_file_is_a_data_set_itself(tmp_path: Path) -> None:
     samples = [Sample(id="a", input="q", output="o", context=["p"], metadata={"k": "v"})]
     write_samples(tmp_path / "s.jsonl", samples)
     assert load(tmp_path / "s.jsonl").version == version_of(samples)
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"id": "a"},
+        {"id": "a", "input": "q", "output": "o", "reference": "r", "instructions": "i", "format": "sample/1"},
+        {"id": "", "output": "o"},
+        {"output": "o"},
+        {"id": "a", "output": None},
+        {"id": "a", "output": "o", "later": "field"},
+        {"id": "a", "output": "o", "metadata": {"k": 1}, "context": ["p"], "trial": 2},
+    ],
+)
+def test_a_row_is_the_sample_that_its_fields_make(row: dict[str, Any]) -> None:
+    sample = sample_of(row)
+    made = Sample(**{name: value for name, value in row.items() if name not in ("format", "later")})
+    assert vars(sample) == vars(made)
+    assert sample.content_hash == made.content_hash
+    assert sample.metadata is not sample_of(row).metadata or "metadata" in row
 
 
 @pytest.mark.parametrize("row", [[], "x", {"id": 1}, {"messages": [{"role": 1}]}, {"messages": [1]}, {"turns": 1}])

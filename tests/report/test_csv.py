@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import csv
+import io
+from collections.abc import Sequence
 
 import pytest
 
 from evalstone import gate, power
-from evalstone.report.csv import csv_rows, inert, lines
+from evalstone.report.csv import Value, csv_rows, inert, lines
 from evalstone.report.view import Cell, Column, Section, View, table, words
 from evalstone.results.gate import Gate
 from evalstone.results.gate_criteria import GateCriteria
@@ -78,6 +80,33 @@ def test_a_cell_holds_no_more_than_spreadsheets_take() -> None:
 
 def test_numbers_stay_numbers_and_text_is_quoted() -> None:
     assert list(csv_rows(("a", "b", "c"), [("x", -1.5, None)])) == ['"a","b","c"\r\n', '"x",-1.5,""\r\n']
+
+
+TEXTS = (
+    "plain",
+    "",
+    "“quoted” – text",
+    'a "b"',
+    "a, b",
+    "line\nline",
+    "x\r\ny",
+    "x;=1",
+    "=1+1",
+    "x|=1",
+    "\u200cjoined",
+    "\u05d0 ",
+    "\u200e=2",
+    "x" * 40_000,
+    *WRITTEN,
+)
+
+
+@pytest.mark.parametrize("cells", [*([text] for text in TEXTS), TEXTS, ("plain", 1, None, 0.1, "=1"), (None, "a", -1)])
+def test_columns_are_written_as_their_cells(cells: Sequence[Value]) -> None:
+    rows = [(cell, "the same", number) for number, cell in enumerate([*cells] * 300)]
+    written = [[inert(c) if isinstance(c, str) else "" if c is None else str(c) for c in row] for row in rows]
+    found = csv.reader(io.StringIO("".join(csv_rows(("a", "b", "c"), rows)), newline=""))
+    assert list(found) == [["a", "b", "c"], *written]
 
 
 def shown(*tables: list[tuple[str, ...]]) -> list[list[str]]:

@@ -58,7 +58,10 @@ def test_entries_are_those_of_the_records(trials: bool) -> None:
     assert [entry.key for entry in expected] == [record.key for record in records]
     for scorer in SCORERS:
         assert list(columns.entries(scorer)) == [entry for entry in expected if entry.signature == scorer]
-    assert [list(group) for group in columns.by_case()] == [expected[at : at + 2] for at in range(0, 60, 2)]
+    for scorer in SCORERS:
+        assert [*columns.places(scorer)] == [entry.place for entry in expected if entry.signature == scorer]
+    named = [((expected[at].sample_id, expected[at].trial), [at, at + 1]) for at in range(0, 60, 2)]
+    assert list(columns.by_case()) == named
 
 
 def test_records_in_any_order_have_their_places() -> None:
@@ -66,10 +69,12 @@ def test_records_in_any_order_have_their_places() -> None:
     random.Random(1).shuffle(records)
     columns = Columns.of(SCORERS, records)
     assert list(columns.entries()) == [Entry.of(record, place) for place, record in enumerate(records)]
-    cases: dict[str, list[Entry]] = {entry.sample_id: [] for entry in columns.entries()}
-    for entry in columns.entries():
-        cases[entry.sample_id].append(entry)
-    assert list(columns.by_case()) == list(cases.values())
+    cases: dict[tuple[str, int | None], list[int]] = {}
+    for place, each in enumerate(records):
+        cases.setdefault((each.sample_id, each.trial), []).append(place)
+    assert list(columns.by_case()) == list(cases.items())
+    for scorer in SCORERS:
+        assert [*columns.places(scorer)] == [at for at, each in enumerate(records) if each.signature == scorer]
 
 
 @pytest.mark.parametrize("in_memory", [2, 100])
@@ -83,7 +88,7 @@ def test_a_run_that_ended_early_has_the_entries_of_its_records(in_memory: int) -
     assert list(kept) == [records[cell] for cell in cells]
     assert entries == [Entry.of(record, place) for place, record in enumerate(kept)]
     assert [kept[entry.place].sample_id for entry in entries] == [entry.sample_id for entry in entries]
-    assert [len(group) for group in kept.columns.by_case()] == [
+    assert [len(places) for _, places in kept.columns.by_case()] == [
         sum(cell in cells for cell in (case, case + 1)) for case in range(0, 60, 2)
     ]
 

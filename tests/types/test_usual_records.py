@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.errors import EvalstoneError
+from evalstone.errors import EvalstoneError, OutcomeError
 from evalstone.types import Record, Score
 
 USUAL = Record(
@@ -35,3 +35,9 @@ def test_whatever_a_field_has_the_record_or_the_error_is_that_of_any_record(name
         assert repr(read({**line, name: value})) == repr(read({**line, name: value, "group": None}))
     del line[name]
     assert repr(read(line)) == repr(read({**line, "group": None}))
+
+
+@pytest.mark.parametrize("scale", [0.0, 1e101])
+def test_a_scale_that_no_score_may_have_is_refused(scale: float) -> None:
+    error, _ = read({**USUAL.to_dict(), "value": 0.0, "scale": scale})
+    assert error is OutcomeError

@@ -66,6 +66,8 @@ def safe(text: str, width: int = LINE_WIDTH) -> str:
     `***`."""
     text = redacted(text)  # before cutting, so that no part of a secret is left
     is_line = len(text) <= width and text.isprintable() and "  " not in text and text == text.strip(" ")
+    if is_line and text.isascii():
+        return text
     line = text if is_line else " ".join(text[: 4 * width].split())
     shown = visible(line[:width])
     whole = len(text) <= 4 * width and len(line) <= width and len(shown) <= width

@@ -185,8 +185,9 @@ def numbered_lines(pieces: Iterable[str], *, any_end: bool = False) -> Iterator[
             lines = _LINE.findall(piece)
             # A line feed may follow the carriage return at the end of a piece.
             rest = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        if lines:
+            lines[0], start = start + lines[0], ""
         for line in lines:
-            line, start = start + line, ""
             if len(line) > limit:
                 raise too_long(f"line {number}")
             yield number, line
@@ -232,8 +233,9 @@ def file_values(path: Path) -> Iterator[tuple[str, Any]]:
         DataError: A line isn't text, isn't JSON, or is too long.
         OSError: The file can't be read.
     """
+    name = str(path)
     for number, line in file_lines(path):
-        place = f"{path}, line {number}"
+        place = f"{name}, line {number}"
         yield place, json_value(line, place)
 
 

@@ -20,9 +20,10 @@ class PackedTexts(Sequence[str]):
 
     def append(self, text: str) -> None:
         """Add a text after the others."""
-        self._starts.append(0)
-        self._lengths.append(0)
-        self[-1] = text
+        data = text.encode("utf-8", "surrogatepass")
+        self._starts.append(len(self._data))
+        self._lengths.append(len(data))
+        self._data += data
 
     def __setitem__(self, place: int, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")

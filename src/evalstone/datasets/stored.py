@@ -29,6 +29,7 @@ from evalstone.types import (
     TrajectoryExpectation,
     Usage,
 )
+from evalstone.types.samples import TEXTS
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
@@ -74,14 +75,28 @@ def sample_of(row: object) -> Sample:
         raise DataError(invalid("a sample", "an object", row, type(row).__name__))
     if row.get("format", _SAMPLE) != _SAMPLE:
         SAMPLE_FORMAT.check(row)
+    if (usual := _usual(row)) is not None:
+        return usual
     entries = {name: value for name, value in row.items() if name in _FIELDS}
     try:
-        for name, read in NESTED.items():
-            if name in entries:
-                entries[name] = read(entries[name])
+        for name in NESTED.keys() & entries:
+            entries[name] = NESTED[name](entries[name])
         return Sample(**entries)
     except TypeError as error:
         raise DataError("not a sample (", error, ")") from None
+
+
+def _usual(row: Mapping[str, Any]) -> Sample | None:
+    """The sample of a row that only has texts, like most rows of large datasets, in a fifth of the time; None for any
+    other row."""
+    if not _TEXTS.issuperset(row) or {*map(type, row.values())} != {str} or not row.get("id"):
+        return None
+    sample = object.__new__(Sample)  # what its constructor checks is checked
+    values = vars(sample)
+    values.update(_ABSENT)
+    values.update(row, metadata={})
+    values.pop("format", None)
+    return sample
 
 
 def message_of(row: object) -> Message:
@@ -114,6 +129,9 @@ NESTED: Mapping[str, Callable[[Any], Any]] = {
 }
 """How fields of samples and answers that aren't plain data are read."""
 _FIELDS = frozenset(each.name for each in fields(Sample))
+_TEXTS = frozenset(("format", *TEXTS))
+_ABSENT = {each.name: each.default for each in fields(Sample)}
+"""The fields of a sample without a value; its metadata is an object of its own."""
 
 
 @runtime_checkable

@@ -78,6 +78,7 @@ class Columns:
         self._kinds = bytearray([_ABSENT]) * cells
         self._cells = array("q")
         """The cell of each entry; empty if every entry is in its cell."""
+        self._seconds = [0.0] * len(self._scorers)
         self._grouped = True
         """Whether the entries of each case follow one another."""
         self._last: tuple[str, int | None] | None = None
@@ -96,10 +97,11 @@ class Columns:
 
     def put(self, cell: int, record: Record) -> None:
         """Set the entry of a cell: the scorers of the first case, then those of the second, and so on."""
-        case = cell // len(self._scorers)
+        case, number = divmod(cell, len(self._scorers))
         if not self._samples[case]:
             self._samples[case] = record.sample_id
         self._set_case(case, record)
+        self._seconds[number] += record.seconds
         self._values[cell] = math.nan if record.value is None else record.value
         self._kinds[cell] = _CODES[_kind(record)]
 
@@ -116,14 +118,15 @@ class Columns:
                 self._groups.append(None)
             if self._weights:
                 self._weights.append(math.nan)
-        case = len(self._samples) - 1
+        case, place = len(self._hashes) - 1, len(self._kinds)
         self._set_case(case, record)
-        cell = case * len(self._scorers) + self._numbers[record.signature]
-        if not self._cells and cell != len(self._kinds):
-            self._cells.extend(range(len(self._kinds)))
-        if self._cells or cell != len(self._kinds):
+        number, outcome = self._numbers[record.signature], record.outcome
+        cell = case * len(self._scorers) + number
+        if cell != place and not self._cells:
+            self._cells.extend(range(place))
+        if cell != place or self._cells:
             self._cells.append(cell)
-        outcome = record.outcome
+        self._seconds[number] += record.seconds
         self._values.append(outcome.value if isinstance(outcome, Score) else math.nan)
         self._kinds.append(_CODES[_kind(record)])
 
@@ -178,6 +181,8 @@ class Columns:
         return len(self._weights) > 0
 
     def _set_case(self, case: int, record: Record) -> None:
+        if record.trial is record.group is record.weight is None:
+            return
         if record.trial is not None:
             if not self._trials:
                 self._trials.extend([_NO_TRIAL] * len(self._samples))
@@ -253,16 +258,32 @@ class Columns:
             return None
         return array("d", [1.0 if math.isnan(weight) else weight for weight in weights])
 
-    def by_case(self) -> Iterator[list[Entry]]:
-        """The entries of each sample and trial, in the order of their first records."""
+    def by_case(self) -> Iterator[tuple[tuple[str, int | None], list[int]]]:
+        """Each sample and trial with the places of its records, in the order of their first records."""
+        step = len(self._scorers)
+        cases = enumerate((self._cells[row] if self._cells else row) // step for row in self.rows())
         if self._grouped:
-            for _, group in itertools.groupby(self.entries(), operator.attrgetter("sample_id", "trial")):
-                yield list(group)
+            for case, group in itertools.groupby(cases, operator.itemgetter(1)):
+                yield self._name(case), [place for place, _ in group]
             return
-        cases: dict[tuple[str, int | None], list[Entry]] = {}
-        for entry in self.entries():
-            cases.setdefault((entry.sample_id, entry.trial), []).append(entry)
-        yield from cases.values()
+        places: dict[int, list[int]] = {}
+        for place, case in cases:
+            places.setdefault(case, []).append(place)
+        for case, own in places.items():
+            yield self._name(case), own
+
+    def places(self, scorer: str) -> Sequence[int]:
+        """The places of the records of one scorer, in order."""
+        rows = self.rows()
+        if isinstance(rows, range) and not self._cells:
+            return self.rows(scorer)
+        step, number = len(self._scorers), self._numbers[scorer]
+        cells = (self._cells[row] if self._cells else row for row in rows)
+        return array("q", [place for place, cell in enumerate(cells) if cell % step == number])
+
+    def seconds(self, scorer: str) -> float:
+        """The sum of the seconds of the records of one scorer."""
+        return self._seconds[self._numbers[scorer]]
 
     def entries(self, scorer: str | None = None) -> Iterator[Entry]:
         """The entries, or those of one scorer, in the order of the records."""
@@ -300,12 +321,14 @@ class Columns:
         """The number of cases, with those that have no entry yet."""
         return len(self._samples)
 
+    def _name(self, case: int) -> tuple[str, int | None]:
+        return self._samples[case], self._trials[case] or None if self._trials else None
+
     def _entry(self, place: int, row: int, case: int, number: int) -> Entry:
         value, weight = self._values[row], self._weights[case] if self._weights else math.nan
         return Entry(
             place,
-            self._samples[case],
-            self._trials[case] or None if self._trials else None,
+            *self._name(case),
             self._scorers[number],
             None if math.isnan(value) else value,
             KINDS[self._kinds[row]],

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone import GateCriteria, Sample, evaluate, gate
-from evalstone.results.views.junit import Case, gate_junit, junit, run_junit
+from evalstone.results.views.junit import Case, Suite, gate_junit, junit, run_junit
 from tests.runs import Given, run_of
 
 
@@ -28,6 +28,23 @@ def test_scores_pass_skips_are_skipped_and_failures_are_errors() -> None:
     assert skipped.get("message") == "nothing to say"
 
 
+def test_each_suite_has_its_own_cases_and_says_what_they_are() -> None:
+    run = run_of(["0.5", "skip", "fail", "1"], [Given(), Given(scale=2)])
+    root = ElementTree.fromstring("".join(run_junit(run)))
+    assert [suite.get("name") for suite in root] == [*run.titles.values()]
+    for suite, info in zip(root, run.scorers, strict=True):
+        own = [record for record in run if record.signature == info.signature]
+        assert [case.get("name") for case in suite] == [record.sample_id for record in own]
+        assert {case.get("classname") for case in suite} == {suite.get("name")}
+        assert suite.get("time") == f"{sum(record.seconds for record in own):.3f}"
+        inside = [element.tag for case in suite for element in case]
+        assert (suite.get("tests"), suite.get("failures")) == (str(len(own)), "0")
+        assert (suite.get("skipped"), suite.get("errors")) == (
+            str(inside.count("skipped")),
+            str(inside.count("error")),
+        )
+
+
 def test_text_that_xml_cannot_hold_is_written_out() -> None:
     hostile = "]]> <x a='\"'> & \x00\x1b\ud800\uffff \u202e"
     run = evaluate([Sample(id=hostile, output="fail")], [Given()], ledger=None)
@@ -36,16 +53,16 @@ def test_text_that_xml_cannot_hold_is_written_out() -> None:
 
 
 def test_a_failure_holds_its_message() -> None:
-    root = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "failure", "a < b")]})))
+    root = ElementTree.fromstring("".join(junit("n", {"s": Suite.of([Case("c", "g", "failure", "a < b")])})))
     assert root[0].get("failures") == "1"
-    hidden = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "error", "a\u202e\x1b")]})))
+    hidden = ElementTree.fromstring("".join(junit("n", {"s": Suite.of([Case("c", "g", "error", "a\u202e\x1b")])})))
     assert hidden[0][0][0].text == "a\\u202e\\u001b"
     failure = root[0][0][0]
     assert (failure.tag, failure.text) == ("failure", "a < b")
 
 
 def test_a_long_message_is_short_in_the_attribute_and_whole_in_the_text() -> None:
-    suite = ElementTree.fromstring("".join(junit("n", {"s": [Case("c", "g", "error", "x" * 1000)]})))[0]
+    suite = ElementTree.fromstring("".join(junit("n", {"s": Suite.of([Case("c", "g", "error", "x" * 1000)])})))[0]
     (error,) = suite[0]
     assert len(error.attrib["message"]) == 500
     assert error.text == "x" * 1000
@@ -53,7 +70,7 @@ def test_a_long_message_is_short_in_the_attribute_and_whole_in_the_text() -> Non
 
 def test_cases_have_their_seconds_and_a_suite_has_their_sum() -> None:
     cases = [Case("a", "g", seconds=0.25), Case("b", "g"), Case("c", "g", seconds=1.5)]
-    (suite,) = ElementTree.fromstring("".join(junit("n", {"s": cases})))
+    (suite,) = ElementTree.fromstring("".join(junit("n", {"s": Suite.of(cases)})))
     assert suite.get("time") == "1.750"
     assert [case.get("time") for case in suite] == ["0.250", "0.000", "1.500"]
 

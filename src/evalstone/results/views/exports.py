@@ -4,11 +4,10 @@ run and scorer of several runs. Other results are written as their tables are: `
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone.report.csv import Value, csv_rows
-from evalstone.results.columns import Entry
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.results.views.samples import scored_answer, with_texts
 from evalstone.types import OUTCOME_NAMES, Record, RunMetadata, Sample, Score
@@ -28,28 +27,29 @@ RUN_HEADER = (
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset if it is available."""
     keeps = bool(run.keeps_reasoning)
-    rows = (
-        _run_row(run.records[entry.place], sample, keeps_reasoning=keeps)
-        for entries, sample in _cases(run)
-        for entry in entries
-    )
+    rows = (_run_row(record, sample, keeps_reasoning=keeps) for records, sample in _cases(run) for record in records)
     return csv_rows(RUN_HEADER, rows)
 
 
-def _cases(run: Run) -> Iterator[tuple[Sequence[Entry], Sample | None]]:
-    """The entries of each sample and trial, with the sample if its texts are available."""
+def _cases(run: Run) -> Iterator[tuple[Sequence[Record], Sample | None]]:
+    """The records of each sample and trial, with the sample if its texts are available."""
     cases = run.columns.by_case()
-    entries = next(cases, None)
+    case = next(cases, None)
     for sample in run.samples or ():
-        if entries is None:
+        if case is None:
             return
-        if (sample.id, sample.trial) == (entries[0].sample_id, entries[0].trial):
-            yield entries, sample
-            entries = next(cases, None)
+        name, places = case
+        if (sample.id, sample.trial) == name:
+            yield _at(run, places), sample
+            case = next(cases, None)
     # What is left is in another order than the data, or has no texts.
-    left = {(one[0].sample_id, one[0].trial): one for one in itertools.chain([entries] if entries else [], cases)}
-    for case, sample in with_texts(run.samples, left, key=lambda sample: (sample.id, sample.trial)):
-        yield left[case], sample
+    left = dict(itertools.chain([case] if case else [], cases))
+    for name, sample in with_texts(run.samples, left, key=lambda sample: (sample.id, sample.trial)):
+        yield _at(run, left[name]), sample
+
+
+def _at(run: Run, places: Iterable[int]) -> Sequence[Record]:
+    return [run.records[place] for place in places]
 
 
 def record_csv(record: Record) -> Iterator[str]:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import re
-import tempfile
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
 from evalstone._core.display import p_value, safe, visible
@@ -20,47 +19,53 @@ from evalstone.types import Failed, Record, Score, Skipped
 
 LONGEST_MESSAGE = 500
 LONGEST_ATTRIBUTE = 32_000
-PIECE = 1 << 20
-"""The number of characters to read at once."""
 _MARKUP = re.compile(r'[&<>"\n\r\t]')
 
+Result: TypeAlias = Literal["passed", "failure", "error", "skipped"]
 
-@dataclass(frozen=True)
-class Case:
+
+class Case(NamedTuple):
     """One test case: its result, and a message unless it passed."""
 
     name: str
     group: str
-    result: Literal["passed", "failure", "error", "skipped"] = "passed"
+    result: Result = "passed"
     message: str = ""
     seconds: float = 0.0
-    properties: Mapping[str, str] = field(default_factory=dict[str, str])
+    properties: Mapping[str, str] = {}
 
 
-def junit(name: str, suites: Mapping[str, Iterable[Case]]) -> Iterator[str]:
-    """Suites of cases as XML, in pieces. While the cases of a suite are counted, they are in a temporary file."""
+@dataclass(frozen=True)
+class Suite:
+    """Test cases, and what the element around them says of them: how many have each result, and their seconds."""
+
+    cases: Iterable[Case]
+    results: Mapping[Result, int]
+    seconds: float = 0.0
+
+    @classmethod
+    def of(cls, cases: Sequence[Case]) -> Suite:
+        """A suite of cases that are all known."""
+        return cls(cases, Counter(case.result for case in cases), sum(case.seconds for case in cases))
+
+
+def junit(name: str, suites: Mapping[str, Suite]) -> Iterator[str]:
+    """Suites of cases as XML, in pieces."""
     yield f'<?xml version="1.0" encoding="UTF-8"?>\n<testsuites{_attributes(name=name)}>\n'
-    for title, cases in suites.items():
-        counts, seconds = Counter[str](), 0.0
-        with tempfile.TemporaryFile("w+", encoding="utf-8", newline="") as file:
-            for case in cases:
-                counts[case.result] += 1
-                seconds += case.seconds
-                file.write(_element(case))
-            yield "<testsuite" + _attributes(
-                name=title,
-                tests=str(counts.total()),
-                failures=str(counts["failure"]),
-                errors=str(counts["error"]),
-                skipped=str(counts["skipped"]),
-                time=f"{seconds:.3f}",
-            )
-            yield ">\n" if counts else " />\n"
-            file.seek(0)
-            while piece := file.read(PIECE):
-                yield piece
-            if counts:
-                yield "</testsuite>\n"
+    for title, suite in suites.items():
+        tests = sum(suite.results.values())
+        yield "<testsuite" + _attributes(
+            name=title,
+            tests=str(tests),
+            failures=str(suite.results.get("failure", 0)),
+            errors=str(suite.results.get("error", 0)),
+            skipped=str(suite.results.get("skipped", 0)),
+            time=f"{suite.seconds:.3f}",
+        )
+        yield ">\n" if tests else " />\n"
+        yield from map(_element, suite.cases)
+        if tests:
+            yield "</testsuite>\n"
     yield "</testsuites>\n"
 
 
@@ -103,11 +108,14 @@ def run_junit(run: Run) -> Iterator[str]:
     Whether scores are good enough is up to a gate.
     """
     titles = {info.signature: run.titles[info.signature] for info in run.scorers}
-    return junit(run.dataset_name, {title: _cases(run, signature, title) for signature, title in titles.items()})
+    return junit(run.dataset_name, {title: _suite(run, signature, title) for signature, title in titles.items()})
 
 
-def _cases(run: Run, signature: str, title: str) -> Iterator[Case]:
-    return (_record_case(run.records[entry.place], title) for entry in run.columns.entries(signature))
+def _suite(run: Run, signature: str, title: str) -> Suite:
+    columns, line = run.columns, run[signature]
+    cases = (_record_case(run.records[place], title) for place in columns.places(signature))
+    results: Mapping[Result, int] = {"passed": line.scored, "skipped": line.skipped, "error": line.failed}
+    return Suite(cases, results, columns.seconds(signature))
 
 
 def _record_case(record: Record, title: str) -> Case:
@@ -129,7 +137,7 @@ def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
     inconclusive_fails: Report inconclusive checks as failures. Otherwise, they are skipped.
     """
     cases = [_decision_case(decision, gate.next_look, inconclusive_fails) for decision in gate.decisions]
-    return junit("evalstone", {"gate": cases})
+    return junit("evalstone", {"gate": Suite.of(cases)})
 
 
 def _decision_case(decision: Decision, look: int | None, inconclusive_fails: bool) -> Case:
