@@ -40,16 +40,15 @@ class Claimed(Scorer):
 def samples_of(
     answers: Sequence[object], *, question: str = "How much?", metadata: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Sample]:
-    """One sample an answer, with the ids s1, s2 and so on."""
-    return [
-        Sample(
-            id=f"s{number}",
-            input=question,
-            output=str(answer),
-            metadata=dict(metadata[number - 1]) if metadata else {},
+    """One sample an answer, with the ids s1, s2 and so on. metadata: of each, with its group and weight."""
+    samples: list[Sample] = []
+    for number, answer in enumerate(answers, start=1):
+        entries = dict(metadata[number - 1]) if metadata else {}
+        group, weight = entries.pop("group", None), entries.pop("weight", None)
+        samples.append(
+            Sample(id=f"s{number}", input=question, output=str(answer), metadata=entries, group=group, weight=weight)
         )
-        for number, answer in enumerate(answers, start=1)
-    ]
+    return samples
 
 
 def run_of(answers: Sequence[object], scorers: Any = None, **more: Any) -> Run:

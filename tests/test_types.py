@@ -47,6 +47,8 @@ OTHER: dict[str, Any] = {
     "messages": [],
     "instructions": None,
     "metadata": {"source": "wiki", "page": 1},
+    "group": "g",
+    "weight": 2,
     "trajectory": [{"step_type": "tool_call", "name": "search"}],
     "expected_trajectory": [{"name": "search"}],
     "state": {"rows": [1]},

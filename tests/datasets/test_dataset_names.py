@@ -78,8 +78,8 @@ def test_the_ideal_context_of_deepeval_is_not_judged() -> None:
 
 
 def test_unknown_columns_go_to_the_metadata() -> None:
-    sample = sample_from({"input": "q", "topic": "law", "weight": 2.5, "tags": ["x"], "none": None})
-    assert sample.metadata == {"topic": "law", "weight": 2.5, "tags": ["x"]}
+    sample = sample_from({"input": "q", "topic": "law", "Weight": 2.5, "tags": ["x"], "none": None})
+    assert sample.metadata == {"topic": "law", "Weight": 2.5, "tags": ["x"]}
 
 
 def test_the_field_s_own_name_wins_and_the_loser_goes_to_the_metadata() -> None:

@@ -93,7 +93,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
 
 
 def test_trials_load_as_samples_of_one_group(tmp_path: Path) -> None:
-    trials = [Sample(id=id, output=f"{id} {n}", metadata=data, trial=n) for id, data in GROUPS for n in (1, 2, 3)]
+    trials = [Sample(id=id, output=f"{id} {n}", trial=n, **data) for id, data in GROUPS for n in (1, 2, 3)]
     write_samples(tmp_path / "s.jsonl", trials)
     loaded = list(load(tmp_path / "s.jsonl"))
     assert [sample.id for sample in loaded] == ["a", "a-2", "a-3", "b", "b-2", "b-3"]

@@ -74,11 +74,11 @@ def test_a_conversation_survives_the_file_of_samples():
 
 def test_turns_are_samples_of_their_own_in_the_group_of_the_conversation():
     said: Any = ["Hi", {"input": "Bye", "reference": "Bye!"}]
-    talk = Sample(id="c1", turns=said, instructions="Be kind.", metadata={"weight": 2})
+    talk = Sample(id="c1", turns=said, instructions="Be kind.", weight=2)
     recorded = Sample(
         id="c2",
         messages=[Message(role="user", content="Hi"), Message(role="assistant", content="Hello")],
-        metadata={"group": "team"},
+        group="team",
     )
     dataset = turns([talk, recorded])
     assert [(one.id, one.input, one.group, one.weight) for one in dataset] == [

@@ -256,7 +256,7 @@ def test_hostile_names_and_filters_are_data(url: str) -> None:
 
 
 def test_the_scores_of_a_stream_in_the_order_of_submission_with_their_groups(url: str) -> None:
-    talk = Sample(id="1", output="a", metadata={"group": "talk", "note": '"group": "no"'})
+    talk = Sample(id="1", output="a", group="talk", metadata={"note": '"group": "no"'})
     other = Sample(id="2", output='"group": "text"')
     with Ledger(url) as ledger:
         for id, hours, sample in (("a", 2, talk), ("b", 1, other), ("c", 3, None)):

@@ -129,7 +129,7 @@ class World:
         records: list[Record | None] = []
         for number, outcome in enumerate(outcomes):
             self.written += 1
-            sample = Sample(id=str(number), output="x", metadata={"group": group(number)} if group else {})
+            sample = Sample(id=str(number), output="x", group=group(number) if group else None)
             steps = steps_by(judge)
             found = (
                 None

@@ -90,14 +90,14 @@ def test_the_order_of_the_rows_does_not_matter() -> None:
 
 
 def test_groups_and_weights_count_as_with_ids() -> None:
-    weighted: Callable[[int], Any] = lambda n: {"weight": 1 + n % 3}  # noqa: E731
-    grouped: Callable[[int], Any] = lambda n: {"weight": 1 + n % 3, "group": f"g{n // 4}"}  # noqa: E731
+    weighted: Mapping[str, Callable[[int], Any]] = {"weight": lambda n: 1 + n % 3}
+    grouped: Mapping[str, Callable[[int], Any]] = {**weighted, "group": lambda n: f"g{n // 4}"}
     results: list[Any] = []
     for ids in ({"id": str}, {}):
-        a, b = judged(rows(WORSE, metadata=weighted, **ids)), judged(rows(BETTER, metadata=grouped, **ids))
+        a, b = judged(rows(WORSE, **weighted, **ids)), judged(rows(BETTER, **grouped, **ids))
         results.append(compare(a, b, allow_mismatch=True)["given"].result)
     assert results[0] == results[1]
-    ungrouped = compare(a, judged(rows(BETTER, metadata=weighted)))["given"].result
+    ungrouped = compare(a, judged(rows(BETTER, **weighted)))["given"].result
     assert results[1].difference != ungrouped.difference
 
 

@@ -20,13 +20,13 @@ def test_the_group_of_a_sample_is_in_its_records() -> None:
     run = run_of(["0.5", "skip", "fail"], metadata=[{"group": 7}, {"group": ""}, {}])
     assert [record.group for record in run] == ["7", None, None]
     assert [Record.from_dict(record.to_dict()).group for record in run] == ["7", None, None]
-    assert Sample(metadata={"group": "a"}).group == "a"
+    assert Sample(group="a").group == "a"
 
 
 def test_samples_with_a_blank_group_have_none_as_from_a_csv_file() -> None:
     for blank in ("", " ", "\u200b"):
-        assert Sample(input="q", metadata={"group": blank}).group is None
-    assert Sample(input="q", metadata={"group": 0}).group == "0"
+        assert Sample(input="q", group=blank).group is None
+    assert Sample(input="q", group=0).group == "0"
 
 
 def test_samples_of_one_group_widen_the_interval_as_the_statistics_say() -> None:

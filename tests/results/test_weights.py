@@ -43,6 +43,7 @@ from evalstone.results.views.gate import gate_view
 from evalstone.results.views.run import run_view
 from evalstone.stats.intervals import mean_interval, missing_bounds
 from evalstone.types import Record, Score
+from tests.refusals import refused
 from tests.runs import Given, run_of
 
 ANSWERS = ["1.0", "0.0", "0.5", "1.0"] * 5
@@ -65,37 +66,69 @@ def weighted(answers: Sequence[str] = ANSWERS, weights: Sequence[float] = HEAVY,
 
 
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "2 kg", True, None, [1]])
-def test_what_is_no_weight_is_refused_with_sample_and_field(wrong: Any) -> None:
-    with pytest.raises(DataError, match=r"sample 's1': weight must"):
-        Sample(id="s1", output="x", metadata={"weight": wrong})
-    with pytest.raises(DataError, match="weight must be"):
-        load([{"output": "x", "weight": wrong}])
+def test_what_is_no_weight_is_refused_with_its_field(wrong: Any) -> None:
+    if wrong is not None:
+        with refused("weight", "a finite number above 0"):
+            Sample(id="s1", output="x", weight=wrong)
+    rows = [{"output": "x", "weight": 2}, {"output": "y", "weight": wrong}]
+    for place, data in (("item 2: ", rows), (r"item [12]: ", rows[::-1])):
+        with pytest.raises(DataError, match=place) as error:
+            load(data)
+        assert error.value.field == "weight"
+        assert error.value.kind == ("missing" if wrong is None or wrong != wrong else "invalid")
+
+
+def test_samples_without_weights_may_say_so_in_every_row() -> None:
+    assert [sample.weight for sample in load([{"output": "x", "weight": None}, {"output": "y"}])] == [None, None]
 
 
 def test_a_weight_in_python_is_a_number() -> None:
     with pytest.raises(DataError, match="not '2'"):
-        Sample(output="x", metadata={"weight": "2"})
+        Sample(output="x", weight="2")  # type: ignore[arg-type]
 
 
 def test_a_table_has_weights_as_text_and_a_blank_one_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
     file.write_text("output,weight\nyes,2.5\nno,10\n")
     assert [sample.weight for sample in load(file).samples] == [2.5, 10]
-    file.write_text("Output,Weight\nyes,2.5\nno,10\n")
-    assert [sample.metadata for sample in load(file).samples] == [{"weight": 2.5}, {"weight": 10}]
     file.write_text("output,Weight,weight\nyes,70 kg,2.5\n")
-    assert [sample.metadata for sample in load(file).samples] == [{"Weight": "70 kg", "weight": 2.5}]
+    assert [(sample.weight, sample.metadata) for sample in load(file).samples] == [(2.5, {"Weight": "70 kg"})]
     file.write_text("output,weight\nyes,2.5\nno,\n")
-    with pytest.raises(DataError, match=r"csv: .*3.*weight .*missing"):
+    with pytest.raises(DataError, match=r"csv: .*3.*weight") as error:
         load(file)
+    assert error.value.kind == "missing"
 
 
-def test_columns_of_groups_and_weights_are_known_in_any_spelling(tmp_path: Path) -> None:
+def test_groups_and_weights_are_in_columns_of_exactly_that_name_or_in_mapped_ones(tmp_path: Path) -> None:
     file = tmp_path / "data.csv"
-    file.write_text("output,Weight,GROUP,Kind\nyes,2.5,g,x\n")
-    assert load(file).samples[0].metadata == {"weight": 2.5, "group": "g", "Kind": "x"}
-    (sample,) = load([{"output": "x", "Weight": 2, "weight": 3}]).samples
-    assert sample.metadata == {"Weight": 2, "weight": 3}
+    file.write_text("output,Weight,GROUP\nyes,2.5,g\n")
+    (sample,) = load(file)
+    assert (sample.weight, sample.group, sample.metadata) == (None, None, {"Weight": "2.5", "GROUP": "g"})
+    (sample,) = load(file, map={"weight": "Weight", "group": "GROUP"})
+    assert (sample.weight, sample.group, sample.metadata) == (2.5, "g", {})
+    (sample,) = load([{"output": "x", "metadata": {"weight": 3, "group": 7}}])
+    assert (sample.weight, sample.group, sample.metadata) == (None, None, {"weight": 3, "group": 7})
+    (sample,) = load([{"output": "x", "metadata": {"weight": 3}}], map={"weight": "metadata.weight"})
+    assert sample.weight == 3
+    (sample,) = load([{"output": "x", "weight": "70 kg"}], map={"weight": ""})
+    assert (sample.weight, sample.metadata) == (None, {"weight": "70 kg"})
+
+
+@pytest.mark.parametrize("wrong", [True, float("inf"), [1], {"a": 1}])
+def test_a_group_is_a_text_or_a_number(wrong: Any) -> None:
+    with refused("group", "a text or a number"):
+        Sample(output="x", group=wrong)
+    if wrong != float("inf"):  # which is read as a text
+        with pytest.raises(DataError, match="group") as error:
+            load([{"output": "x", "group": wrong}])
+        assert (error.value.kind, error.value.field) == ("invalid", "group")
+
+
+def test_a_group_is_the_same_text_from_every_source(tmp_path: Path) -> None:
+    file = tmp_path / "data.csv"
+    file.write_text("output,group\nx,3\n")
+    groups = [sample.group for source in (file, [{"output": "x", "group": 3}]) for sample in load(source)]
+    assert [*groups, Sample(group=3.0).group, Sample(group="3").group] == ["3"] * 4  # type: ignore[arg-type]
 
 
 def test_a_mean_is_that_of_the_population_that_the_weights_stand_for() -> None:
@@ -282,12 +315,9 @@ def test_reports_say_that_a_mean_is_weighted() -> None:
 
 REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
-        lambda: load([{"output": "x", "Weight": None}]),
+        lambda: load([{"output": "x", "weight": 1}, {"output": "x", "weight": None}]),
         DataError,
-        (
-            "item 1: weight must be a finite number above 0, not missing (a `weight` in the metadata "
-            "weights means; give anything else another name)"
-        ),
+        "item 2: column 'weight' has weights, and not one in every row",
     ),
     (
         lambda: gate(
@@ -322,7 +352,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         ConfigError,
         (
             "a correction by human labels has no weighted form, and the samples are weighted (the first"
-            " 3, 's2' 1); to count each sample once, leave `weight` out of the metadata"
+            " 3, 's2' 1); to count each sample once, leave out `weight`"
         ),
     ),
 ]

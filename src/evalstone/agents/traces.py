@@ -214,8 +214,9 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
         notes.add(REDACTED, trace)
         asked, output = (None if is_redacted(each) else each for each in (asked, output))
     metadata = {**_measured(unit, whole), **_described(main, whole, trace)}
-    if "group" not in metadata and not alone and trace:
-        metadata["group"] = trace
+    group = _conversation(main, whole)
+    if group is None and not alone:
+        group = trace or None
     return Sample(
         id="-".join(filter(None, (trace, main.record.span))),
         input=asked,
@@ -227,6 +228,7 @@ def _sample(unit: Unit, trace: str, notes: Notes, *, alone: bool) -> Sample:
             unit, messages, {id(n): call for n, call in zip(tools, reader.calls, strict=True)}, {id(n) for n in joined}
         ),
         metadata=metadata,
+        group=group,
     )
 
 
@@ -361,7 +363,7 @@ def _outermost_calls(nodes: Sequence[Node], reports: Callable[[Node], bool]) -> 
 
 
 def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
-    """The origin of the sample, the model that answered, and the conversation that it is part of, as metadata."""
+    """The origin of the sample, and the model that answered, as metadata."""
     last = next((node for node in reversed(whole) if node.kind == "model"), main)
     beside = last.beside[-1].attributes if last.beside else {}
     response = next(
@@ -378,10 +380,14 @@ def _described(main: Node, whole: Sequence[Node], trace: str) -> dict[str, Any]:
     models = (str(each.attributes[key]) for each in (last, main) for key in _MODELS if each.attributes.get(key))
     if model := next((model for model in models if model != "unknown"), None):  # which is what Traceloop writes
         found["model"] = model
-    conversations = (node.attributes.get(key) for key in _CONVERSATIONS for node in (main, *whole))
-    if (conversation := next(filter(None, conversations), None)) is not None:
-        found["group"] = str(conversation)
     return found
+
+
+def _conversation(main: Node, whole: Sequence[Node]) -> str | None:
+    """The conversation that the sample is part of."""
+    conversations = (node.attributes.get(key) for key in _CONVERSATIONS for node in (main, *whole))
+    conversation = next(filter(None, conversations), None)
+    return None if conversation is None else str(conversation)
 
 
 def _trajectory(

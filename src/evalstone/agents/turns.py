@@ -21,8 +21,9 @@ SUCCEEDED = ("success", "succeeded", "completed", "ok")
 def turns_of(sample: Sample) -> tuple[Sample, ...]:
     """The turns of a sample, or else those of its messages: each user message with the messages up to the next one.
 
-    A turn inherits the trial of the conversation, and its instructions and metadata if it has none of its own. The last
-    turn of recorded messages is the one that the sample is about, so it has the sample's context, reference and state.
+    A turn inherits the trial of the conversation, and its instructions, metadata, group and weight if it has none. The
+    last turn of recorded messages is the one that the sample is about, so it has the sample's context, reference and
+    state.
     """
     turns = sample.turns or tuple(_recorded(sample))
     shared = {name: value for name, value in sample.metadata.items() if name != "target"}  # of the whole conversation
@@ -31,6 +32,8 @@ def turns_of(sample: Sample) -> tuple[Sample, ...]:
             turn,
             instructions=sample.instructions if turn.instructions is None else turn.instructions,
             metadata={**shared, **turn.metadata},
+            group=sample.group if turn.group is None else turn.group,
+            weight=sample.weight if turn.weight is None else turn.weight,
             trial=sample.trial,
         )
         for turn in turns

@@ -73,6 +73,8 @@ FIELD_NAMES: Mapping[str, Ranks] = {
         ("metadata",),
         ("additional_metadata",),
     ),
+    "group": (("group",),),
+    "weight": (("weight",),),
     "trajectory": (
         ("trajectory",),
         ("actual_trajectory", "agent_trajectory"),
@@ -86,15 +88,15 @@ FIELD_NAMES: Mapping[str, Ranks] = {
 }
 """The column names of each sample field, by rank. Earlier ranks take precedence; names within a rank are equivalent.
 
-Case, `-`, `_` and spaces are ignored. `retrieval_context` comes before `context`, because in a deepeval row with both,
-`context` is the ideal context.
+Case, `-`, `_` and spaces are ignored, except in `group` and `weight`. `retrieval_context` comes before `context`,
+because in a deepeval row with both, `context` is the ideal context.
 """
 
 CONTENT = frozenset(("input", "output", "context", "reference", "messages", "instructions", "trajectory", "turns"))
 """A row must have at least one of these fields."""
 UNRECOGNIZED = "no column is recognized"
-MEANINGFUL = frozenset(("group", "weight"))
-"""The metadata that affect confidence intervals."""
+EXACT = frozenset(("group", "weight"))
+"""The fields that are read only from a column of exactly their name: `Weight` may be in kilograms."""
 
 GOAL = "goal"
 """The metadata of a sample whose user messages are all simulated."""
@@ -107,6 +109,12 @@ _KNOWN: Mapping[str, tuple[str, int]] = {
 }
 
 
+def _known_field(column: str) -> tuple[str, int] | None:
+    """The field for a column name, and the rank of the name; None if the name isn't known."""
+    known = _KNOWN.get(normal(column))
+    return None if known is not None and known[0] in EXACT and column != known[0] else known
+
+
 def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
     """The columns for each sample field, with their ranks, best rank first.
 
@@ -114,7 +122,7 @@ def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
     """
     claimed: dict[str, list[Claim]] = {}
     for column in columns:
-        known = _KNOWN.get(normal(column))
+        known = _known_field(column)
         if known is not None:
             field, rank = known
             respelled = column != field and normal(column) == normal(field)
@@ -124,7 +132,7 @@ def claims(columns: tuple[str, ...]) -> Mapping[str, tuple[Claim, ...]]:
 
 def field_of(column: str) -> str | None:
     """The field for a column name; None if the name isn't known."""
-    known = _KNOWN.get(normal(column))
+    known = _known_field(column)
     return known and known[0]
 
 

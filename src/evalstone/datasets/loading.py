@@ -185,9 +185,9 @@ def turns(samples: Any) -> Dataset:
     for sample in conversations:
         if not (own := turns_of(sample)):
             raise DataError(f"{name}: sample {excerpt(sample.id)} has no turns, and no messages of a user")
-        group = sample.group or sample.id
+        group = sample.cluster or sample.id
         samples_of_turns += (
-            replace(turn, id=f"{sample.key} turn {number}", trial=None, metadata={**turn.metadata, "group": group})
+            replace(turn, id=f"{sample.key} turn {number}", trial=None, group=group)
             for number, turn in enumerate(own, start=1)
         )
     return Dataset(samples_of_turns, name)

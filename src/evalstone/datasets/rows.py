@@ -13,7 +13,6 @@ from evalstone.agents.formats.calls import read_call
 from evalstone.agents.formats.conversation import Conversation
 from evalstone.agents.formats.messages import conversation_in, is_calls, is_conversation
 from evalstone.agents.formats.records import is_telemetry
-from evalstone.agents.formats.values import normal
 from evalstone.datasets.cells import (
     ReadText,
     native,
@@ -28,11 +27,12 @@ from evalstone.datasets.cells import (
     turn_passages,
     unpacked,
 )
-from evalstone.datasets.columns import MEANINGFUL, Cell, ColumnMapping, Columns, alpaca
+from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
 from evalstone.datasets.written import check_not_joined, is_text_column, may_write_out, written_in_cell
-from evalstone.errors import ConfigError, DataError, invalid, of_another_type
+from evalstone.errors import ConfigError, DataError, absent, invalid, of_another_type
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
+from evalstone.types.samples import read_group, read_weight
 
 T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
@@ -81,6 +81,10 @@ class RowReader:
         """The columns that went to the metadata, as an ordered set."""
         self.lost_types = LostTypes()
         """What the cells look like, if every cell is a text."""
+        self._weighted = False
+        """Whether a row has a weight."""
+        self._lacks_weight = ""
+        """The column of the weights, if a row has none in it."""
         self._plain_fields: dict[tuple[str, ...], tuple[str, ...]] = {}
         """By the columns of a row that was read: the field of each; empty if one is no field, or needs more reading."""
 
@@ -169,6 +173,8 @@ class RowReader:
             messages=messages,
             instructions=_text_or(texts["instructions"], messages, "instructions"),
             metadata=self._metadata(cells, chosen, used, texts),
+            group=self._value("group", chosen, lambda cell: read_group(cell.value, "")),
+            weight=self._weight(chosen, cells),
             trajectory=self._value("trajectory", chosen, lambda cell: _trajectory(Trajectory.read, cell.value))
             or (None if transcript is None else transcript.trajectory),
             expected_trajectory=self._value(
@@ -246,21 +252,35 @@ class RowReader:
         if self._has_context(chosen):
             partly_used |= {chosen[field].column for field in _CONVERSATION_FIELDS if self._of_turns(field, chosen)}
         for column, value in cells.items():
-            name = _metadata_name(column, cells)
-            if (value is None and name != "weight") or (column in used and column not in partly_used):
+            if value is None or (column in used and column not in partly_used):
                 continue
-            entry = number_in(value) if name == "weight" else value
-            if (other := metadata.get(name)) is not None and other != entry and str(other) != str(entry):
-                where = f"metadata has another entry {excerpt(name)}" if name == column else f"there is another {name}"
-                raise DataError(f"column {excerpt(column)} is {excerpt(entry)}, but {where}: {excerpt(other)}")
-            metadata[name] = entry if other is None else other
+            if (other := metadata.get(column)) is not None and other != value and str(other) != str(value):
+                raise DataError(
+                    f"column {excerpt(column)} is {excerpt(value)}, but metadata has another entry {excerpt(column)}: "
+                    f"{excerpt(other)}"
+                )
+            metadata[column] = value if other is None else other
             if column not in used:
                 self.ignored.setdefault(column)
         return {
             key: value if isinstance(value, str) else storable(value)
             for key, value in metadata.items()
-            if value is not None or key == "weight"  # the sample rejects it: a missing weight must not count as 1
+            if value is not None
         }
+
+    def _weight(self, chosen: Mapping[str, Cell], cells: Mapping[str, Any]) -> float | None:
+        """The weight of the row. Raises DataError if it or that of an earlier row is missing: that must not count as 1.
+        A null in every row says nothing: files of samples may have that."""
+        weight = self._value("weight", chosen, lambda cell: read_weight(number_in(cell.value), ""))
+        if weight is not None or (column := self.columns.column("weight", cells)) is None:
+            self._weighted = self._weighted or weight is not None
+        else:
+            self._lacks_weight = column
+        if self._lacks_weight and (self._weighted or self.text_cells):
+            raise DataError(
+                absent("weight", f"column {named(self._lacks_weight)!r} has weights, and not one in every row")
+            )
+        return weight
 
     def _value(self, field: str, chosen: Mapping[str, Cell], read: Callable[[Cell], T]) -> T | None:
         """The value of the field's cell; None without a cell. Errors name the column."""
@@ -305,7 +325,7 @@ def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
     if type(trial) is not int or trial < 1 or cells.get("id") is None or not cells.keys() <= _OF_A_TRIAL:
         return sample
     id = sample.id if trial == 1 else f"{sample.id}-{trial}"
-    return replace(sample, id=id, metadata={"group": sample.id, **sample.metadata})
+    return replace(sample, id=id, group=sample.id if sample.group is None else sample.group)
 
 
 def _is_state(value: Any) -> bool:
@@ -315,12 +335,6 @@ def _is_state(value: Any) -> bool:
 def _has_brackets(value: Any) -> bool:
     """Whether a value is text that is meant as a list or an object. Reading it may fail."""
     return isinstance(value, str) and value.lstrip().startswith(("[", "{"))
-
-
-def _metadata_name(column: str, columns: Collection[str]) -> str:
-    """The column's name. Other spellings of `group` and `weight` are normalized, unless these are columns too."""
-    name = normal(column)
-    return name if name in MEANINGFUL and name not in columns else column
 
 
 def _placed(where: str, error: str | Exception) -> DataError:

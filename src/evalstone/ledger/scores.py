@@ -430,7 +430,7 @@ def watched_scores(
             group = None
             if sample is not None:
                 with ledger.reading(f"the sample of live score {id}"):
-                    group = sample_of(json.loads(sample)).group
+                    group = sample_of(json.loads(sample)).cluster
             share = None if value is None else value / scale
             yield WatchedScore(id, submitted, finished, share, trace, group)
 

@@ -238,7 +238,7 @@ class Guard(NoTruthValue):
             scorer=self._titles[scorer.signature],
             signature=scorer.signature,
             outcome=Failed(error),
-            group=None if sample is None else sample.group,
+            group=None if sample is None else sample.cluster,
         )
 
     def _unnamed(self, verdict: GuardVerdict, signature: inspect.Signature) -> str:

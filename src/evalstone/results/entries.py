@@ -14,8 +14,8 @@ from evalstone.errors import DataError
 
 def comparable(metadata: Mapping[str, Any]) -> Mapping[str, Any]:
     """Entries that are equal if a CSV file has the same cells for them: without missing ones, numbers and booleans as
-    texts, and lists and objects also if they are written as texts. The weight is a number in every source."""
-    entries = {name: value if name == "weight" else _entry(value) for name, value in metadata.items()}
+    texts, and lists and objects also if they are written as texts."""
+    entries = {name: _entry(value) for name, value in metadata.items()}
     return {name: value for name, value in entries.items() if value is not None}
 
 

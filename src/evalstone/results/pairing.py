@@ -29,7 +29,7 @@ from evalstone.types import Note, Sample, case_key, is_own_id, note, trace_metad
 if TYPE_CHECKING:
     from evalstone.results.run import Run
 
-_NOT_COLUMNS = ("group", "weight", "target", "trace")
+_NOT_COLUMNS = ("target", "trace")
 """Metadata that has a meaning of its own."""
 _T = TypeVar("_T")
 NO_IDS, TRACES = "no_ids", "traces"

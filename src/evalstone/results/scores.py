@@ -174,7 +174,7 @@ def check_same_weights(a: Scores, b: Scores) -> None:
 def refuse_weights(
     weights: Iterable[tuple[str, float | None]],
     what: str,
-    instead: str = "to count each sample once, leave `weight` out of the metadata",
+    instead: str = "to count each sample once, leave out `weight`",
 ) -> None:
     """Raise ConfigError if samples have unequal weights, naming the first one that differs.
 

@@ -177,7 +177,12 @@ def keys_of_samples(samples: Iterable[Sample], field: SliceBy) -> Mapping[str, s
     names: dict[str, None] = {}
     keys: dict[str, str] = {}
     for sample in samples:
-        value = metadata_at(sample.metadata, field) if isinstance(field, str) else field(sample)
+        if isinstance(field, str):
+            value = metadata_at(sample.metadata, field)
+            if value is None and field == "group":
+                value = sample.group
+        else:
+            value = field(sample)
         keys[sample.key] = _key(value)
         keys.setdefault(sample.id, keys[sample.key])
         names.update(dict.fromkeys(map(str, sample.metadata)))

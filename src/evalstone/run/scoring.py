@@ -82,7 +82,7 @@ def record_of(
         outcome=outcome,
         calls=calls,
         seconds=seconds,
-        group=sample.group,
+        group=sample.cluster,
         trial=sample.trial,
         weight=sample.weight,
     )

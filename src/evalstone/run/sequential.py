@@ -106,10 +106,10 @@ class RunGate:
                 "trials of one sample are not independent and cannot be gated one by one; gate the finished run instead"
             )
         for sample in plan.dataset:
-            if sample.group is not None:
+            if sample.cluster is not None:
                 raise ConfigError(
-                    f"sample {sample.id!r} is in group {sample.group!r}: clustered samples cannot be gated one by one; "
-                    "gate the finished run instead"
+                    f"sample {sample.id!r} is in group {sample.cluster!r}: clustered samples cannot be gated one by "
+                    "one; gate the finished run instead"
                 )
         weights = ((sample.id, sample.weight) for sample in plan.dataset)
         refuse_weights(weights, "a gate that stops the run", "gate the finished run instead (evalstone gate)")

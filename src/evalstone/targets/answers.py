@@ -24,8 +24,8 @@ from evalstone.targets.base import conversation
 from evalstone.types import NO_USAGE, Message, Sample, Trajectory, Usage, passages
 from evalstone.types.samples import check_text
 
-_OF_THE_SAMPLE = ("group", "weight", "target")
-"""The metadata that an answer may not have: they say what the sample stands for."""
+_OF_THE_CALL = "target"
+"""The entry of the metadata that an answer may not have: it describes the call."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ class Answer:
     instructions: str | None = None
     """The system prompt, if it isn't that of the sample; by default, the system messages."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Any other data for scorers, added to the sample's: JSON data. It can't have `group`, `weight` and `target`."""
+    """Any other data for scorers, added to the sample's: JSON data. It can't have `target`."""
     usage: Usage = NO_USAGE
     """Tokens, if known; by default those of the messages after the user's last one, if they have counts, else those of
     the spans in `trace`."""
@@ -132,9 +132,8 @@ class Answer:
             raise ConfigError(
                 invalid("metadata", "a mapping", metadata, f"{type(metadata).__name__}: {excerpt(metadata)}")
             )
-        if refused := [name for name in _OF_THE_SAMPLE if name in metadata]:
-            verb = "is" if len(refused) == 1 else "are"
-            raise ConfigError(f"metadata of an answer can't have {joined(refused)}, which {verb} the sample's")
+        if _OF_THE_CALL in metadata:
+            raise ConfigError(f"metadata of an answer can't have {_OF_THE_CALL}, which describes the call")
 
     @classmethod
     def of(cls, value: object, *, by: str = "the target") -> Answer:

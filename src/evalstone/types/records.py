@@ -17,7 +17,7 @@ from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import read_data
 from evalstone.errors import DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
-from evalstone.types.samples import case_key, check_weight
+from evalstone.types.samples import case_key, read_weight
 
 
 @dataclass(frozen=True)
@@ -222,7 +222,7 @@ class Record(NoTruthValue):
     calls: tuple[JudgeCall, ...] = ()
     seconds: float = 0.0
     group: str | None = None
-    """The sample's `group`."""
+    """The sample's `group`; without one, for a trial, the sample's id."""
     trial: int | None = None
     """The sample's `trial`."""
     weight: float | None = None
@@ -232,7 +232,7 @@ class Record(NoTruthValue):
         if isinstance(self.outcome, Score) and self.outcome.scale is None:
             object.__setattr__(self, "outcome", replace(self.outcome, scale=1.0))
         if self.weight is not None:
-            check_weight(self.weight)
+            read_weight(self.weight)
 
     @property
     def key(self) -> str:

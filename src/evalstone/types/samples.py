@@ -28,6 +28,8 @@ SAMPLE_FIELDS = (
     "messages",
     "instructions",
     "metadata",
+    "group",
+    "weight",
     "trajectory",
     "expected_trajectory",
     "state",
@@ -35,7 +37,7 @@ SAMPLE_FIELDS = (
 )
 LISTS = ("messages", "turns")
 """The sample fields that are empty instead of None if absent."""
-_HASHED_IF_PRESENT = ("trajectory", "expected_trajectory", "state", "turns")
+_HASHED_IF_PRESENT = ("group", "weight", "trajectory", "expected_trajectory", "state", "turns")
 _LAST_TRIAL = 2**63 - 1
 _DEFAULT_ID = "hash-"
 _IS_DEFAULT_ID = re.compile(_DEFAULT_ID + "[0-9a-f]{16}(?![0-9a-f])")
@@ -76,7 +78,13 @@ class Sample:
     instructions: str | None = None
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
-    """Any other data. `group` names the cluster of the sample. `weight` is the number of samples that it stands for."""
+    """Any other data. Some scorers, targets and simulated users read entries of it (docs/data.md)."""
+    group: str | None = None
+    """The cluster of the sample. Samples of one group, such as questions about one document, are not independent, and
+    confidence intervals account for it. A number is taken as text."""
+    weight: float | None = None
+    """How many samples of the population this one represents: a finite number above 0. Means are weighted by it. Only
+    ratios of weights matter; None counts as 1."""
     trajectory: Trajectory | None = None
     """The steps that the agent took; plain data is accepted too."""
     expected_trajectory: TrajectoryExpectation | None = None
@@ -122,19 +130,17 @@ class Sample:
             object.__setattr__(self, "trajectory", trajectory)
         if self.trial is not None and not (type(self.trial) is int and 1 <= self.trial <= _LAST_TRIAL):
             raise ConfigError(invalid("trial", f"a whole number from 1 to {_LAST_TRIAL}", self.trial))
-        if "weight" in self.metadata:
-            check_weight(self.metadata["weight"], f"sample {self.id!r:.80}: " if self.id else "")
+        if self.group is not None:
+            object.__setattr__(self, "group", read_group(self.group))
+        if self.weight is not None:
+            object.__setattr__(self, "weight", read_weight(self.weight))
         if not self.id:
             object.__setattr__(self, "id", self.default_id)
 
     @property
-    def group(self) -> str | None:
-        """`group` in the metadata. Without it, the trials of a sample are a group. Samples of one group, such as the
-        turns of a conversation, are not independent."""
-        group = self.metadata.get("group")
-        if group is None or (isinstance(group, str) and is_blank(group)):
-            return None if self.trial is None else self.id
-        return str(group)
+    def cluster(self) -> str | None:
+        """The samples that this one depends on: those of its group. Without one, the trials of a sample are a group."""
+        return self.id if self.group is None and self.trial is not None else self.group
 
     @property
     def default_id(self) -> str:
@@ -150,14 +156,6 @@ class Sample:
     def key(self) -> str:
         """The ID; for a trial, the ID with its number: "q1 #2"."""
         return case_key(self.id, self.trial)
-
-    @property
-    def weight(self) -> float | None:
-        """`weight` in the metadata: how many samples of the population this one represents, a finite number above 0.
-
-        Only the ratios of weights matter. None counts as 1.
-        """
-        return float(self.metadata["weight"]) if "weight" in self.metadata else None
 
     @functools.cached_property
     def content_hash(self) -> str:
@@ -217,13 +215,20 @@ def _turn(item: object, id: str) -> Sample:
 LARGEST = sys.float_info.max
 
 
-def check_weight(weight: object, where: str = "") -> None:
-    if isinstance(weight, bool) or not isinstance(weight, Real) or not 0 < cast("float", weight) <= LARGEST:
-        shown = "missing" if weight is None else f"{weight!r:.60}"
-        raise DataError(
-            f"{where}weight must be a finite number above 0, not {shown} (a `weight` in the metadata weights means; "
-            "give anything else another name)"
-        )
+def read_group(value: object, name: str = "group") -> str | None:
+    """A group as text; None for a blank one. Raises DataError for anything but text or a finite number."""
+    if isinstance(value, str):
+        return None if is_blank(value) else value
+    if isinstance(value, bool) or not isinstance(value, Real) or not abs(number := float(value)) <= LARGEST:
+        raise DataError(invalid(name, "a text or a number", value, f"{type(value).__name__}: {excerpt(value)}"))
+    return str(int(number) if number.is_integer() else number)
+
+
+def read_weight(value: object, name: str = "weight") -> float:
+    """A weight as a number. Raises DataError for anything but a finite number above 0."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < cast("float", value) <= LARGEST:
+        raise DataError(invalid(name, "a finite number above 0", value))
+    return float(value)
 
 
 def is_own_id(id: str) -> bool:

@@ -169,6 +169,8 @@ def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator
             ("part", "Label of the data", _label(sample)),
             ("part", "Reference", sample.reference),
             ("part", "Instructions", sample.instructions),
+            ("part", "Group", sample.group),
+            ("part", "Weight", None if sample.weight is None else f"{sample.weight:g}"),
         )
         if text
     ]
