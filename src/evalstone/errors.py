@@ -4,6 +4,7 @@
     ├── ConfigError            the caller can fix it: an unknown name, a missing key, a bad option; a ValueError too
     │   ├── DataError          a data file or a sample cannot be read; names file, line and field
     │   ├── NotComparable      two runs differ in what they must have in common
+    │   ├── UnknownName        a result has nothing of this name, or several things; a KeyError too
     │   ├── PromptError        a template has an unknown or a missing placeholder
     │   └── MissingDependency  an optional library is missing; has the install command; an ImportError too
     ├── OutcomeError           a scorer returned no valid outcome: not finite, or outside its range
@@ -88,6 +89,7 @@ __all__ = [
     "TargetRefused",
     "TargetUnavailable",
     "TargetUnreachable",
+    "UnknownName",
     "WriteError",
 ]
 
@@ -171,7 +173,7 @@ class EvalstoneError(Exception):
     @property
     def problem(self) -> str:
         """The message without the advice."""
-        return super().__str__()
+        return Exception.__str__(self)  # a KeyError's own text is a repr
 
     def __str__(self) -> str:
         return f"{self.problem}; {self.advice}" if self.advice else self.problem
@@ -221,6 +223,10 @@ class NotComparable(ConfigError):
     def __init__(self, *parts: Wording | Problem | Exception, mismatches: Any = ()) -> None:
         super().__init__(*parts)
         self.mismatches = mismatches
+
+
+class UnknownName(ConfigError, KeyError):
+    """`result[name]` for a name that nothing in the result has, or several things have."""
 
 
 class PromptError(ConfigError):

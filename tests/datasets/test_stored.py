@@ -93,7 +93,7 @@ def test_a_line_that_is_no_json_is_named(tmp_path: Path) -> None:
 
 
 def test_trials_load_as_samples_of_one_group(tmp_path: Path) -> None:
-    trials = [Sample(id=id, output=f"{id} {n}", trial=n, **data) for id, data in GROUPS for n in (1, 2, 3)]
+    trials = [Sample(id=id, output=f"{id} {n}", trial=n, group=group) for id, group in GROUPS for n in (1, 2, 3)]
     write_samples(tmp_path / "s.jsonl", trials)
     loaded = list(load(tmp_path / "s.jsonl"))
     assert [sample.id for sample in loaded] == ["a", "a-2", "a-3", "b", "b-2", "b-3"]
@@ -102,7 +102,7 @@ def test_trials_load_as_samples_of_one_group(tmp_path: Path) -> None:
     assert [sample.metadata["trial"] for sample in loaded] == [1, 2, 3, 1, 2, 3]
 
 
-GROUPS: list[tuple[str, dict[str, str]]] = [("a", {}), ("b", {"group": "g"})]
+GROUPS: list[tuple[str, str | None]] = [("a", None), ("b", "g")]
 
 
 def test_large_files_of_trials_load_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

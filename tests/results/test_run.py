@@ -24,9 +24,12 @@ from evalstone import (
     Score,
     Scorer,
     ScriptedJudge,
+    compare,
     evaluate,
+    read_run,
+    write_run,
 )
-from evalstone.errors import WriteError
+from evalstone.errors import UnknownName, WriteError
 from evalstone.report.notes import sentences_of
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.views.run import run_view
@@ -265,3 +268,47 @@ def test_the_json_of_a_run_has_its_notes() -> None:
     run = evaluate([{"output": "yes", "reference": "yes"}, {"output": "yes"}], "exact_match", ledger=None)
     assert run.to_dict()["notes"] == [*map(Note.to_dict, run.notes)]
     assert [note["kind"] for note in run.to_dict()["notes"]] == ["scores_missing", "single_unit"]
+
+
+def test_a_run_is_equal_to_what_is_read_of_it(tmp_path: Path) -> None:
+    run = run_of(["0.5", "skip", "fail"], [Given(), Harm()])
+    again = read_run(write_run(run, tmp_path / "run"))
+    assert again == run
+    assert run == again
+    assert again != run_of(["0.5", "skip", "1.0"], [Given(), Harm()])
+    assert again != replace(run, records=run.records[1:])
+
+
+def test_an_unknown_scorer_of_a_run_is_a_key_error_that_suggests_the_nearest() -> None:
+    run = run_of(["0.5"], [Given(), Harm()])
+    assert str(UnknownName("no such name")) == "no such name"
+    for lookup in (run.__getitem__, run.mean, run.scores):
+        with pytest.raises(KeyError) as error:
+            lookup("givn")
+        assert isinstance(error.value, UnknownName)
+        assert isinstance(error.value, ConfigError)
+        assert (error.value.kind, error.value.near) == ("unknown", ("given",))
+    with pytest.raises(KeyError):
+        compare(run, run)["givn"]
+
+
+def test_the_mean_and_the_scores_of_a_scorer() -> None:
+    run = run_of(["0.5", "skip", "1.0", "fail"])
+    assert run.mean("given") == run["given"].mean == 0.75
+    assert run.scores("given") == {"s1": 0.5, "s3": 1.0}
+    none = run_of(["skip"])
+    assert none.scores("given") == {}
+    with pytest.raises(ConfigError) as error:
+        none.mean("given")
+    assert (error.value.kind, error.value.field) == ("missing", "mean")
+
+
+def test_the_score_of_a_sample_with_trials_is_the_mean_of_those_that_have_one() -> None:
+    said = {1: "0.5", 2: "skip", 3: "1.0"}
+
+    def answer(*, trial: int) -> str:
+        return said[trial]
+
+    samples = [{"id": "a", "input": "q"}]
+    run = evaluate(samples, [Given()], target=answer, trials=3, ledger=None)
+    assert run.scores("given") == {"a": 0.75}

@@ -26,7 +26,7 @@ def test_the_group_of_a_sample_is_in_its_records() -> None:
 def test_samples_with_a_blank_group_have_none_as_from_a_csv_file() -> None:
     for blank in ("", " ", "\u200b"):
         assert Sample(input="q", group=blank).group is None
-    assert Sample(input="q", group=0).group == "0"
+    assert Sample(input="q", group=0).group == "0"  # type: ignore[arg-type]
 
 
 def test_samples_of_one_group_widen_the_interval_as_the_statistics_say() -> None:

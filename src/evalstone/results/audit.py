@@ -12,7 +12,7 @@ from evalstone._core.file_format import AUDIT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import NoTruthValue
-from evalstone.errors import ConfigError
+from evalstone.errors import UnknownName, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.run_notes import reasoning_note
 from evalstone.results.summary import ScorerInfo, scorer_titles
@@ -204,15 +204,14 @@ class Audit(Shown):
         """The effect of a perturbation on the scorer.
 
         Raises:
-            ConfigError: it was not applied, or was applied to several scorers.
+            UnknownName: it was not applied, or was applied to several scorers.
         """
         matches = [effect for effect in self.effects if effect.perturbation.name == perturbation]
         if len(matches) > 1:
             scorers = ", ".join(effect.scorer for effect in matches)
-            raise ConfigError(f"{perturbation} was applied to several scorers, see `effects`: {scorers}")
+            raise UnknownName(f"{perturbation} was applied to several scorers, see `effects`: {scorers}")
         if not matches:
-            applied = ", ".join(dict.fromkeys(effect.perturbation.name for effect in self.effects))
-            raise ConfigError(f"the perturbation {perturbation!r} was not applied; applied: {applied}")
+            raise UnknownName(unknown("perturbation", perturbation, {each.perturbation.name for each in self.effects}))
         return matches[0]
 
     def __repr__(self) -> str:

@@ -167,7 +167,7 @@ class Comparison(Shown):
         """The first comparison of a scorer, by title, signature or name.
 
         Raises:
-            ConfigError: the scorer is unknown, ambiguous, or was not compared.
+            UnknownName: the scorer is unknown, ambiguous, or was not compared.
         """
         return result_for(self.scorers, self.runs["A"], scorer)
 

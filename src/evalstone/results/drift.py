@@ -66,7 +66,7 @@ class DriftResult(Shown):
         """A scorer's drift, by title, signature or name.
 
         Raises:
-            ConfigError: the scorer is unknown, ambiguous, or has no pair of scores.
+            UnknownName: the scorer is unknown, ambiguous, or has no pair of scores.
         """
         return result_for(self.scorers, self.before, scorer)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from evalstone._core.truth import NoTruthValue
-from evalstone.errors import ConfigError
+from evalstone.errors import UnknownName, absent
 from evalstone.results.summary import ScorerInfo
 
 if TYPE_CHECKING:
@@ -31,10 +31,10 @@ def result_for(items: Iterable[_Item], run: Run, scorer: str) -> _Item:
     """The first item about a scorer of the run, by title, signature or name.
 
     Raises:
-        ConfigError: the run has no such scorer or several, or no item is about it.
+        UnknownName: the run has no such scorer or several, or no item is about it.
     """
     signature = run[scorer].info.signature
     for item in items:
         if item.info.signature == signature:
             return item
-    raise ConfigError(f"there is no result for {scorer}: too few samples have a score")
+    raise UnknownName(absent(scorer, f"there is no result for {scorer}: too few samples have a score"))

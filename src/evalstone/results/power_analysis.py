@@ -60,7 +60,7 @@ class PowerAnalysis(Shown):
         """A scorer's required number of samples, by title, signature or name.
 
         Raises:
-            ConfigError: the scorer is unknown, ambiguous, or has fewer than two scores.
+            UnknownName: the scorer is unknown, ambiguous, or has fewer than two scores.
         """
         return result_for(self.scorers, self.run if self.baseline is None else self.baseline, scorer)
 

@@ -15,7 +15,7 @@ from evalstone._core.display import (
 from evalstone._core.file_format import RUN_FORMAT, installed_version
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, MissingDependency
+from evalstone.errors import ConfigError, MissingDependency, absent
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
@@ -150,7 +150,7 @@ class Run(Shown):
         """A scorer's summary, by title, signature or name; or records, by position.
 
         Raises:
-            ConfigError: no scorer has this name, or several do.
+            UnknownName: no scorer has this name, or several do.
         """
         if not isinstance(key, str):
             return self.records[key]
@@ -166,6 +166,33 @@ class Run(Shown):
         except ConfigError:
             return False
         return True
+
+    def mean(self, scorer: str) -> float:
+        """A scorer's mean, in [0, scale], by the scorer's title, signature or name. `run[scorer].mean` is the same, or
+        None without a score.
+
+        Raises:
+            UnknownName: no scorer has this name, or several do.
+            ConfigError: no sample has a score.
+        """
+        line = self[scorer]
+        if line.mean is None:
+            counts = f"{line.skipped:,} skipped, {line.failed:,} failed"
+            raise ConfigError(absent("mean", f"{self.titles[line.info.signature]} has no score, so no mean: {counts}"))
+        return line.mean
+
+    def scores(self, scorer: str) -> dict[str, float]:
+        """A scorer's scores by the IDs of the samples, in their order. Samples without a score are left out. Of several
+        trials of a sample, it is the mean of those that have a score.
+
+        Raises:
+            UnknownName: no scorer has this name, or several do.
+        """
+        from evalstone.results.scores import scores_of  # noqa: PLC0415 - it imports statistics
+
+        scores = scores_of(self, self[scorer].info.signature)
+        scores = scores if self.trials == 1 else scores.by_sample
+        return {id: value for id, value in zip(scores.samples, scores.values, strict=True) if value is not None}
 
     @functools.cached_property
     def titles(self) -> Mapping[str, str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TypeVar, overload
+from operator import eq
+from typing import TypeVar, cast, overload
 
 from evalstone._core.json import value_of
 from evalstone._core.temporary import TemporaryData
@@ -137,6 +138,14 @@ class SpillingList(Sequence[_T]):
 
     def __iter__(self) -> Iterator[_T]:
         return map(self.at, self._cells())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        others = cast("Sequence[object]", other)
+        return len(self) == len(others) and all(map(eq, self, others))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
 
     def __reduce__(self) -> tuple[object, ...]:
         return (tuple, (list(self),))

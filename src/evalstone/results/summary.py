@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Wording
 from evalstone._core.truth import NoTruthValue
-from evalstone.errors import ConfigError, unknown
+from evalstone.errors import ConfigError, UnknownName, unknown
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
 from evalstone.types import (
     TOLERANCE,
@@ -106,7 +106,7 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     `tool-called( tool='search' )` is `tool_called(tool=search)`.
 
     Raises:
-        ConfigError: there is no such scorer, or there are several; the message names the candidates.
+        UnknownName: there is no such scorer, or there are several; the message names the candidates.
     """
     titles = scorer_titles(scorers)
     matches = [info for info in scorers if name in (titles[info.signature], info.signature)]
@@ -115,16 +115,16 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
         try:
             base, parameters = parse_name(name)
         except ValueError as error:
-            raise ConfigError(unknown("scorer", name, titles.values()), "; ", error) from None
+            raise UnknownName(unknown("scorer", name, titles.values()), "; ", error) from None
         matches = [info for info in scorers if is_spelled(info.signature, base, parameters, info.scale)]
         if not matches and not parameters:
             matches = [info for info in scorers if info.name == base]
         if not matches:
             known = base in (info.name for info in scorers)
             hint = "; name only parameters that differ from their default" if known else ""
-            raise ConfigError(unknown("scorer", name, titles.values()), hint)
+            raise UnknownName(unknown("scorer", name, titles.values()), hint)
     if len(matches) > 1:
-        raise ConfigError(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
+        raise UnknownName(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
     return matches[0]
 
 
