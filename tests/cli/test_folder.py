@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from evalstone._core.addresses import import_from
 from evalstone.errors import ConfigError
-from evalstone.scorers.registry import import_from
 from tests.cli.conftest import Evalstone
 from tests.serving import serving
 
@@ -143,15 +143,13 @@ def test_a_file_names_modules_of_its_own_folder(folder: Path, dry: list[str]) ->
     assert (done.returncode, done.stderr) == (0, line)
     assert not (folder / "log").exists(), (folder / "log").read_text()
     named_here = command(folder, "run", "below/run.toml", "-q", "-s", "my_scorers:short")
-    assert "ModuleNotFoundError: " in named_here.stderr
-    assert named_here.stderr.endswith(" 'my_scorers'\n")
+    assert "no module my_scorers" in named_here.stderr
 
 
 def test_an_installed_module_comes_before_one_of_the_folder(folder: Path) -> None:
     done = command(folder, "score", "-s", "json:short", "--output", "x")
     assert done.returncode == 2
-    assert "module 'json' has" in done.stderr
-    assert "attribute 'short'" in done.stderr
+    assert "json has no short" in done.stderr
     assert f"which comes before {folder / 'json.py'}: rename yours" in done.stderr
     assert not (folder / "log").exists()
 

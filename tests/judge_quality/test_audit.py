@@ -22,6 +22,7 @@ from evalstone.results.views.audit import audit_view
 from evalstone.scorers import Faithfulness
 from evalstone.types import Sample
 from tests.fakes import claims, verdicts
+from tests.judge_names import bare
 
 SAMPLES = [
     Sample(id=f"s{number}", output=f"Claim {number} is wrong.", context=[f"Fact {number}.", "Another."])
@@ -137,7 +138,7 @@ def test_the_calibration_is_that_of_the_judge_that_answers(tmp_path: Path):
     how: Any = {"perturbations": ("with_headings",), "draw": 8}
     made = calibrate(_demo(), judge=Reduced(), ledger=ledger, objective="accuracy")
     assert made.threshold is not None
-    assert made.judge == "reduced without temperature"
+    assert bare(made.judge) == "reduced without temperature"
     (audited,) = audit(_demo(), judge=Reduced(), ledger=ledger, **how).scorers
     assert (audited.threshold, audited.threshold_source) == (made.threshold.value, "calibration")
     (audited,) = audit(_demo(), scorers=Faithfulness(judge=Reduced()), ledger=ledger, **how).scorers

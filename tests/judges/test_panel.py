@@ -19,6 +19,7 @@ from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
 from evalstone.types import Usage
 from tests.fakes import claims, verdicts
+from tests.judge_names import bare
 from tests.serving import completion, serving
 
 VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
@@ -77,7 +78,7 @@ def test_lists_are_asked_of_the_first_member_alone_and_of_the_next_when_it_is_si
     answer = asked(Panel(Broken(ProviderError("out of reach")), second), LIST)
     detail: Any = answer.detail
     assert answer.value == ("two",)
-    assert (detail["answered_by"], detail["no_answer"]) == ("b", {"broken": "out of reach"})
+    assert (detail["answered_by"], bare(detail["no_answer"])) == ("b", {"broken": "out of reach"})
 
 
 def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
@@ -85,7 +86,7 @@ def test_a_panel_goes_on_without_a_minority_and_says_who_was_silent() -> None:
     answer = asked(panel, YES_NO)
     assert answer.value.verdict == "yes"
     detail: Any = answer.detail
-    assert (detail["answered"], detail["no_answer"]) == (2, {"broken": "nonsense"})
+    assert (detail["answered"], bare(detail["no_answer"])) == (2, {"broken": "nonsense"})
     assert answer.cost == 0.25
     assert answer.members[1].detail == {"error": "nonsense"}
 
@@ -96,7 +97,7 @@ def test_a_panel_below_its_quorum_fails_with_what_it_took() -> None:
     with pytest.raises(ReplyError, match=r"1 of 2 judges .* 2 .*: nonsense\)") as error:
         asked(panel, YES_NO)
     assert (error.value.cost, error.value.usage, error.value.reply) == (0.25, Usage(5, 1, 0, 2), "raw")
-    assert [call.judge for call in error.value.members] == ["a", "broken"]
+    assert bare([call.judge for call in error.value.members]) == ["a", "broken"]
     assert asked(Panel(yes("a", "yes"), broken, quorum=1), YES_NO).value.verdict == "yes"
 
 
@@ -164,7 +165,7 @@ def test_what_ends_a_run_ends_the_questions_to_the_other_members() -> None:
 def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run() -> None:
     down, gone = Broken(JudgeUnavailable("down")), Broken(ProviderError("gone", cost=0.5), "gone")
     for question in (YES_NO, LIST):
-        with pytest.raises(JudgeError, match="broken: down; gone") as error:
+        with pytest.raises(JudgeError, match=r"broken\S*: down; gone") as error:
             asked(Panel(down, gone, Broken(ProviderError("busy", cost=0.25), "busy")), question)
         assert error.value.cost == 0.75
     with pytest.raises(JudgeUnavailable):

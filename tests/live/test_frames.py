@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstone._core.addresses import import_from
 from evalstone.live import frames
 from evalstone.live.frames import Content, Settings
-from evalstone.scorers.registry import import_from
 from evalstone.types import Sample
 
 PLAIN = st.recursive(
@@ -139,4 +139,4 @@ def test_a_worker_is_told_the_folder_of_a_module_that_was_imported_from_one(
     (tmp_path / "scorers_of_a_folder.py").write_text("def good(output): return 1.0")
     module: Any = import_from(tmp_path, "scorers_of_a_folder")
     sent = frames.portable(Settings(stream="s", owner="", scorers=(module.good,), judge=None))
-    assert pickle.loads(sent)[0] == [(tmp_path, "scorers_of_a_folder")]
+    assert pickle.loads(sent)[0] == [(tmp_path, "scorers_of_a_folder", None)]

@@ -40,6 +40,7 @@ from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer
 from evalstone.types import Failed, Record, Score
 from tests.fakes import Load
+from tests.judge_names import bare
 from tests.runs import Given, samples_of
 
 A = TypeVar("A")
@@ -154,7 +155,7 @@ def test_an_answer_is_durable_before_it_is_given(tmp_path: Path) -> None:
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             await Session(SlowJudge(), ledger=ledger).ask(ListClaims(text="x"))
             with Ledger(tmp_path / "l.db") as second:
-                return len(second.answers("slow", [ListClaims(text="x").fingerprint]))
+                return len(second.answers(SlowJudge().identity, [ListClaims(text="x").fingerprint]))
 
     assert asyncio.run(ask()) == 1
 
@@ -169,7 +170,7 @@ def test_a_stored_reply_that_no_longer_reads_is_asked_for_again(tmp_path: Path) 
 
     asyncio.run(ask())
     with Ledger(tmp_path / "l.db") as ledger:
-        stored = ledger.answers("slow", [question.fingerprint])[question.fingerprint]
+        stored = ledger.answers(judge.identity, [question.fingerprint])[question.fingerprint]
         ledger.write([dataclasses.replace(stored, reply="spoilt")])
     assert asyncio.run(ask()) == "asked"
 
@@ -193,7 +194,7 @@ def test_steps_tell_what_was_asked_answered_and_paid() -> None:
         return scope
 
     first, second = asyncio.run(ask()).calls
-    assert (first.question, first.judge, first.answer, first.cost, first.source) == (
+    assert (first.question, bare(first.judge), first.answer, first.cost, first.source) == (
         "list_claims",
         "slow",
         ["a"],
@@ -466,7 +467,7 @@ class Broken(Judge):
 )
 def test_a_judge_that_fails_on_every_question_ends_the_run_whatever_it_raises(error: Exception) -> None:
     rows = [{"output": f"Ada was born in {n}."} for n in range(50)]
-    with pytest.raises(JudgeUnavailable, match=r"broken failed .* 10 questions"):
+    with pytest.raises(JudgeUnavailable, match=r"broken\S* failed .* 10 questions"):
         evaluate(rows, "bias", judge=Broken(error=error), concurrency=1, ledger=None)
 
 
@@ -486,10 +487,11 @@ def test_few_replies_are_remembered_when_they_are_long(monkeypatch: pytest.Monke
 
 def test_a_failure_that_is_remembered_holds_no_frames_of_the_judge() -> None:
     async def work() -> list[str]:
-        asking, question = Session(Broken(error=ProviderError("x"))), ListClaims(text="a")
+        judge, question = Broken(error=ProviderError("x")), ListClaims(text="a")
+        asking = Session(judge)
         with pytest.raises(ProviderError):
             await asking.ask(question)
-        error: Any = asking.known(Key(question.fingerprint, "broken"))
+        error: Any = asking.known(Key(question.fingerprint, judge.identity))
         assert error.__context__ is None
         return [frame.name for frame in traceback.extract_tb(error.__traceback__)]
 

@@ -567,7 +567,7 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 SHARED = {
-    *("base", "code_identity", "code_source", "definitions", "other_systems", "registry"),
+    *("base", "definitions", "other_systems", "registry"),
     *("agents", "checks.base", "custom", "rag", "text"),
 }
 """Modules that hold what scorers share. The checks use `text` as well."""
@@ -588,10 +588,7 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {
-        f"{name}.py"
-        for name in ("base", "code_identity", "code_source", "definitions", "other_systems", "registry", "__init__")
-    }
+    shared = {f"{name}.py" for name in ("base", "definitions", "other_systems", "registry", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
     shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

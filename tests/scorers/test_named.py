@@ -134,9 +134,9 @@ def test_every_scorer_can_be_named(name: str):
         ({"name": 5}, "a scorer table needs a name"),
         ({"name": "faithfulness", "Scale": 1}, "did you mean scale"),
         ({"name": "faithfulness(scale=10)"}, "unknown scorer"),
-        (LLMClassifier, "LLMClassifier can't be used without parameters"),
-        (ContextScorer, "ContextScorer can't be used without parameters"),
-        ("evalstone.scorers:LLMClassifier", "evalstone.scorers:LLMClassifier can't be used without parameters"),
+        (LLMClassifier, "LLMClassifier needs question"),
+        (ContextScorer, "ContextScorer can't be made"),
+        ("evalstone.scorers:LLMClassifier", "evalstone.scorers:LLMClassifier needs question"),
     ],
 )
 def test_what_names_no_scorer_is_refused_with_what_is_wrong(spec: Spec, told: str):

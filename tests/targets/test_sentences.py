@@ -79,7 +79,11 @@ def test_why_there_is_no_answer(target: Any, sentence: str) -> None:
             lambda: ReplayTarget(run=recorded(), version="2"),
             "the version of a replayed run is a hash of its answers; omit version",
         ),
-        (lambda: parse_user("nobody:talk"), "there is no module nobody, which the user nobody:talk names"),
+        (
+            lambda: parse_user("nobody:talk"),
+            "there is no module nobody, which the user nobody:talk names; it is neither installed nor in the current "
+            "folder",
+        ),
     ],
 )
 def test_why_a_target_cannot_be_used(use: Callable[[], Any], sentence: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,7 +44,7 @@ def parse_literal(code: str) -> Any:
 _PLAIN = re.compile(r"[^\x00-\x1f,()\[\]{}'\"=]+")
 """A value that needs no quotes: without commas, brackets, quotes, equals signs and control characters."""
 _PARAMETER = re.compile(r"\s*([^\W\d]\w*)\s*=(.*)", re.DOTALL)
-_SPEC = re.compile(r"[\w-]+\(.*\)", re.DOTALL)
+_SPEC = re.compile(r"[\w.:/-]+\(.*\)", re.DOTALL)
 
 
 def parse_spec(spec: str, nested: str = "") -> tuple[str, dict[str, Any]]:

@@ -11,7 +11,7 @@ from evalstone._core.display import safe
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, option
 from evalstone.cli.output import console, deliver, json_lines, table
-from evalstone.cli.values import scorer_specs
+from evalstone.cli.values import judge_spec, scorer_specs
 from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
@@ -236,7 +236,7 @@ def judges(
     if name is None:
         _list_judges(known)
     else:
-        _describe_judge(evalstone.parse_judge(name), known)
+        _describe_judge(evalstone.parse_judge(judge_spec(name, None)), known)
     return ExitCode.OK
 
 

@@ -30,6 +30,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
+from evalstone._core.addresses import beside
 from evalstone._core.files import file_text, home_expanded, is_folder
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
@@ -67,7 +68,7 @@ class RunConfig(Outputs):
         str,
         argument(
             "DATA",
-            "Samples (JSON, JSONL, CSV, Parquet), or a TOML file that describes the run.",
+            "Samples (JSON, JSONL, CSV, Parquet, or my_app:samples), or a TOML file that describes the run.",
             complete=FILE,
             is_path=True,
         ),
@@ -252,6 +253,10 @@ class RunConfig(Outputs):
                 _check_limits(f"{data}: {one.key}", one, value)
         return config
 
+    def folder(self, setting: str) -> Path:
+        """The folder of the modules that a setting names."""
+        return Path(self.file).parent if setting in self.in_file else Path()
+
     def named(self, setting: str, beside: str = "") -> str:
         """A setting's name in messages: its key if it, or the setting `beside`, is in the file; else its option.
         A setting that is on by default is named as turned off."""
@@ -325,19 +330,30 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"{file}: nested too deeply") from None
     for key in (one.name for one in declared(RunConfig) if one.option.is_path):
         not_paths = NO_FILES if key == "ledger" else ("", "-")
+        if key == "data" and _names_code(file, settings.get(key)):
+            continue
         if isinstance(path := settings.get(key), str) and "://" not in path and path.lower() not in not_paths:
             settings[key] = str(file.parent / home_expanded(path))
     if isinstance(run := settings.get("baseline"), str) and is_folder(folder := file.parent / home_expanded(run)):
         settings["baseline"] = str(folder)
     if "target" in settings:
         settings["target"] = _target_beside(file, settings["target"])
-    if "user" in settings:
-        settings["user"] = _user_beside(file, settings["user"])
+    if isinstance(user := settings.get("user"), dict) and "judge" in user:
+        judge = _with_logs_beside(file, cast("dict[str, Any]", user)["judge"])
+        settings["user"] = {**cast("dict[str, Any]", user), "judge": judge}
     if isinstance(experiment := settings.get("experiment"), dict):
         _place_experiment(file, settings, cast("dict[str, Any]", experiment))
     if "judge" in settings:
         settings["judge"] = _with_logs_beside(file, settings["judge"])
     return settings
+
+
+def _names_code(file: Path, data: Any) -> bool:
+    """Whether data are the address of own code, which is looked for beside the file."""
+    from evalstone.datasets.own_code import names_code  # slow to import
+
+    with beside(file.parent):
+        return names_code(data)
 
 
 def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str, Any]) -> None:
@@ -351,7 +367,9 @@ def _place_experiment(file: Path, settings: dict[str, Any], experiment: dict[str
         data: Any = experiment["data"]
         files = cast("list[Any]", data) if isinstance(data, list) else [data]
         if all(isinstance(path, str) for path in files):
-            experiment["data"] = files = [str(file.parent / home_expanded(str(path))) for path in files]
+            experiment["data"] = files = [
+                path if _names_code(file, path) else str(file.parent / home_expanded(path)) for path in files
+            ]
         settings["data"] = next((path for path in files if isinstance(path, str)), "")
     if isinstance(targets := experiment.get("targets"), list):
         experiment["targets"] = [_target_beside(file, target) for target in cast("list[Any]", targets)]
@@ -373,23 +391,8 @@ def _tools_beside(file: Path, tools: str) -> str:
     return f"{kind}:{file.parent / home_expanded(recording.strip())}" if separator and recording.strip() else tools
 
 
-def _user_beside(file: Path, user: Any) -> Any:
-    if isinstance(user, str):
-        return _beside(file, user)
-    if not isinstance(user, dict):
-        return user
-    table = cast("dict[str, Any]", user)
-    placed = {name: _with_logs_beside(file, table[name]) for name in ("judge",) if name in table}
-    if isinstance(function := table.get("function"), str):
-        placed["function"] = _beside(file, function)
-    return {**table, **placed}
-
-
 def _beside(file: Path, address: str) -> str:
-    """A target's address with its file or folder, if it names one, relative to the file that names the target."""
-    code, is_code, function = address.rpartition(".py:")
-    if is_code:
-        return f"{file.parent / f'{code}.py'}:{function}"
+    """A target's address with the folder of a run, if it names one, relative to the file that names the target."""
     kind, _, folder = address.partition(":")
     return (
         f"replay:{placed}" if kind == "replay" and (placed := file.parent / home_expanded(folder)).is_dir() else address

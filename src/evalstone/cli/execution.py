@@ -13,6 +13,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 import evalstone
+from evalstone._core.addresses import beside
 from evalstone._core.display import count, ended, named, safe, sentence
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import COMMAND_LINE
@@ -25,7 +26,7 @@ from evalstone.cli.output import (
     prints_to_stderr,
     to_stderr,
 )
-from evalstone.cli.values import function_files
+from evalstone.cli.values import function_files, say_found
 from evalstone.errors import ConfigError, RunAborted
 from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
 
@@ -133,7 +134,9 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
 
     with config.naming_file("map"):
         try:
-            dataset = evalstone.load(config.data, map=config.map)
+            with beside(config.folder("data")) as found:
+                dataset = evalstone.load(config.data, map=config.map)
+            say_found(found)
         except KeyboardInterrupt:
             to_stderr(f"Interrupted while {named(config.data)} was read; nothing was asked.")
             raise SystemExit(ExitCode.INTERRUPTED) from None

@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import evalstone
+from evalstone._core.addresses import beside
 from evalstone._core.display import safe
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import content_hash
@@ -137,7 +138,8 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
     names: set[str] = set()
     for file, target, values in itertools.product(data, targets, itertools.product(*choices)):
         chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
-        label, parsed = _target(target, chosen, folder, config.ledger)
+        with beside(folder):
+            label, parsed = _target(target, chosen, config.ledger)
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = _folder_name(",".join(varied or [label or Path(file).stem]))
@@ -174,7 +176,7 @@ def _text(value: object) -> str:
 
 
 @prints_to_stderr()
-def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger: str) -> tuple[str, Target | None]:
+def _target(spec: Any, parameters: Mapping[str, Any], ledger: str) -> tuple[str, Target | None]:
     """A target of the experiment with these parameters, after its label without them."""
     if spec is None:
         if parameters:
@@ -182,7 +184,7 @@ def _target(spec: Any, parameters: Mapping[str, Any], folder: str | Path, ledger
         return "", None
     table: dict[str, Any] = {"address": spec} if isinstance(spec, str) else dict(spec)
     label = str(table.pop("name", ""))
-    settings: dict[str, Any] = target_spec(table, folder)
+    settings: dict[str, Any] = target_spec(table)
     label = label or str(settings["address"]).rpartition(":")[2]
     parse = functools.partial(parse_target, find_run=functools.partial(recorded_run, ledger=ledger))
     try:

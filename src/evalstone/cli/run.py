@@ -48,17 +48,16 @@ def run(config: RunConfig) -> int:
     you run the same command again.
     """
 
-    def beside(setting: str) -> str | Path:
-        """The folder of the modules that a setting names."""
-        return Path(config.file).parent if setting in config.in_file else "."
-
     with config.naming_file("scorers"):
-        scorers = values.scorer_specs(config.scorers, beside("scorers"))
+        scorers = values.scorer_specs(config.scorers, config.folder("scorers"))
     with config.naming_file("target"):
-        target = values.target_spec(config.target, beside("target"))
+        target = (
+            values.own_target(config.target, config.folder("target")) if config.experiment is None else config.target
+        )
     with config.naming_file("user"):
-        user = values.user_spec(config.user, beside("user"))
-    judge = values.judge_spec(config.judge, config.base_url)
+        user = values.own_user(config.user, config.folder("user"))
+    with config.naming_file("judge"):
+        judge = values.judge_spec(config.judge, config.base_url, config.folder("judge"))
     config = replace(config, scorers=scorers, target=target, user=user, judge=judge)
     if config.experiment is not None:
         from evalstone.cli.experiment import run_cells

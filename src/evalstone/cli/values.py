@@ -7,15 +7,16 @@ import math
 import re
 import shlex
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
+from evalstone._core.addresses import beside, is_address
 from evalstone._core.display import joined
 from evalstone.cli.output import prints_to_stderr, to_stderr
-from evalstone.errors import ConfigError, EvalstoneError, described, repeated, user_line
+from evalstone.errors import ConfigError, repeated
 
 if TYPE_CHECKING:
     from evalstone.results.summary import ScorerInfo
@@ -206,32 +207,38 @@ def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option
     return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
-@prints_to_stderr()
 def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
-    """Scorer specs, with `module:name` imported. The files of these modules are printed, since their code was run.
+    """Scorer specs, with own code imported, that of their judges and embedders too. The files of its modules are
+    printed, since their code was run.
 
     folder: where to look for modules that aren't installed. Raises ConfigError for a module that can't be imported, and
     for another tool's name of a scorer, with the name here.
     """
-    from evalstone.scorers.registry import as_table, imported, names_wrapper
+    from evalstone.scorers import parse_scorer
 
-    files: dict[str, None] = {}
-
-    def spec_of(scorer: Any) -> Any:
-        if isinstance(scorer, str) and ":" in scorer.partition("(")[0]:
-            scorer, file = imported(scorer, Path(folder))
-            files[file] = None
-        elif isinstance(scorer, str):
+    for scorer in (scorers := list(scorers)):
+        if isinstance(scorer, str) and not is_address(scorer):
             _refuse_foreign(scorer)
-        if names_wrapper(scorer):
-            table = as_table(scorer)
-            return {**table, "scorer": spec_of(table["scorer"])} if "scorer" in table else scorer
-        return scorer
+    return own_code(scorers, parse_scorer, folder)
 
-    specs = [spec_of(scorer) for scorer in scorers]
-    for file in files:
-        to_stderr(f"Scorer code: {file}")
-    return specs
+
+def own_code(specs: Iterable[Any], parse: Callable[[Any], Any], folder: str | Path) -> list[Any]:
+    """Specs, parsed if they name own code, whose files are printed. Others are unchanged. folder: as for
+    `scorer_specs`."""
+    with beside(folder) as found, prints_to_stderr():
+        parsed: list[Any] = []
+        for spec in specs:
+            before = len(found)
+            value = parse(spec) if ":" in str(spec) else spec
+            parsed.append(value if len(found) > before else spec)
+    say_found(found)
+    return parsed
+
+
+def say_found(found: Iterable[tuple[str, str]]) -> None:
+    """Print the files of own code that was found, since it was run."""
+    for what, file in dict.fromkeys(each for each in found if each[1]):
+        to_stderr(f"{what.removeprefix('the ').capitalize()} code: {file}")
 
 
 def _refuse_foreign(scorer: str) -> None:
@@ -249,11 +256,8 @@ def _refuse_foreign(scorer: str) -> None:
         raise ConfigError(f"{name} is {' or '.join(ours)} here; see {commands}")
 
 
-def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -> Any:
-    """A target's table. The module of `module:function` is imported from the folder, if it isn't installed.
-
-    Raises ConfigError for settings without an address, and for a module that can't be imported.
-    """
+def target_spec(target: str | dict[str, Any] | None) -> Any:
+    """A target's table. Raises ConfigError for settings without an address."""
     table = {"address": target} if isinstance(target, str) else target
     if table is None:
         return None
@@ -263,36 +267,31 @@ def target_spec(target: str | dict[str, Any] | None, folder: str | Path = ".") -
             "the target's address is empty" if address == "" else f"no target is named, only its {joined(list(table))}"
         )
         raise ConfigError(f"{named}; use --target ADDRESS, or address = … in [target]")
-    _import_beside(address, folder, "target")
     return table
 
 
-def user_spec(user: Any, folder: str | Path = ".") -> Any:
-    """A user's spec. The module of `module:function` is imported like a target's."""
+def own_target(target: str | dict[str, Any] | None, folder: str | Path) -> Any:
+    """A target's table, or the target if it is own code, of the folder if its module isn't installed."""
+    table = target_spec(target)
+    if table is None:
+        return None
+    from evalstone.targets.parse import names_code, parse_target
+
+    if not names_code(table["address"]):
+        return table
+    with beside(folder), prints_to_stderr():
+        return parse_target(table)
+
+
+def own_user(user: Any, folder: str | Path) -> Any:
+    """A user's spec, or the user if it is own code. Its module is looked for like a target's."""
     address = cast("dict[str, Any]", user).get("function") if isinstance(user, dict) else cast(object, user)
-    if isinstance(address, str):
-        _import_beside(address, folder, "user")
-    return cast(Any, user)
+    if not is_address(address):
+        return cast(Any, user)
+    from evalstone.targets import parse_user
 
-
-@prints_to_stderr()
-def _import_beside(address: str, folder: str | Path, what: str) -> None:
-    """Import the module of `module:function` from a folder, if it is there. Other addresses are ignored."""
-    module = address.partition(":")[0].replace(".", "/")
-    if any(Path(folder, path).exists() for path in (f"{module}.py", module)) and re.fullmatch(_FUNCTION, address):
-        from evalstone.scorers.registry import import_from
-
-        try:
-            import_from(Path(folder), address.partition(":")[0])
-        except (Exception, SystemExit) as error:
-            if isinstance(error, EvalstoneError) and not user_line(error):
-                raise
-            if isinstance(error, ImportError):  # parsing the address reports it
-                return
-            raise ConfigError(f"the {what} {address} can't be imported: {described(error)}") from error
-
-
-_FUNCTION = r"[^\W\d][\w.]*:[^\W\d][\w.]*"
+    with beside(folder), prints_to_stderr():
+        return parse_user(cast(object, user))
 
 
 def function_files(*owners: Target | User | None) -> list[str]:
@@ -320,13 +319,22 @@ def ledger_option(ledger: str | None) -> str:
     return "" if ledger is None or shown(ledger) == shown(DEFAULT_LEDGER) else f" --ledger {shlex.quote(shown(ledger))}"
 
 
-def judge_spec(judge: Any, base_url: str | None) -> Any:
-    """A judge with a base URL added. Raises ConfigError unless the judge is a single model."""
+def judge_spec(judge: Any, base_url: str | None, folder: str | Path = ".") -> Any:
+    """A judge with a base URL added, and with own code imported, as `scorer_specs` does.
+
+    Raises ConfigError for a base URL of anything but a single model.
+    """
+    from evalstone.judges.parse import parse_judge
+
+    return own_code([_at_url(judge, base_url)], parse_judge, folder)[0]
+
+
+def _at_url(judge: Any, base_url: str | None) -> Any:
     if base_url is None:
         return judge
     if isinstance(judge, dict):
         return {**cast("dict[str, Any]", judge), "base_url": base_url}
-    if "/" not in str(judge):
+    if "/" not in str(judge) or is_address(judge):
         raise ConfigError(f"--base-url needs a model as --judge, such as vllm/my-model, not {judge}")
     from evalstone.judges.parse import table_of
 

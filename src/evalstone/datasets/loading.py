@@ -25,6 +25,7 @@ from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.identity import Version, made_unique, version_of, with_unique_ids
+from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
@@ -92,13 +93,14 @@ def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
 
     Args:
         source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
-            standard input; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging
-            Face Dataset. Trace files are recognized by their content (see docs/traces.md).
+            standard input; `module:name` or `path/file.py:name`, a function of yours that returns or yields samples; an
+            iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging Face Dataset. Trace
+            files are recognized by their content (see docs/traces.md).
         map: Sample field to column. It takes precedence over the known column names (see docs/data.md).
 
     Raises:
         DataError: The data is invalid; the message names file, line and column.
-        ConfigError: `map` has an unknown field.
+        ConfigError: `map` has an unknown field, or a function can't be imported or returns no samples.
         MissingDependency: The file is Parquet, and pyarrow is not installed.
     """
     if isinstance(source, Dataset) and not map:
@@ -108,6 +110,8 @@ def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
         notes = Notes("sample")
         notes.add_samples(source)
         return Dataset(with_unique_ids(source, places), notes=notes.lines())
+    if names_code(source):
+        return _from_code(str(source).strip(), map)
     if isinstance(source, str | os.PathLike):
         path = Path(cast("str | os.PathLike[str]", source))
         if path == Path("-"):
@@ -130,6 +134,20 @@ def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
             return _read_traces(IN_MEMORY, "", map, lambda: numbered("item", items))
     rows = cast("object", source)
     return _read(IN_MEMORY, "", RowReader(map), lambda: memory_rows(rows), in_memory=True)
+
+
+def _from_code(address: str, map: ColumnMapping | None) -> Dataset:
+    """The samples at an address. Those of a long iterable aren't kept in memory."""
+    samples = samples_at(address)
+    try:
+        if isinstance(samples, Iterator):
+            rows = cast("object", samples)
+            dataset = _read(address, "", RowReader(map), lambda: memory_rows(rows))
+        else:
+            dataset = load(samples, map=map)
+    except DataError as error:
+        raise DataError("" if str(error).startswith("the loader") else f"{address}: ", error) from None
+    return replace(dataset, name=address) if dataset.name == IN_MEMORY else dataset
 
 
 def _opened(rows: Rows, source: str) -> tuple[Any, Rows]:

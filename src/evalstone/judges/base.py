@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import field
-from typing import Any, TypeVar, dataclass_transform
+from dataclasses import MISSING, field, fields
+from typing import Any, TypeVar, cast, dataclass_transform
+from weakref import WeakKeyDictionary
 
-from evalstone._core.redaction import register
+from evalstone._core.code_identity import brief, class_hash, is_own_code
+from evalstone._core.guards import is_list
+from evalstone._core.redaction import is_credential, register
 from evalstone._core.values import ValueMeta, as_value
 from evalstone.errors import ConfigError, JudgeError
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
@@ -26,7 +30,8 @@ class Judge(metaclass=ValueMeta):
     """Anything that can answer a question: a language model, code, a recording, or a combination of judges.
 
     Judges are values, not connections: frozen, picklable and comparable. A subclass is a frozen dataclass, without a
-    decorator; its parameters are its fields.
+    decorator; its parameters are its fields. A judge of your own needs one method, `answer`. With `cacheable = False`,
+    no ledger keeps its answers.
     """
 
     cacheable: bool = True
@@ -51,11 +56,24 @@ class Judge(metaclass=ValueMeta):
     ) -> None:
         super().__init_subclass__(**more)
         as_value(cls, kw_only=kw_only, init=init, eq=eq, repr=repr)
+        if is_own_code(cls):
+            _OwnIdentity.add_to(cls)
 
     @property
-    @abstractmethod
     def identity(self) -> str:
-        """The judge's name in the ledger and in reports. Judges with equal identities give interchangeable answers."""
+        """The judge's name in the ledger and in reports. Judges with equal identities give interchangeable answers.
+
+        By default, the name of its class with the settings that aren't at their default. A field with `compare=False`,
+        such as a timeout, is no such setting. The identity of a judge of your own ends with a hash of its code, also if
+        it is a property of your own: `MyJudge(strict=True)#5c1d77b2`.
+        """
+        kind, settings = type(self), list[str]()
+        for each in fields(cast(Any, self)):
+            value = getattr(self, each.name)
+            default = each.default if each.default_factory is MISSING else each.default_factory()
+            if each.compare and value != default and each.name != "limits" and not is_credential(each.name):
+                settings.append(f"{each.name}={_shown(value)}")
+        return f"{kind.__name__}({', '.join(settings)})" if settings else kind.__name__
 
     @abstractmethod
     async def answer(self, question: Question[A], repeat: int = 0) -> JudgeAnswer[A]:
@@ -111,6 +129,54 @@ class Judge(metaclass=ValueMeta):
 
     def check(self) -> None:
         """Raise ConfigError for problems that can be detected before the first call, such as a missing API key."""
+
+
+def _shown(value: Any) -> str:
+    """A setting in an identity."""
+    if isinstance(value, Judge):
+        return value.identity
+    if is_list(value) and any(isinstance(each, Judge) for each in value):
+        return f"[{', '.join(map(_shown, value))}]"
+    return brief(value)
+
+
+class _OwnIdentity:
+    """The identity of judges of a class outside evalstone: what the class says, and a hash of its code.
+
+    What a judge answers follows from its code. Answers of other code are never taken for those of the judge.
+    """
+
+    def __init__(self, said: Any) -> None:
+        self.said = said
+
+    @classmethod
+    def add_to(cls, kind: type[Judge]) -> None:
+        said = inspect.getattr_static(kind, "identity")
+        if not isinstance(said, cls):
+            type.__setattr__(kind, "identity", cls(said))  # also where it is a field
+
+    def __get__(self, judge: Judge | None, kind: type[Judge] | None = None) -> Any:
+        if judge is None:
+            return self
+        getter = getattr(self.said, "__get__", None)
+        said = vars(judge).get("identity", self.said) if getter is None else getter(judge, kind)
+        mark = f"#{_code_of(type(judge))}"
+        return f"{str(said).removesuffix(mark)}{mark}"
+
+    def __set__(self, judge: Judge, value: object) -> None:
+        if getattr(self.said, "__get__", None) is not None:
+            raise AttributeError("the identity of a judge can't be set")
+        vars(judge)["identity"] = value
+
+
+_CODE: WeakKeyDictionary[type[Judge], str] = WeakKeyDictionary()
+
+
+def _code_of(kind: type[Judge]) -> str:
+    """A hash of the code of a judge's class, as it was when it was first needed."""
+    if (known := _CODE.get(kind)) is None:
+        known = _CODE[kind] = class_hash(kind)[:8]
+    return known
 
 
 class NoJudge(Judge):

@@ -3,6 +3,8 @@
     lexical
     openai/gpt-5.1
     openai/gpt-5.1(temperature=0.7, seed=1)
+    my_app:judge                                        a Judge of a module, or of path/file.py:judge
+    my_app:MyJudge(strict=true)                         a class of judges, with settings
     vllm/my-model(http://localhost:8000/v1)
     panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
     cascade(lexical, openai/gpt-5.1, threshold=0.8)
@@ -15,25 +17,30 @@ from __future__ import annotations
 
 import dataclasses
 import importlib
+import inspect
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast
 
+from evalstone._core.addresses import built, find, is_address, of_kind
+from evalstone._core.display import joined
 from evalstone._core.guards import is_list
 from evalstone._core.redaction import is_credential, masked, register_settings
-from evalstone.errors import ConfigError, invalid, repeated, unknown
+from evalstone.errors import ConfigError, absent, invalid, repeated, unknown
 from evalstone.judges.base import Judge, register_secrets
 from evalstone.models.limits import Limits
 
 JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
-"""A name such as "lexical" or "openai/gpt-5.1", a table of settings, or a Judge."""
+"""A name such as "lexical", "openai/gpt-5.1" or "my_app:judge", a table of settings, or a Judge."""
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),
     "cascade": ("cascade.Cascade", 2, ("threshold",)),
     "self_consistency": ("composite.SelfConsistency", 1, ("n",)),
 }
 """For each kind: its class, the number of members (None: two or more), and its settings."""
+
+OWN_JUDGE = "; to judge with your own code, derive a class from evalstone.Judge, and name it or an instance of it"
 
 _LIMITS = tuple(field.name for field in dataclasses.fields(Limits))
 _FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "chatgpt": "openai"} | {
@@ -49,11 +56,12 @@ def parse_judge(spec: JudgeSpec) -> Judge:
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
     fallback], "threshold": …} or {"self_consistency": judge, "n": …}. Every judge except the lexical one also takes the
     limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes `log`,
-    the path of a log file.
+    the path of a log file. A `model` can be a judge of your own, `module:name` or `path/file.py:name`: a Judge, or a
+    class of judges, whose fields are its settings.
 
     Raises:
-        ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), or the line is
-            malformed.
+        ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), the line is
+            malformed, or an object can't be imported or is no judge.
     """
     if isinstance(spec, Judge):
         register_secrets(spec)
@@ -64,7 +72,10 @@ def parse_judge(spec: JudgeSpec) -> Judge:
     elif isinstance(spec, Mapping):
         settings = dict(spec)
     else:
-        forms = "`lexical`, a model named provider/model, such as openai/gpt-5.1, a table of settings, or a Judge"
+        forms = (
+            "`lexical`, a model named provider/model, such as openai/gpt-5.1, module:name for one of your own, a table "
+            "of settings, or a Judge"
+        )
         text = f"a judge is {forms}, not {reprlib.repr(masked(spec))}"
         raise ConfigError(invalid("judge", forms, masked(spec)).worded(text))
     kinds = [kind for kind in ("model", *COMPOSITES) if kind in settings]
@@ -85,6 +96,8 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if not isinstance(name, str):
         raise ConfigError(invalid("model", 'the name of a model, such as "openai/gpt-5.1"', name, f"{masked(name)!r}"))
     name = name.strip()
+    if is_address(name):
+        return _own(find(name, "the judge"), settings, f"the judge {name}")
     if "/" in name:
         from evalstone.judges.model import ModelJudge  # noqa: PLC0415
 
@@ -100,6 +113,36 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     if settings:
         raise ConfigError(f"the lexical judge has no settings, but got {', '.join(sorted(map(str, settings)))}")
     return LexicalJudge()
+
+
+def _own(value: Any, settings: Mapping[str, Any], named: str) -> Judge:
+    """An object of the user's code as a judge. named: how it was named."""
+    if inspect.isclass(value) and issubclass(value, Judge):
+        value = _made(value, settings, named)
+    elif not isinstance(value, Judge):
+        raise ConfigError(of_kind(named, "a judge", "Judge", value), OWN_JUDGE)
+    elif settings:
+        raise ConfigError(f"{named} has settings of its own, and takes none here: it is a judge, not a class of judges")
+    return parse_judge(value)
+
+
+def _made(kind: type[Judge], settings: Mapping[str, Any], named: str) -> Judge:
+    """A judge of a class of one's own, with settings. Raises ConfigError for an unknown, absent or invalid one."""
+    declared = dataclasses.fields(cast(Any, kind)) if dataclasses.is_dataclass(kind) else ()
+    known = {each.name: each for each in declared if each.init}
+    arguments = settings_of(named, settings, [name for name in known if name != "limits"])
+    if "limits" in arguments and "limits" not in known:
+        field = "limits: Limits = NO_LIMITS"
+        raise ConfigError(f"{named} has no limits; to have them, declare the field {field}, and keep to them")
+    missing = [
+        name
+        for name, each in known.items()
+        if name not in arguments and each.default is each.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        example = f"{kind.__name__}({', '.join(f'{name}=…' for name in missing)})"
+        raise ConfigError(absent(missing[0], f"{named} needs {joined(missing)}: {example}"))
+    return built(named, kind, arguments)
 
 
 def _composite(kind: str, subject: Any, settings: dict[str, Any]) -> Judge:
@@ -160,6 +203,8 @@ _MAX_DEPTH = 20
 
 def table_of(spec: str) -> dict[str, Any]:
     """The table that a line stands for. Raises ConfigError if the line is malformed."""
+    if is_address(bare := _unquoted(spec.strip())):
+        return {"model": bare}
     match = _CALL.fullmatch(spec)
     if match is None:
         raise ConfigError(f"a judge is written as name or name(…), not {spec.strip()!r}")
@@ -182,7 +227,7 @@ def table_of(spec: str) -> dict[str, Any]:
             judges.append(table_of(part))
     if name in COMPOSITES:
         return {name: judges, **settings}
-    if "/" not in name and name != "lexical":
+    if "/" not in name and name != "lexical" and not is_address(name):
         raise _unknown_judge(name)
     if judges:
         raise ConfigError(f"{name} takes settings such as temperature=0.7, not a judge")

@@ -15,11 +15,11 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequenc
 from dataclasses import dataclass
 from typing import IO, Any, Literal, NamedTuple, TypeAlias, cast
 
+from evalstone._core.addresses import origins, restore
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import DEFAULT_LEDGER
-from evalstone.scorers.registry import folders_of, import_from
 from evalstone.types.samples import TEXTS, check_text
 
 _LENGTH = 8
@@ -223,7 +223,7 @@ def portable(settings: Settings) -> bytes:
                 f"{what} can't be sent to another process ({error}). Define {those} at the top of a module that can be "
                 "imported, or score in this process with process=False"
             ) from None
-    return pickle.dumps((folders_of(modules), data), protocol=5)
+    return pickle.dumps((origins(modules), data), protocol=5)
 
 
 def _sent(value: object) -> tuple[set[str], bytes]:
@@ -237,9 +237,9 @@ def _sent(value: object) -> tuple[set[str], bytes]:
 def received(data: bytes) -> Any:
     """The value that was passed to `portable`, in the other process. Modules that aren't installed are imported from
     their folders."""
-    folders, settings = pickle.loads(data)  # noqa: S301 - from our own application
-    for folder, module in folders:
-        import_from(folder, module)
+    found, settings = pickle.loads(data)  # noqa: S301 - from our own application
+    for origin in found:
+        restore(origin)
     return pickle.loads(settings)  # noqa: S301 - likewise
 
 

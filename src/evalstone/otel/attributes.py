@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
+from evalstone._core.code_identity import brief
 from evalstone._core.display import safe, visible
 from evalstone._core.redaction import masked, redacted
 from evalstone.errors import EvalstoneError, TargetError
@@ -22,7 +23,6 @@ from evalstone.models.model import Model
 from evalstone.models.provider import ChatMessage
 from evalstone.questions.base import Question
 from evalstone.scorers import Scorer
-from evalstone.scorers.base import brief
 from evalstone.types import (
     OUTCOME_NAMES,
     Failed,

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalstone._core.code_identity import code_files, is_own_code, program_hash
 from evalstone._core.declarations import check_settings
 from evalstone._core.display import count, excerpt, joined
 from evalstone._core.front_ends import Setting, WordingPart
@@ -21,7 +22,6 @@ from evalstone.judges.base import Judge
 from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
 from evalstone.scorers import SCORERS, Scorer
-from evalstone.scorers.code_identity import code_files, is_own_code, program_hash
 from evalstone.scorers.registry import names_wrapper, parse_scorer
 from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target

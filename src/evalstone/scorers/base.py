@@ -14,10 +14,10 @@ from dataclasses import MISSING, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, cast
 
 from evalstone._core import sync
+from evalstone._core.code_identity import brief, class_hash, is_own_code
 from evalstone._core.declarations import TEXTS, Range, Rule, allowed_values, check_argument, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
-from evalstone._core.json import brief as json_brief
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
 from evalstone._core.sizes import MOST_SCALE
@@ -28,7 +28,6 @@ from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
-from evalstone.scorers.code_identity import class_hash, code_hash, is_own_code
 from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at, passages
 
 if TYPE_CHECKING:
@@ -439,21 +438,6 @@ def is_absent(value: object) -> bool:
     if not isinstance(texts, tuple):
         return value is None
     return texts != () and all(isinstance(text, str) and is_blank(text) for text in cast("tuple[object, ...]", texts))
-
-
-def brief(value: Any) -> str:
-    """A parameter's value for a signature: a function by its name and code, anything else by its content."""
-    return _function_name(value) if callable(value) else json_brief(value)
-
-
-def _function_name(function: Any) -> str:
-    """A function's full name, with a hash of its code if it is the user's own."""
-    target: Any = function
-    while isinstance(target, functools.partial):
-        target = target.func
-    target = cast(Any, target if hasattr(target, "__qualname__") else type(target))
-    name = f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
-    return f"{name}#{code_hash(function)[:8]}" if is_own_code(target) or target is not function else name
 
 
 class ContextScorer(Scorer):

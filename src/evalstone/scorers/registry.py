@@ -5,19 +5,15 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
-import os
-import sys
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from importlib.machinery import ModuleSpec, PathFinder
-from pathlib import Path
-from types import ModuleType
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, cast
 
+from evalstone._core.addresses import built, find, is_address, of_kind
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
 from evalstone._core.syntax import parse_spec
-from evalstone.errors import ConfigError, EvalstoneError, described, unknown
+from evalstone.errors import ConfigError, absent, unknown
 from evalstone.scorers.base import Scorer, require_known
 
 
@@ -141,7 +137,7 @@ def parse_scorer(spec: object) -> Scorer:
 
     `faithfulness`, `context_relevance(scale=10)`, `contains(expected=Oslo)` (bare words are strings),
     {"name": "faithfulness", "scale": 10}, {"kind": "llm_classifier", "name": "polite", "question": "…"}, or
-    `my_module:my_scorer` for your own. Hyphens in names count as underscores.
+    `my_module:my_scorer` and `path/file.py:MyScorer(limit=3)` for your own. Hyphens in names count as underscores.
 
     Raises:
         ConfigError: A scorer or parameter is unknown (the message suggests the nearest), or a parameter is invalid.
@@ -149,13 +145,11 @@ def parse_scorer(spec: object) -> Scorer:
     if isinstance(spec, Scorer):
         return spec
     if isinstance(spec, type) and issubclass(spec, Scorer):
-        return _instance(spec, spec.__name__)
+        return _made(spec, {}, spec.__name__)
     if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
         return parse_scorer(as_scorer())
     if isinstance(spec, str):
-        if ":" in spec.partition("(")[0]:
-            return imported(spec)[0]
-        return _build(*_parsed(spec))
+        return _build(*(_parsed(spec) if not is_address(spec) else (spec, {})))
     if callable(cast(object, spec)) and not isinstance(spec, type):
         return _function_scorer(spec)
     if not isinstance(spec, Mapping):
@@ -186,36 +180,30 @@ def as_table(spec: str | Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, **parameters}
 
 
-def imported(path: str, folder: Path | None = None) -> tuple[Scorer, str]:
-    """The scorer `module:name`, and the file of the module. folder: where to look for modules besides `sys.path`.
+def imported(address: str, parameters: Mapping[str, Any] | None = None) -> Scorer:
+    """The scorer at an address, `module:name` or `path/file.py:name`. parameters: those of a class of scorers.
 
     Raises ConfigError if it can't be imported, or isn't a scorer.
     """
-    name, _, attribute = path.strip().partition(":")
-    if name.endswith(".py"):
-        module_name = name.removesuffix(".py").replace("/", ".").lstrip(".")
-        raise ConfigError(f"the scorer {path} names a file; name its module: {module_name}:{attribute}")
-    module: ModuleType | None = None
-    try:
-        module = importlib.import_module(name) if folder is None else import_from(folder, name)
-        value = getattr(module, attribute)
-        scorer = _instance(value, path) if inspect.isclass(value) and issubclass(value, Scorer) else value
-    except (Exception, SystemExit) as error:
-        if module is not None and isinstance(error, EvalstoneError):  # about the scorer, not about its module
-            raise
-        problem = f"the scorer {path} can't be imported: {described(error)}"
-        own_file = None if folder is None or module is None else folder.resolve() / f"{name}.py"
-        if own_file is not None and own_file.is_file() and not own_file.samefile(file := _file(module) or os.devnull):
-            problem += f"; {name} is the installed {file}, which comes before {own_file}: rename yours"
-        raise ConfigError(problem) from error
-    if callable(scorer) and not isinstance(scorer, Scorer | type):
+    return _own(find(address, "the scorer"), parameters or {}, f"the scorer {address}")
+
+
+def _own(value: Any, parameters: Mapping[str, Any], named: str) -> Scorer:
+    """An object of the user's code or of a plug-in as a scorer. named: how it was named."""
+    if inspect.isclass(value) and issubclass(value, Scorer):
+        return _made(value, parameters, named)
+    if callable(as_scorer := getattr(value, "as_scorer", None)):
+        value = as_scorer()
+    if callable(value) and not isinstance(value, Scorer | type):
         try:
-            scorer = _function_scorer(scorer)
+            value = _function_scorer(value)
         except ConfigError as error:
-            raise ConfigError(f"{path} is not a scorer: ", error) from None
-    if not isinstance(scorer, Scorer):
-        raise ConfigError(f"{path} is not a scorer, but {type(scorer).__name__}; {OWN_CODE}")
-    return scorer, _file(module)
+            raise ConfigError(f"{named} is not a scorer: ", error) from None
+    if not isinstance(value, Scorer):
+        raise ConfigError(of_kind(named, "a scorer", "Scorer", value), f"; {OWN_CODE}")
+    if parameters:
+        raise ConfigError(f"{named} takes no parameters: it is a scorer, and not a class of scorers")
+    return value
 
 
 def _function_scorer(function: Any) -> Scorer:
@@ -225,78 +213,9 @@ def _function_scorer(function: Any) -> Scorer:
     return FunctionScorer(function)
 
 
-class _Folder:
-    """An import hook that finds the requested module in a folder, and the modules there that it imports, even later.
-
-    The folder isn't added to `sys.path`: a library that tries to import an optional module would then run any file of
-    that name beside the data.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self.requested = ""
-        self.found: set[str] = set()
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
-        """The module, if it is in the folder and was requested, or is imported by a module from the folder."""
-        if path is not None or not (name == self.requested or _importer() in self.found):
-            return None
-        spec = PathFinder.find_spec(name, [str(self.path)])
-        if spec is not None:
-            self.found.add(name)
-        return spec
-
-
-def _importer() -> str:
-    """The top-level module whose code is running the current import."""
-    frame = sys._getframe(2)  # pyright: ignore[reportPrivateUsage] - a finder doesn't get the importing module
-    while frame is not None:
-        if (name := str(frame.f_globals.get("__name__", "")).partition(".")[0]) != "importlib":
-            return name
-        frame = frame.f_back
-    return ""
-
-
-def import_from(folder: Path, module: str) -> ModuleType:
-    """A module that is installed, or else is in the folder.
-
-    Raises ConfigError if a module of the same name was imported from another folder, or the import's own error.
-    """
-    path, top = folder.resolve(), module.partition(".")[0]
-    folders = {finder.path: finder for finder in sys.meta_path if isinstance(finder, _Folder)}
-    for other in folders.values():
-        if other.path != path and top in other.found:
-            raise ConfigError(f"a module {top} was already imported from {other.path}, so not from {path}")
-    if path not in folders:
-        folders[path] = _Folder(path)
-        sys.meta_path.append(folders[path])
-    folders[path].requested = top
-    try:
-        return importlib.import_module(module)
-    finally:
-        folders[path].requested = ""
-
-
-def folders_of(modules: Collection[str]) -> list[tuple[Path, str]]:
-    """The modules among these that were found in folders, each with its folder."""
-    names = sorted({module.partition(".")[0] for module in modules})
-    finders = [finder for finder in sys.meta_path if isinstance(finder, _Folder)]
-    return [(finder.path, name) for finder in finders for name in names if name in finder.found]
-
-
-def _file(module: ModuleType | None) -> str:
-    return getattr(module, "__file__", None) or ""
-
-
-def _instance(kind: type[Scorer], name: str) -> Scorer:
-    """A scorer with default parameters. Raises ConfigError for a class that requires parameters."""
-    try:
-        return kind()
-    except TypeError as error:
-        raise ConfigError(f"{name} can't be used without parameters: {error}; create the scorer first") from None
-
-
 def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:
+    if ":" in name and not templates_only:
+        return imported(name, parameters)
     name = name.strip().replace("-", "_")
     kind = TEMPLATES.get(name) or (None if templates_only else SCORERS.get(name))
     if kind is None:
@@ -307,18 +226,21 @@ def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = F
                 f"{name!r} names {len(names)} scorers; name each separately: ", Setting("scorers", tuple(names))
             )
         raise ConfigError(unknown("kind of scorer" if templates_only else "scorer", name, known))
+    return _made(kind, parameters, name)
+
+
+def _made(kind: type[Scorer], parameters: Mapping[str, Any], name: str) -> Scorer:
+    """A scorer of a class with these parameters. Raises ConfigError for an unknown, absent or invalid one."""
     require_known(name, "parameter", parameters, kind)
-    absent = [
+    missing = [
         field.name
         for field in dataclasses.fields(kind)
         if field.name not in parameters and field.init and field.default is field.default_factory is dataclasses.MISSING
     ]
-    if absent:
-        raise ConfigError(f"{name} needs {joined(absent)}: {name}({', '.join(f'{p}=…' for p in absent)})")
-    try:
-        return kind(**parameters)
-    except TypeError as error:
-        raise ConfigError(f"{name}: ", error) from None
+    if missing:
+        example = f"{name}({', '.join(f'{p}=…' for p in missing)})"
+        raise ConfigError(absent(missing[0], f"{name} needs {joined(missing)}: {example}"))
+    return built(name, kind, parameters)
 
 
 def _parsed(spec: str) -> tuple[str, dict[str, Any]]:

@@ -1,6 +1,6 @@
 """Targets by address.
 
-    my_app:agent                        a function of a module; the current folder is searched first
+    my_app:agent                        a function of an installed module, or of one in the current folder
     path/to/agent.py:answer             a function of a file
     cmd:python agent.py                 a command
     https://host/v1/chat/completions    an HTTP service
@@ -13,24 +13,19 @@ A table has an address and settings. Only the kind of target that an address nam
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
 import inspect
 import re
 import shutil
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from evalstone._core.addresses import find, is_address
 from evalstone._core.display import excerpt
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import is_folder
 from evalstone._core.guards import is_mapping
-from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked, register_settings
-from evalstone.errors import ConfigError, EvalstoneError, Problem, described, invalid, unknown, user_line
+from evalstone.errors import ConfigError, Problem, invalid, unknown
 from evalstone.models.catalog import split_model
 from evalstone.models.limits import Limits
 from evalstone.targets.base import CONCURRENCY, Target
@@ -80,6 +75,11 @@ def parse_target(spec: object, *, find_run: FindRun = None) -> Target:
     return _target(subject, others, find_run)
 
 
+def names_code(address: str) -> bool:
+    """Whether a target's address names own code: `module:name` or `path/file.py:name`."""
+    return is_address(address) and address.partition(":")[0].strip().lower() not in ("cmd", "replay")
+
+
 def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Target:
     if not isinstance(address, str):
         return _of_value(address, settings)
@@ -97,7 +97,7 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
     if scheme == "replay":
         return _replay(rest.strip(), settings, find_run)
     if ".py:" in address:
-        return _of_value(function_at(address), settings, address)
+        return _of_value(find(address, "the target"), settings, address)
     if _is_command(address):
         raise ConfigError(
             f"{excerpt(masked(address))} looks like a command; a command is written cmd:{masked(address)}"
@@ -108,22 +108,9 @@ def _target(address: object, settings: dict[str, Any], find_run: FindRun) -> Tar
         raise ConfigError(f"the URL {masked(address)} needs its scheme: http://{masked(address)}, or https://…")
     if "/" in scheme:
         return _model(address, settings)
-    if scheme and rest and not rest.startswith("/"):
-        return _of_value(function_at(address), settings, address)
+    if is_address(address):
+        return _of_value(find(address, "the target"), settings, address)
     raise ConfigError(_no_target(masked(address)))
-
-
-def function_at(address: str, what: str = "the target") -> Any:
-    """The object that `module:function` or `file.py:function` names. what: its role, for errors.
-
-    Raises ConfigError if there is no such object, or its module can't be imported.
-    """
-    named = f"{what} {address}"
-    file, is_file, name = address.rpartition(".py:")
-    if is_file:
-        return _attribute(_loaded(Path(f"{file}.py"), named), name, named)
-    module, _, name = address.partition(":")
-    return _attribute(_imported(module, named), name, named)
 
 
 def _replay(run: str, settings: dict[str, Any], find_run: FindRun) -> Target:
@@ -210,54 +197,3 @@ def _arguments(
             raise ConfigError(f"give the limits of the target once: limits or {', '.join(limits)}")
         arguments["limits"] = Limits(**{"max_concurrency": CONCURRENCY, **limits})
     return arguments
-
-
-def _imported(module: str, named: str) -> ModuleType:
-    """The module. The current folder is searched first, as for `python -m`."""
-    if (here := str(Path.cwd())) not in sys.path:
-        sys.path.insert(0, here)
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        if error.name is not None and (module + ".").startswith(error.name + "."):
-            raise ConfigError(f"there is no module {module}, which {named} names") from None
-        raise ConfigError(f"{named} can't be imported: ", error) from None
-    except (Exception, SystemExit) as error:  # whatever the module's own code raises
-        if isinstance(error, EvalstoneError) and not user_line(error):
-            raise
-        raise ConfigError(f"{named} can't be imported: {described(error)}") from error
-
-
-def _loaded(file: Path, named: str) -> ModuleType:
-    """The module in a file. Its imports are looked up in its folder first, as for `python file.py`."""
-    path = file.resolve()
-    if not path.is_file():
-        raise ConfigError(f"there is no file {file}, which {named} names")
-    if (folder := str(path.parent)) not in sys.path:
-        sys.path.insert(0, folder)
-    name = path.stem
-    if (known := sys.modules.get(name)) is not None and getattr(known, "__file__", None) != str(path):
-        name = f"{name}_{content_hash(str(path))[:8]}"
-    if name in sys.modules:
-        return sys.modules[name]
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ConfigError(f"{named} can't be imported: {file} is no Python file")
-    module = sys.modules[name] = importlib.util.module_from_spec(spec)
-    try:
-        spec.loader.exec_module(module)
-    except BaseException as error:
-        del sys.modules[name]
-        if not isinstance(error, Exception | SystemExit):
-            raise
-        raise ConfigError(f"{named} can't be imported: {described(error)}") from error
-    return module
-
-
-def _attribute(module: ModuleType, path: str, named: str) -> Any:
-    value: Any = module
-    for name in path.split("."):
-        if not hasattr(value, name):
-            raise ConfigError(f"the module {module.__name__} has no {path}, which {named} names")
-        value = getattr(value, name)
-    return value

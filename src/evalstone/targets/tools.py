@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, TypeGuard, TypeVar, cast, overload
 
 from evalstone._core import sync
+from evalstone._core.code_identity import ANSWERED_BY, code_hash
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_mapping
 from evalstone.errors import ConfigError, TargetError, described, invalid, unknown
-from evalstone.scorers.code_identity import ANSWERED_BY, code_hash
 from evalstone.targets.tool_calls import Call, Source, ToolCalls, current, in_flight, inside, outside
 from evalstone.targets.tool_recording import (
     RecordedCall,

@@ -11,6 +11,8 @@ from dataclasses import field
 from typing import Annotated, Any, Protocol, TypeVar, cast
 
 from evalstone._core import sync
+from evalstone._core.addresses import find, is_address
+from evalstone._core.code_identity import program_hash
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_list, is_mapping
@@ -24,7 +26,6 @@ from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import JudgeSpec, parse_judge
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
-from evalstone.scorers.code_identity import program_hash
 from evalstone.targets.base import conversation
 from evalstone.targets.function import function_name, parameters_of
 from evalstone.types import USER_METADATA, Message, Sample
@@ -281,7 +282,7 @@ _SETTINGS = ("judge", "function", "script", "max_turns", "check", "timeout")
 def parse_user(spec: object) -> User:
     """A user from a list of messages, a function, the name of a judge, a table of settings, or a User.
 
-    A name with a colon and no slash before it, or with `.py:`, names a function.
+    An address, `module:name` or `path/file.py:name`, names a function, or else a User or a judge.
 
     Raises:
         ConfigError: There is no such function or judge, or a setting is unknown or out of range.
@@ -290,11 +291,12 @@ def parse_user(spec: object) -> User:
         case User():
             return spec
         case str():
-            head = spec.partition(":")[0]
             if not {"/", ":", "("} & set(spec) and spec != "lexical":
                 raise ConfigError(invalid("user", _KINDS, spec).worded(f"a user is {_KINDS}, not {excerpt(spec)}"))
-            named = ".py:" in spec or (":" in spec and "/" not in head and "(" not in head)
-            return _built({"function" if named else "judge": spec})
+            if not is_address(spec):
+                return _built({"judge": spec})
+            value = find(spec, "the user")
+            return parse_user(value) if isinstance(value, User | Judge) else _built({"function": value})
         case Judge():
             return SimulatedUser(judge=spec)
         case Mapping():
@@ -316,10 +318,8 @@ def _built(settings: dict[str, Any]) -> User:
     if len(kinds) != 1:
         raise ConfigError(f"a user's table needs one of judge, function and script; it has {', '.join(settings)}")
     if kinds == ["function"]:
-        from evalstone.targets.parse import function_at  # noqa: PLC0415
-
         function = settings["function"]
-        settings["function"] = function_at(function, "the user") if isinstance(function, str) else function
+        settings["function"] = find(function, "the user") if isinstance(function, str) else function
     kind: Any = {"judge": SimulatedUser, "function": FunctionUser, "script": ScriptedUser}[kinds[0]]
     if "check" in settings and kind is not SimulatedUser:
         raise ConfigError("check is a setting of a user that a judge plays")

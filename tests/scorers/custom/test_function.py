@@ -319,5 +319,5 @@ def test_a_function_is_named_by_its_address(tmp_path: Path, monkeypatch: pytest.
     assert (run["plain"].mean, run["decorated"].mean) == (1, 2)
     with pytest.raises(ConfigError, match=r":odd .* 'outptu'; .* output"):
         parse_scorer("my_functions:odd")
-    with pytest.raises(ConfigError, match=r":number .* but int;"):
+    with pytest.raises(ConfigError, match=r":number .* but int: 3;"):
         parse_scorer("my_functions:number")

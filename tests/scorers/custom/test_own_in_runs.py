@@ -55,10 +55,10 @@ def test_one_can_be_written_on_the_command_line() -> None:
         ({"kind": "llm_classifier", "queston": "x"}, "unknown parameter 'queston'; did you mean question"),
         ({"kind": "llm_classifier"}, "question"),
         ({"kind": 3}, "unknown kind of scorer"),
-        ("no_such_module:x", "can't be imported"),
-        ("json:no_such_name", "can't be imported"),
+        ("no_such_module:x", "no module no_such_module"),
+        ("json:no_such_name", "json has no no_such_name"),
         ("json:dumps", "json:dumps is not a scorer"),
-        (":x", "can't be imported"),
+        (":x", "not ':x'"),
     ],
 )
 def test_a_wrong_table_or_path_is_refused(table: object, told: str) -> None:
@@ -90,13 +90,8 @@ def test_a_module_that_raises_is_refused_with_the_line(
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
     name = f"own_{request.node.callspec.indices['code']}"
     (tmp_path / f"{name}.py").write_text(code)
-    with pytest.raises(ConfigError, match=f"the scorer {name}:x can't be imported: {told}"):
+    with pytest.raises(ConfigError, match=f"the scorer {name}:x can't be \\w+: {told}"):
         parse_scorer(f"{name}:x")
-
-
-def test_the_path_of_a_file_is_refused_with_the_name_of_its_module() -> None:
-    with pytest.raises(ConfigError, match=r"module: my\.own:x$"):
-        parse_scorer("my/own.py:x")
 
 
 def test_they_run_beside_others_against_a_model() -> None:

@@ -5,6 +5,7 @@ from dataclasses import KW_ONLY, fields
 from typing import Annotated, Any, ClassVar, Protocol, cast
 
 from evalstone._core import sync
+from evalstone._core.addresses import find, is_address, of_kind
 from evalstone._core.declarations import Rule
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping
@@ -27,8 +28,12 @@ class Embedder(Protocol):
         ...
 
 
+def _is_own(value: object) -> bool:
+    return callable(value) and not isinstance(value, Judge)
+
+
 def _is_embedder(value: object) -> bool:
-    return isinstance(value, str | Mapping | EmbeddingModel) or (callable(value) and not isinstance(value, Judge))
+    return isinstance(value, str | Mapping | EmbeddingModel) or _is_own(value)
 
 
 _EMBEDDER = Rule(
@@ -49,7 +54,8 @@ class EmbeddingSimilarity(TextSource, kw_only=False):
 
     Attributes:
         embedder: The model: "openai/text-embedding-3-small", a table with `model` and settings such as `base_url`, an
-            EmbeddingModel, or a function that takes a list of texts and returns a vector for each.
+            EmbeddingModel, or a function that takes a list of texts and returns a vector for each, which "my_app:embed"
+            names too.
     """
 
     name = "embedding_similarity"
@@ -69,7 +75,7 @@ class EmbeddingSimilarity(TextSource, kw_only=False):
         super().__post_init__()
         embedder: object = self.embedder
         if isinstance(embedder, str):
-            embedder = EmbeddingModel(embedder)
+            embedder = _named(embedder)
         elif is_mapping(embedder):
             embedder = _from_table(embedder)
         object.__setattr__(self, "embedder", embedder)
@@ -103,10 +109,23 @@ class EmbeddingSimilarity(TextSource, kw_only=False):
         return Score(max(0.0, result.cosine) * self.scale, reason, evidence=result)
 
 
-def _from_table(table: Mapping[Any, Any]) -> EmbeddingModel:
+def _named(name: str) -> object:
+    """The embedder that a name or an address names."""
+    if not is_address(name):
+        return EmbeddingModel(name)
+    found = find(name, "the embedder")
+    if isinstance(found, type) or not (isinstance(found, EmbeddingModel) or _is_own(found)):
+        allowed = "an embedder, which is an EmbeddingModel or a function of texts"
+        raise ConfigError(of_kind(f"the embedder {name}", allowed, "EmbeddingModel", found))
+    return found
+
+
+def _from_table(table: Mapping[Any, Any]) -> object:
     settings = {str(name): value for name, value in table.items()}
     names = [each.name for each in fields(EmbeddingModel) if each.init and each.name not in ("model", "limits")]
     model = settings.pop("model", None)
+    if is_address(model) and not settings:
+        return _named(model)
     arguments = settings_of("embedding_similarity: embedder", settings, names)
     if not isinstance(model, str):
         expected = "a table with a model, such as openai/text-embedding-3-small"

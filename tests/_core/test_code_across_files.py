@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.scorers.code_identity import code_files, code_hash, program_hash
+from evalstone._core.code_identity import code_files, code_hash, program_hash
 
 FOLLOWED = {
     "an imported function": """
@@ -1074,7 +1074,7 @@ def test_a_set_is_the_same_in_every_process(tmp_path: Path) -> None:
         "Word = Enum('Word', ['A', 'B', 'C', 'D', 'E'])\n"
         "WORDS, LETTERS = frozenset(Word), frozenset('abcdef')\n"
         "def agent(*, input): return WORDS, LETTERS\n"
-        "from evalstone.scorers.code_identity import code_hash\n"
+        "from evalstone._core.code_identity import code_hash\n"
         "print(code_hash(agent))\n",
         encoding="utf-8",
     )

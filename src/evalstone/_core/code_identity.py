@@ -37,9 +37,10 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 from weakref import WeakKeyDictionary
 
+from evalstone._core.code_source import PACKAGE, ModuleSource, file_of, is_users_file, module_content, module_named
 from evalstone._core.guards import class_of, is_list, is_mapping, is_partial
+from evalstone._core.json import brief as brief_json
 from evalstone._core.json import content_hash
-from evalstone.scorers.code_source import PACKAGE, ModuleSource, file_of, is_users_file, module_content, module_named
 
 ANSWERED_BY = "__answered_by__"
 """The attribute of a wrapped function with the identity of what answers in its place, such as a recording."""
@@ -100,6 +101,21 @@ def code_files(*roots: Any) -> tuple[str, ...]:
     reader = _Reader(*roots, documented=True)
     reader.all_of(*roots)
     return tuple(reader.files)
+
+
+def brief(value: Any) -> str:
+    """A parameter's value for a signature: a function by its name and code, anything else by its content."""
+    return _function_name(value) if callable(value) else brief_json(value)
+
+
+def _function_name(function: Any) -> str:
+    """A function's full name, with a hash of its code if it is the user's own."""
+    target: Any = function
+    while isinstance(target, functools.partial):
+        target = target.func
+    target = cast(Any, target if hasattr(target, "__qualname__") else type(target))
+    name = f"{getattr(target, '__module__', 'builtins')}.{target.__qualname__}"
+    return f"{name}#{code_hash(function)[:8]}" if is_own_code(target) or target is not function else name
 
 
 class _Reader:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from evalstone.scorers.code_identity import ANSWERED_BY, class_hash, code_hash, program_hash
+from evalstone._core.code_identity import ANSWERED_BY, class_hash, code_hash, program_hash
 
 
 def defined(source: str, module: str = "user_code") -> Any:
@@ -150,7 +150,7 @@ def test_a_value_that_holds_itself_has_a_hash() -> None:
 
 def test_the_hash_is_the_same_in_every_process() -> None:
     code = (
-        "from evalstone.scorers.code_identity import code_hash\n"
+        "from evalstone._core.code_identity import code_hash\n"
         "def f(x, y=frozenset('abc')): return x in {'a', 'b', 'c', 'd'}\n"
         "print(code_hash(f))"
     )
