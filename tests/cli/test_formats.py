@@ -36,6 +36,7 @@ WITHOUT_RESULT = {
     "scorers": "describes the scorers",
     "judges": "describes the judges",
     "annotate": "asks for labels",
+    "view": "serves pages",
     "collect": "receives traces",
     "traces": "selects samples",
     "ledger export": "writes rows",

@@ -64,6 +64,7 @@ COMMANDS = {
     "demo": ("run", "Score 60 bundled RAG answers with the lexical judge."),
     "scorers": ("catalog", "List the scorers, or describe one."),
     "judges": ("catalog", "List the judges, or describe one."),
+    "view": ("view", "Look at runs in a browser."),
     "report": ("results", "Show a saved run, or export it."),
     "compare": ("results", "Compare runs over the same samples."),
     "drift": ("results", "Check whether a judge has drifted."),

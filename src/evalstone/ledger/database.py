@@ -55,8 +55,8 @@ class Database(ABC):
     connection: Any = None
     """The driver's connection; None once it is closed."""
 
-    def __init__(self) -> None:
-        self._written = False
+    def __init__(self, *, read_only: bool) -> None:
+        self.read_only, self._written = read_only, False
 
     @abstractmethod
     def connect(self) -> None:

@@ -70,9 +70,9 @@ class PostgreSQL(Database):
     lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
     lock_runs = "LOCK TABLE runs, samples, blocks IN SHARE ROW EXCLUSIVE MODE"
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Prepare the settings; nothing connects yet."""
-        super().__init__()
+        super().__init__(read_only=read_only)
         try:
             self._driver: Any = importlib.import_module("psycopg")
             conninfo: Any = importlib.import_module("psycopg.conninfo")
@@ -102,6 +102,7 @@ class PostgreSQL(Database):
             )
         # Not the default of the server, with which statements would fail that others run at the same time.
         self.connection.isolation_level = self._driver.IsolationLevel.READ_COMMITTED
+        self.connection.read_only = self.read_only
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
         return self.connection.execute(_translated(statement), values or {})

@@ -46,12 +46,15 @@ class SQLite(Database):
     )
     error = DRIVER_ERRORS
 
-    def __init__(self, path: Path) -> None:
-        """Create the file and its folder, accessible to their owner only. SQLite's other files get the file's mode."""
-        super().__init__()
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Create the file and its folder, accessible to their owner only, unless it is only read. SQLite's other files
+        get the file's mode."""
+        super().__init__(read_only=read_only)
         self.location, self._path = str(path), path.absolute()
         self._files: list[tuple[Path, tuple[int, int]]] = []
         self._next_check = 0.0
+        if read_only:
+            return
         try:
             make_folder(path.parent)
             # Closing a file releases all locks that the process has on it, so no thread may use it before that.
@@ -61,12 +64,37 @@ class SQLite(Database):
             raise cannot_write(f"the ledger {path} can't be created", error, LedgerError) from None
 
     def connect(self) -> None:
-        self.connection = self._connected()
+        self.connection = self._reading() if self.read_only else self._connected(self.location)
 
-    def _connected(self) -> sqlite3.Connection:
+    def _connected(self, name: str, *, uri: bool = False) -> sqlite3.Connection:
         # One thread at a time uses the connection, but not always the same one (async_ledger.py). The driver would
         # begin a transaction at the first write, too late to wait for other writers.
-        return sqlite3.connect(self.location, timeout=base.WAIT, check_same_thread=False, isolation_level=None)
+        return sqlite3.connect(name, timeout=base.WAIT, check_same_thread=False, isolation_level=None, uri=uri)
+
+    def _reading(self) -> sqlite3.Connection:
+        """A connection that writes nothing to the file. SQLite's other files are gone when the last one is closed; with
+        its own mode for reading, they would stay."""
+        file = self._path.resolve().as_uri()
+        connection = self._connected(f"{file}?mode=rw", uri=True)
+        try:
+            connection.execute("PRAGMA query_only=ON")
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        except sqlite3.OperationalError as error:
+            connection.close()
+            if _code(error) not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) or self._has_writer():
+                raise
+            # Nobody who has the rights of this process can write it, so it is read as it is.
+            return self._connected(f"{file}?mode=ro&immutable=1", uri=True)
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _has_writer(self) -> bool:
+        """Whether there are writes that aren't in the file itself yet."""
+        target = self._path.resolve()
+        log = target.with_name(f"{target.name}-wal")
+        return not target.exists() or (log.exists() and log.stat().st_size > 0)
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
         return self.connection.execute(_translated(statement), values or {})
@@ -96,7 +124,7 @@ class SQLite(Database):
 
     def read_back(self, run: str) -> None:
         # A new connection has none of the records cached.
-        with closing(self._connected()) as connection:
+        with closing(self._connected(self.location)) as connection:
             connection.execute("SELECT sum(length(body)) FROM records WHERE run = ?", (run,)).fetchall()
 
     def remember_files(self) -> None:

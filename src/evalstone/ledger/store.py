@@ -62,6 +62,7 @@ LEASE_SECONDS = 30.0
 FINISHED_CALLS = "Finished calls are in the ledger"
 RECONNECT = 60.0
 """Seconds to wait for a server that has closed the connection, or has no free one."""
+RECORDS_PER_READ = 2000
 FIRST_PAUSE, MAX_PAUSE = 0.1, 5.0
 """Seconds between attempts to connect."""
 
@@ -87,6 +88,7 @@ or rows."""
 _RENEW = "UPDATE leases SET expires = epoch() + :seconds WHERE owner = :owner"
 _RUN_OWNER = "SELECT owner FROM leases WHERE question = :run AND judge = ''"
 _RUNS = f"SELECT {schema.runs.names} FROM runs"
+_RUN_STATES = "SELECT id, finished FROM runs ORDER BY position DESC"
 _LAST_UNFINISHED = "WHERE plan = :plan AND finished IS NULL ORDER BY position DESC LIMIT 1"
 _SAMPLES = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
 _abandoned: set[str] = set()
@@ -100,15 +102,21 @@ class Ledger:
         url: A path, `sqlite:///path/to/file.db`, or `postgresql://user@host/database`. Missing files and folders are
             created. In a text, `$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign.
         prepare: Whether to create missing tables, and refuse another schema version.
+        read_only: Whether nothing is created or changed. A file that can't be written, in a folder that can't, is read
+            too.
 
     Raises:
         ConfigError: The URL is invalid, or the database isn't a ledger, or has another schema version.
         LedgerError: The ledger is damaged, locked or unreachable.
     """
 
-    def __init__(self, url: str | Path, *, prepare: bool = True) -> None:
+    def __init__(self, url: str | Path, *, prepare: bool = True, read_only: bool = False) -> None:
         path = file_of(url)
-        self.database: Database = PostgreSQL(str(base.resolved(url))) if path is None else SQLite(path)
+        self.database: Database = (
+            PostgreSQL(str(base.resolved(url)), read_only=read_only)
+            if path is None
+            else SQLite(path, read_only=read_only)
+        )
         self.location = self.database.location
         """The ledger's file, or its URL without a password."""
         self.owner = f"{_machine()} {os.getpid()} {secrets.token_hex(4)}"
@@ -204,6 +212,10 @@ class Ledger:
         database = self.database
         with self.transaction():
             exists = self.version()
+        if database.read_only:
+            if not exists:
+                raise ConfigError(f"{self.location} is an empty database; name a ledger with ", Setting("ledger", ...))
+            return
         database.configure(deadline)
         if not exists:
             database.wait_for(deadline - time.monotonic())
@@ -482,6 +494,18 @@ class Ledger:
             ).fetchall()
         return [self._run_of(schema.runs.row(row)) for row in rows]
 
+    def run_states(self) -> list[tuple[str, str | None]]:
+        """The IDs of all runs, most recent first, each with the time of its completion, or None."""
+        with self.transaction() as database:
+            return [(run, finished) for run, finished in database.execute(_RUN_STATES)]
+
+    def progress(self, run: str) -> tuple[int, bool]:
+        """The number of a run's records, and whether a process works on it."""
+        with self.transaction() as database:
+            number = database.scalar("SELECT count(*) FROM records WHERE run = :run", {"run": run})
+            owner = database.scalar(f"{_RUN_OWNER} AND expires > epoch()", {"run": run})
+        return number, owner is not None and not _is_dead(owner)
+
     def _run_of(self, row: Mapping[str, Any]) -> RunRow:
         with self.reading(f"run {row['id']}"):
             run = from_row(RunRow, row)
@@ -499,7 +523,23 @@ class Ledger:
 
     def records(self, run: str) -> list[Record]:
         """The records of a run, by sample as in the dataset, trial and scorer."""
-        return [record for _, record in self.records_after(run)]
+        return [record for _, record in self.record_lines(run)]
+
+    def record_lines(self, run: str) -> Iterator[tuple[str, Record]]:
+        """The records of a run, by sample as in the dataset, trial and scorer, each after its `record_line`. They are
+        read a few at a time, so those of a run in progress are of several moments."""
+        query = "SELECT cell, body FROM records WHERE run = :run AND cell > :cell ORDER BY cell LIMIT :limit"
+        cell = -1
+        while True:
+            with self.transaction() as database:
+                rows = database.execute(query, {"run": run, "cell": cell, "limit": RECORDS_PER_READ}).fetchall()
+            for _, body in rows:
+                with self.reading(f"a record of run {run}"):
+                    record = Record.from_dict(json.loads(body))
+                yield body, record
+            if len(rows) < RECORDS_PER_READ:
+                return
+            cell = rows[-1][0]
 
     def records_after(self, run: str, cell: int = -1, limit: int | None = None) -> list[tuple[int, Record]]:
         """Records of a run after a cell, in order, each with its own cell."""
@@ -554,7 +594,7 @@ class LedgerSamples(Iterable[Sample]):
     dataset: str
 
     def __iter__(self) -> Iterator[Sample]:
-        with Ledger(existing(self.url)) as ledger:
+        with Ledger(existing(self.url), read_only=True) as ledger:
             place, samples = ledger.samples_after(self.dataset)
             while samples:
                 yield from samples

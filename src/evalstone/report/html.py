@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any, cast
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evalstone._core.display import visible
@@ -35,7 +35,7 @@ def page(view: View) -> Iterator[str]:
     script = "\n".join(map(asset, SCRIPTS)) if view.samples is not None else ""
     sources = f"style-src '{_hash(style)}'; script-src '{_hash(script) if script else 'none'}'"
     stream = (
-        _environment()
+        environment()
         .get_template("page.html")
         .stream(
             view=view,
@@ -51,12 +51,12 @@ def page(view: View) -> Iterator[str]:
 
 def fragment(view: View) -> str:
     """Tables and notes as HTML without styles, scripts and charts, for notebooks."""
-    return _environment().get_template("fragment.html").render(view=view)
+    return environment().get_template("fragment.html").render(view=view)
 
 
 def reliability_svg(chart: ReliabilityChart) -> str:
     """A reliability diagram as a standalone SVG document."""
-    return _environment().get_template("reliability.svg").render(chart=chart)
+    return environment().get_template("reliability.svg").render(chart=chart)
 
 
 def asset(name: str) -> str:
@@ -65,17 +65,18 @@ def asset(name: str) -> str:
 
 
 @functools.cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("evalstone.report"),
+def environment(*packages: str) -> Environment:
+    """The templates of reports, and those of other packages."""
+    made = Environment(
+        loader=ChoiceLoader([PackageLoader(name) for name in (*packages, "evalstone.report")]),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    cast("dict[str, Any]", environment.globals)["zip"] = zip
-    return environment
+    cast("dict[str, Any]", made.globals)["zip"] = zip
+    return made
 
 
 def _finalized(value: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import Setting
+from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import phase
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
@@ -16,8 +17,9 @@ from evalstone.ledger import RunRow
 from evalstone.ledger.base import chunks
 from evalstone.results.files import read_run as read_folder
 from evalstone.results.run import Run
-from evalstone.results.summary import TINY
-from evalstone.types import NO_USAGE, Paid, RunMetadata, Sample, total_cost
+from evalstone.results.spilling import SpillingRecords
+from evalstone.results.summary import TINY, ScorerInfo, ScorerSummary, summarize
+from evalstone.types import NO_USAGE, Paid, Record, RunMetadata, Sample, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger, LedgerSamples
@@ -52,11 +54,11 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
     if is_there(url):
         from evalstone.ledger.store import Ledger, LedgerSamples  # noqa: PLC0415 - a folder needs no ledger
 
-        with Ledger(str(url)) as opened:
+        with Ledger(str(url), read_only=True) as opened:
             if (row := find_row(opened, str(name), replays=replays)) is not None:
                 version = RunMetadata.of(row.metadata, f"run {row.id} in {opened.location}").dataset.version
                 with phase(f"reading run {row.id}"):
-                    run = _with_cost(Run.from_dict(row.metadata, opened.records(row.id)), row)
+                    run = _with_cost(Run.from_dict(row.metadata, *_records(opened, row)), row)
                 # A run that was imported, or killed early, may have no samples.
                 if opened.samples(version) != run.n_samples:
                     return run
@@ -71,6 +73,22 @@ def _of_ledger(name: str | Path, ledger: str | Path | None, *, replays: bool = T
     raise ConfigError(
         f"there is no results folder {json_line(str(name))}, and no run of that id or name in the ledger {shown(url)}"
     )
+
+
+def _records(ledger: Ledger, row: RunRow) -> tuple[Sequence[Record], tuple[ScorerSummary, ...]]:
+    """The records of a run and their summaries, from one pass."""
+    scorers = [*map(ScorerInfo.of, RunMetadata.of(row.metadata, f"run {row.id} in {ledger.location}").scorers)]
+    records = SpillingRecords([info.signature for info in scorers])
+
+    def read() -> Iterator[Record]:
+        for line, record in ledger.record_lines(row.id):
+            records.append(record, line)
+            yield record
+
+    with rare_collections():
+        summary = summarize(scorers, read())
+    records.columns.seal()
+    return records, summary
 
 
 def _with_cost(run: Run, row: RunRow) -> Run:
@@ -108,7 +126,7 @@ class _Answered(Iterable[Sample]):
         if (target := self._target) is None:
             yield from self._samples
             return
-        with Ledger(existing(self._samples.url)) as ledger:
+        with Ledger(existing(self._samples.url), read_only=True) as ledger:
             for some in chunks(cases(self._samples, target.trials), _ANSWERS_PER_READ):
                 keys = [answer_key(sample, target.inputs, target.scope, target.user) for sample in some]
                 stored = ledger.answers_to(keys)

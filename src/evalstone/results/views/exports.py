@@ -4,7 +4,7 @@ run and scorer of several runs. Other results are written as their tables are: `
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone.report.csv import Value, csv_rows
@@ -27,12 +27,16 @@ RUN_HEADER = (
 def run_csv(run: Run) -> Iterator[str]:
     """A run as lines of CSV, in the order of the dataset if it is available."""
     keeps = bool(run.keeps_reasoning)
-    rows = (_run_row(record, sample, keeps_reasoning=keeps) for records, sample in _cases(run) for record in records)
+    rows = (
+        _run_row(run.records[place], sample, keeps_reasoning=keeps)
+        for places, sample in cases_of(run)
+        for place in places
+    )
     return csv_rows(RUN_HEADER, rows)
 
 
-def _cases(run: Run) -> Iterator[tuple[Sequence[Record], Sample | None]]:
-    """The records of each sample and trial, with the sample if its texts are available."""
+def cases_of(run: Run) -> Iterator[tuple[Sequence[int], Sample | None]]:
+    """The places of the records of each sample and trial, with the sample if its texts are available."""
     cases = run.columns.by_case()
     case = next(cases, None)
     for sample in run.samples or ():
@@ -40,16 +44,12 @@ def _cases(run: Run) -> Iterator[tuple[Sequence[Record], Sample | None]]:
             return
         name, places = case
         if (sample.id, sample.trial) == name:
-            yield _at(run, places), sample
+            yield places, sample
             case = next(cases, None)
     # What is left is in another order than the data, or has no texts.
     left = dict(itertools.chain([case] if case else [], cases))
     for name, sample in with_texts(run.samples, left, key=lambda sample: (sample.id, sample.trial)):
-        yield _at(run, left[name]), sample
-
-
-def _at(run: Run, places: Iterable[int]) -> Sequence[Record]:
-    return [run.records[place] for place in places]
+        yield left[name], sample
 
 
 def record_csv(record: Record) -> Iterator[str]:

@@ -1,0 +1,134 @@
+"""`evalstone view`: pages over saved runs in a browser."""
+
+from __future__ import annotations
+
+import secrets
+import socket
+import sys
+from ipaddress import ip_address
+from typing import Annotated
+from urllib.parse import quote
+
+from evalstone.cli import completion, options
+from evalstone.cli.options import Value, Values, argument, option
+from evalstone.cli.output import to_stderr
+from evalstone.errors import ConfigError, MissingDependency
+from evalstone.results.endings import ExitCode
+
+HOST, PORT = "127.0.0.1", 7700
+WILDCARDS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not listened to
+
+
+def view(
+    runs: Annotated[
+        Values,
+        argument(
+            "RUN",
+            "Results folders, or folders that contain some; or the ID or name of a run in the ledger, to open.",
+            complete=completion.runs,
+        ),
+    ] = None,
+    ledger: options.Ledger = None,
+    host: Annotated[
+        str, option("--host HOST", "Running", "The address to listen to. Another one than loopback needs a token.")
+    ] = HOST,
+    port: Annotated[
+        int | None,
+        option("--port PORT", "Running", "The port.", default=f"{PORT}, or a free one", min=0, max=65535),
+    ] = None,
+    token: Annotated[
+        Value,
+        option("--token TEXT", "Running", "What the address must contain once.", default="a new one, beyond loopback"),
+    ] = None,
+) -> int:
+    """Look at runs in a browser.
+
+    Serves pages on this machine until it is stopped with Ctrl-C: the runs by dataset, the report of each, all of its
+    samples, and each sample with what is behind its scores. Nothing is changed and nothing is fetched.
+    """
+    from evalstone._core.files import is_folder
+    from evalstone.ledger.base import DEFAULT_LEDGER, existing, is_there
+    from evalstone.view.addresses import run_address
+    from evalstone.view.app import application
+    from evalstone.view.security import LOOPBACK
+    from evalstone.view.shelf import Shelf
+
+    try:
+        import uvicorn
+    except ImportError:
+        raise MissingDependency("uvicorn", "view") from None
+    folders = [name for name in runs or () if is_folder(name)]
+    names = [name for name in runs or () if name not in folders]
+    url = ledger or DEFAULT_LEDGER
+    if ledger is not None or names or not folders or is_there(url):
+        existing(url)
+        shelf = Shelf(url, folders)
+    else:
+        shelf = Shelf(None, folders)
+    path = "/"
+    if names:
+        from evalstone.ledger.store import Ledger
+        from evalstone.run.saved import find_row
+
+        with Ledger(url, read_only=True) as opened:
+            row = find_row(opened, names[0])
+        if row is None:
+            raise ConfigError(f"there is no results folder {names[0]!r}, and no run of that ID or name in the ledger")
+        path = run_address(row.id)
+    shelf.cards()  # a ledger that can't be read is an error now, and not on each page
+    is_loopback = host in LOOPBACK or _is_loopback(host)
+    password = token if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
+    app = application(
+        shelf, () if host in WILDCARDS else (host.lower(),), any_address=host in WILDCARDS, token=password
+    )
+    listener = _listening(host, port)
+    bound = listener.getsockname()[1]
+    shown = "localhost" if host in (*LOOPBACK, *WILDCARDS) else f"[{host}]" if ":" in host else host
+    query = f"?token={quote(password, safe='')}" if password else ""
+    to_stderr(f"Open http://{shown}:{bound}{path}{query}  (Ctrl-C stops)")
+    config = uvicorn.Config(
+        app,
+        log_level="error",
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,
+    )
+    try:
+        uvicorn.Server(config).run(sockets=[listener])
+    except KeyboardInterrupt:
+        pass
+    finally:
+        listener.close()
+    sys.stderr.flush()
+    return ExitCode.OK
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _listening(host: str, port: int | None) -> socket.socket:
+    """A socket that listens. Without a port, that is the usual one, or a free one if it is taken."""
+    for number in (PORT, 0) if port is None else (port,):
+        try:
+            family, _, _, _, address = socket.getaddrinfo(host, number, type=socket.SOCK_STREAM)[0]
+            listener = socket.socket(family)
+        except OSError as error:
+            raise ConfigError(f"can't listen to {host}: {error.strerror}") from None
+        try:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
+            listener.listen()
+        except OSError as error:
+            listener.close()
+            if port is None and number == PORT:
+                continue
+            raise ConfigError(f"can't listen to port {number} of {host}: {error.strerror}") from None
+        return listener
+    raise AssertionError  # the loop returns or raises

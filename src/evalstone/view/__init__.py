@@ -1,0 +1,1 @@
+"""Pages over saved runs, for one person on one machine: what `evalstone view` serves."""

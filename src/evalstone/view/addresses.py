@@ -1,0 +1,43 @@
+"""The addresses of pages. Runs and samples are named by parts of a path, and their IDs may be any text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import quote, unquote, urlencode
+
+JSON, CSV = ".json", ".csv"
+"""What is put behind an address for its data."""
+_MARK = "~"
+"""In front of an ID that a browser would take for a step in the path, and of one that begins with the mark."""
+
+
+def part(name: str) -> str:
+    """A name as one part of a path."""
+    text = quote(name, safe="", errors="surrogatepass")
+    if not name.strip(".") or name.startswith(_MARK):
+        return _MARK + text
+    for suffix in (JSON, CSV):
+        if text.endswith(suffix):
+            return f"{text.removesuffix(suffix)}%2E{suffix[1:]}"
+    return text
+
+
+def name_in(part: str) -> str:
+    """The name in a part of a path. Raises UnicodeDecodeError for bytes that are no text."""
+    return unquote(part.removeprefix(_MARK), errors="surrogatepass")
+
+
+def run_address(run: str) -> str:
+    """The address of a run."""
+    return f"/runs/{part(run)}"
+
+
+def sample_address(run: str, key: str) -> str:
+    """The address of a sample, or of one of its trials."""
+    return f"{run_address(run)}/samples/{part(key)}"
+
+
+def with_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:
+    """A path with parameters."""
+    query = urlencode([*pairs], errors="surrogatepass")
+    return f"{path}?{query}" if query else path

@@ -1,0 +1,63 @@
+/* Keys, and forms that leave out what is empty. Everything works without it, by links and forms. */
+
+const rows = () => [...document.querySelectorAll("[data-row]")];
+const linkOf = (row) => row.querySelector("a[href]");
+
+function step(by) {
+  const all = rows();
+  if (all.length === 0) return;
+  const at = all.indexOf(document.activeElement?.closest("[data-row]"));
+  const row = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + by))];
+  linkOf(row).focus({ preventScroll: true });
+  row.scrollIntoView({ block: "nearest" });
+}
+
+function follow(relation) {
+  const links = document.querySelectorAll(`a[rel="${relation}"]`);
+  if (links.length > 0) links[links.length - 1].click();
+}
+
+const KEYS = {
+  j: () => step(1),
+  k: () => step(-1),
+  n: () => follow("next"),
+  p: () => follow("prev"),
+  u: () => follow("up"),
+  "/": () => document.querySelector('input[type="search"]')?.focus(),
+  "?": () => {
+    const keys = document.querySelector(".keys");
+    keys.open = !keys.open;
+  },
+  Escape: () => {
+    for (const open of document.querySelectorAll(".keys[open], .columns-choice[open]")) open.open = false;
+  },
+};
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  const field = event.target.closest("input, select, textarea");
+  if (field && event.key !== "Escape") return;
+  const act = KEYS[event.key];
+  if (!act) return;
+  if (field) field.blur();
+  event.preventDefault();
+  act();
+});
+
+/* An address without empty parameters is shorter to read and to send. */
+for (const form of document.querySelectorAll("form")) {
+  form.addEventListener("submit", () => {
+    const usual = ["input", "answer", "scores"];
+    const boxes = [...form.querySelectorAll('input[name="column"]')];
+    const chosen = boxes.filter((box) => box.checked).map((box) => box.value);
+    if (String(chosen) === String(usual)) for (const box of boxes) box.disabled = true;
+    for (const field of form.querySelectorAll("input:not([type=checkbox]), select")) {
+      const empty = field.value === "" || (field.name === "field" && field.value.endsWith("="));
+      const usualValue = (field.name === "show" && field.value === "all") || (field.name === "sort" && field.value === "goodness");
+      if (empty || usualValue) field.disabled = true;
+    }
+  });
+}
+addEventListener("pageshow", () => {
+  for (const field of document.querySelectorAll("form [disabled]")) field.disabled = false;
+});

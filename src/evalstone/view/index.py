@@ -1,0 +1,581 @@
+# ruff: noqa: S608 - statements are put together from our own names
+"""What is looked at of a run by page: one SQLite file for each run, made from the run, and made again at will.
+
+A run is read as a whole and in its order; a page shows fifty of its samples in another. So its cases (samples, or
+trials of samples) are put into a narrow table that is filtered and ordered in milliseconds, their texts beside it, into
+a full-text index, and the samples with their records are stored as they are, compressed.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import os
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.json import to_jsonable
+from evalstone.datasets.stored import record_line, sample_line, sample_of
+from evalstone.errors import ConfigError, StorageError, unknown
+from evalstone.results.run import Run
+from evalstone.results.spilling import SpillingRecords
+from evalstone.results.summary import ScorerInfo
+from evalstone.results.views.exports import cases_of
+from evalstone.results.views.run import run_view
+from evalstone.results.views.samples import scored_answer
+from evalstone.types import Failed, Record, Sample, Score, case_key
+from evalstone.view.query import SCORE, SampleQuery
+from evalstone.view.search_words import search_of, spaced
+
+FORMAT = "view-index/1"
+PAGE = 50
+EXCERPT = 600
+"""The most characters of a text in a list."""
+PACK_BYTES = 1 << 16
+"""The bytes of samples and records that are compressed together. A larger case is alone."""
+MOST_VALUES = 200
+"""The most values of an entry of the metadata by which samples can be filtered."""
+LONGEST_VALUE = 100
+SCORED, SKIPPED, FAILED = range(3)
+"""Outcomes in a column."""
+_TABLES = """
+    CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE cases (
+        place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
+        tokens INTEGER, seconds REAL, scored INTEGER, skipped INTEGER, failed INTEGER{columns}
+    );
+    CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
+    CREATE TABLE reasons (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, number INTEGER NOT NULL);
+    CREATE TABLE fields (name INTEGER, value TEXT, place INTEGER, PRIMARY KEY (name, value, place)) WITHOUT ROWID;
+    CREATE TABLE packs (first INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE VIRTUAL TABLE texts USING fts5(
+        id, input, answer, other, reason, content='', tokenize="unicode61 remove_diacritics 2"
+    );
+"""
+_ORDERS = {
+    "goodness": "goodness",
+    "order": "place",
+    "id": "key",
+    "cost": "cost",
+    "tokens": "tokens",
+    "seconds": "seconds",
+}
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One sample, or one trial of it, in a list."""
+
+    place: int
+    """Its number in the order of the records."""
+    key: str
+    sample: str
+    trial: int | None
+    goodness: float | None
+    cost: float | None
+    tokens: int
+    seconds: float
+    values: tuple[float | None, ...]
+    """The score of each scorer."""
+    outcomes: tuple[int | None, ...]
+    """The outcome of each scorer; None if there is no record."""
+    input: str = ""
+    answer: str = ""
+    reference: str = ""
+
+
+class Page(NamedTuple):
+    """Some of the samples that a query finds."""
+
+    cases: list[Case]
+    previous: str
+    """Where the page before this one ends; "" if there is none."""
+    following: str
+
+
+class Facet(NamedTuple):
+    """An entry of the metadata with the numbers of samples by value."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Stored:
+    """One sample with its records."""
+
+    sample: Sample | None
+    records: tuple[Record, ...]
+    data: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """Both as data."""
+
+
+def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: Progress) -> None:
+    """Make the index of a run. It is written under another name first, so that it is there as a whole or not at all.
+
+    Args:
+        run: The run, with its samples if they are available.
+        file: Where the index goes.
+        stamp: What identifies the state of the run.
+        head: What the page shows above the samples, as JSON data.
+        progress: Called now and then with the number of cases so far, and of all.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
+    draft.unlink(missing_ok=True)
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode=OFF")
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA cache_size=-64000")
+            columns = "".join(f", v{n} REAL, o{n} INTEGER, r{n} INTEGER" for n in range(len(run.scorers)))
+            connection.executescript(_TABLES.format(columns=columns))
+            connection.execute("BEGIN")
+            _Writer(connection, run).write(progress)
+            about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
+            connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
+            connection.execute("COMMIT")
+        draft.replace(file)
+    except (sqlite3.Error, OSError) as error:
+        raise StorageError(f"the index {file} can't be written: {error}") from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+class _Writer:
+    """Writes the cases of a run into the tables of an index."""
+
+    def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
+        self.connection, self.run = connection, run
+        self.numbers = {info.signature: number for number, info in enumerate(run.scorers)}
+        self.reasons: dict[str, int] = {}
+        self.reason_counts = Counter[int]()
+        self.field_numbers: dict[str, int] = {}
+        self.field_values: dict[str, Counter[str]] = {}
+        self.totals = Counter[str]()
+        self.cases: list[tuple[Any, ...]] = []
+        self.excerpts: list[tuple[Any, ...]] = []
+        self.texts: list[tuple[Any, ...]] = []
+        self.fields: list[tuple[int, str, int]] = []
+        self.pack: list[str] = []
+        self.pack_bytes = self.pack_first = 0
+
+    def write(self, progress: Progress) -> None:
+        """Write all cases, and what is said of all of them."""
+        total, keeps, records = self.run.columns.size, bool(self.run.keeps_reasoning), self.run.records
+        place = 0
+        for place, (at, sample) in enumerate(cases_of(self.run), start=1):
+            texts = isinstance(records, SpillingRecords)
+            lines = [cast("SpillingRecords", records).text_at(each) for each in at] if texts else []
+            found = [records[each] for each in at]
+            self._add(place, sample, found, lines or [*map(record_line, found)], keeps_reasoning=keeps)
+            if place % 500 == 0:
+                self._flush()
+                progress(place, total)
+        self._flush()
+        self._flush_pack()
+        progress(place, total)
+        execute = self.connection.execute
+        execute("CREATE UNIQUE INDEX cases_key ON cases (key)")
+        execute("CREATE INDEX cases_sample ON cases (sample) WHERE trial IS NOT NULL")
+        execute("CREATE INDEX cases_goodness ON cases (goodness, place)")
+        for number in self.numbers.values():
+            execute(f"CREATE INDEX cases_v{number} ON cases (v{number}, place)")
+        self.connection.executemany(
+            "INSERT INTO reasons VALUES (?, ?, ?)",
+            [(number, reason, self.reason_counts[number]) for reason, number in self.reasons.items()],
+        )
+        facets = {
+            name: values.most_common() for name, values in self.field_values.items() if len(values) <= MOST_VALUES
+        }
+        for name, number in self.field_numbers.items():
+            if name not in facets:
+                execute("DELETE FROM fields WHERE name = ?", (number,))
+        about = {
+            "totals": {"all": place, **self.totals},
+            "facets": [[self.field_numbers[name], name, values] for name, values in facets.items()],
+            "scorers": [info.to_dict() for info in self.run.scorers],
+            "titles": dict(self.run.titles),
+            "keeps_reasoning": keeps,
+        }
+        rows = [(name, json.dumps(value)) for name, value in about.items()]
+        self.connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
+        execute("INSERT INTO texts (texts) VALUES ('optimize')")
+        execute("ANALYZE")
+
+    def _add(
+        self, place: int, sample: Sample | None, records: Sequence[Record], lines: list[str], *, keeps_reasoning: bool
+    ) -> None:
+        first = records[0]
+        cells: list[Any] = [None] * (3 * len(self.numbers))
+        goodness: list[float] = []
+        counts, cost, seconds, tokens = [0, 0, 0], 0.0, 0.0, 0
+        for record in records:
+            number, outcome = self.numbers[record.signature], record.outcome
+            kind = SCORED if isinstance(outcome, Score) else FAILED if isinstance(outcome, Failed) else SKIPPED
+            counts[kind] += 1
+            cells[3 * number : 3 * number + 3] = (
+                record.value,
+                kind,
+                None if kind == SCORED else self._reason(outcome.reason),
+            )
+            if isinstance(outcome, Score):
+                goodness.append(self.run.scorers[number].goodness(outcome.value))
+            seconds += record.seconds
+            if record.calls:
+                paid = record.cost
+                cost = None if paid is None or cost is None else cost + paid
+                tokens += sum(call.usage.input + call.usage.output for call in record.calls if call.source == "asked")
+        mean = sum(goodness) / len(goodness) if goodness else None
+        self.totals.update(
+            {
+                "imperfect": mean is None or mean < 1,
+                "scored": counts[SCORED] > 0,
+                "skipped": counts[SKIPPED] > 0,
+                "failed": counts[FAILED] > 0,
+            }
+        )
+        key = case_key(first.sample_id, first.trial)
+        self.cases.append((place, key, first.sample_id, first.trial, mean, cost, tokens, seconds, *counts, *cells))
+        other: list[str] = []
+        for record in records:
+            other += [
+                record.outcome.reason,
+                *_strings(record.outcome.evidence if isinstance(record.outcome, Score) else ()),
+            ]
+        if sample is None:
+            self.texts.append((place, spaced(key), "", "", "", spaced("\n".join(other))))
+        else:
+            answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
+            asked = question_of(sample)
+            self.excerpts.append((place, asked[:EXCERPT], answer[:EXCERPT], (sample.reference or "")[:EXCERPT]))
+            rest = [sample.reference or "", sample.instructions or "", *(sample.context or ())]
+            rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
+            texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
+            self.texts.append((place, *map(spaced, texts)))
+            for name, value in sample.metadata.items():
+                self._add_field(place, name, value)
+        line = "null" if sample is None else sample_line(sample)
+        self.pack.append(f'{{"sample":{line},"records":[{",".join(lines)}]}}')
+        self.pack_first = self.pack_first or place
+        self.pack_bytes += len(self.pack[-1])
+        if self.pack_bytes >= PACK_BYTES:
+            self._flush_pack()
+
+    def _reason(self, reason: str) -> int:
+        number = self.reasons.setdefault(reason, len(self.reasons))
+        self.reason_counts[number] += 1
+        return number
+
+    def _add_field(self, place: int, name: str, value: Any) -> None:
+        if isinstance(value, bool | int | float | str) and (text := _shown(value)) and len(text) <= LONGEST_VALUE:
+            values = self.field_values.setdefault(name, Counter())
+            if len(values) <= MOST_VALUES:
+                values[text] += 1
+                self.fields.append((self.field_numbers.setdefault(name, len(self.field_numbers)), text, place))
+
+    def _flush(self) -> None:
+        many = self.connection.executemany
+        if self.cases:
+            many(f"INSERT INTO cases VALUES ({', '.join('?' * len(self.cases[0]))})", self.cases)
+        many("INSERT INTO excerpts VALUES (?, ?, ?, ?)", self.excerpts)
+        many("INSERT INTO texts (rowid, id, input, answer, other, reason) VALUES (?, ?, ?, ?, ?, ?)", self.texts)
+        many("INSERT OR IGNORE INTO fields VALUES (?, ?, ?)", self.fields)
+        for rows in (self.cases, self.excerpts, self.texts, self.fields):
+            rows.clear()
+
+    def _flush_pack(self) -> None:
+        if self.pack:
+            body = zlib.compress("\n".join(self.pack).encode(), 1)
+            self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
+        self.pack, self.pack_bytes, self.pack_first = [], 0, 0
+
+
+def question_of(sample: Sample) -> str:
+    """What was asked: the input, or the first message of the user."""
+    return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
+
+
+def _shown(value: bool | float | str) -> str:
+    """A value of the metadata as a text to filter by."""
+    return value.strip() if isinstance(value, str) else json.dumps(value)
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """The texts in a value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            yield from _strings(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("list[Any]", value):
+            yield from _strings(item)
+    elif hasattr(value, "__dict__"):
+        yield from _strings(vars(value))
+
+
+def head_of(run: Run) -> dict[str, Any]:
+    """What the page of a run shows above its samples: the report without the samples, as JSON data."""
+    return {"view": to_jsonable(run_view(run, COMMAND_LINE, brief=True)), "run": run.to_dict()}
+
+
+class Index:
+    """The index of a run, open for reading.
+
+    Args:
+        file: The index.
+
+    Raises:
+        OutdatedIndex: It isn't there, is of another version, or is damaged.
+    """
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        try:
+            self._connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
+            rows = self._connection.execute("SELECT name, value FROM about")
+            self._about: dict[str, str] = dict(rows)
+        except sqlite3.Error as error:
+            raise OutdatedIndex(str(error)) from None
+        if self._about.get("format") != FORMAT:
+            self.close()
+            raise OutdatedIndex(f"{file} is of another version")
+        self.stamp = self._about["stamp"]
+
+    def close(self) -> None:
+        """Close the file."""
+        self._connection.close()
+
+    def __enter__(self) -> Index:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    @functools.cached_property
+    def head(self) -> Mapping[str, Any]:
+        """What `head_of` the run was."""
+        return json.loads(self._about["head"])
+
+    @functools.cached_property
+    def totals(self) -> Mapping[str, int]:
+        """The number of all cases, and of those with an outcome of each kind."""
+        return json.loads(self._about["totals"])
+
+    @functools.cached_property
+    def scorers(self) -> tuple[ScorerInfo, ...]:
+        """The scorers of the run."""
+        return tuple(ScorerInfo(**each) for each in json.loads(self._about["scorers"]))
+
+    @functools.cached_property
+    def titles(self) -> tuple[str, ...]:
+        """The titles of the scorers."""
+        titles = json.loads(self._about["titles"])
+        return tuple(titles[info.signature] for info in self.scorers)
+
+    @functools.cached_property
+    def facets(self) -> tuple[Facet, ...]:
+        """The entries of the metadata to filter by."""
+        stored = json.loads(self._about["facets"])
+        return tuple(
+            Facet(name, tuple((value, times) for value, times in values)) for _, name, values in stored if values[1:]
+        )
+
+    @property
+    def keeps_reasoning(self) -> bool:
+        """Whether the reasoning in front of an answer was scored."""
+        return bool(json.loads(self._about["keeps_reasoning"]))
+
+    def reasons(self, limit: int = 20) -> list[tuple[str, int]]:
+        """The most frequent reasons for missing scores, with the number of results."""
+        query = "SELECT reason, number FROM reasons ORDER BY number DESC, id LIMIT ?"
+        return [(reason, number) for reason, number in self._connection.execute(query, (limit,))]
+
+    def count(self, query: SampleQuery) -> int:
+        """How many cases a query finds. Raises ConfigError if it names a scorer or field that the run doesn't have."""
+        if not query.is_filtered:
+            return self.totals["all"]
+        where, values = self._where(query)
+        return int(self._connection.execute(f"SELECT count(*) FROM cases WHERE {where}", values).fetchone()[0])
+
+    def page(self, query: SampleQuery, limit: int = PAGE) -> Page:
+        """A page of the cases that a query finds. Errors as for `count`."""
+        column = self._order(query)
+        back = bool(query.before)
+        cursor = query.before or query.after
+        rows = self._rows(query, column, cursor, limit + 1, back=back)
+        more, rows = len(rows) > limit, rows[:limit]
+        if back:
+            rows.reverse()
+        if not rows:
+            return Page([], "", "")
+        first, last = (self._cursor(column, row) for row in (rows[0], rows[-1]))
+        return Page(
+            self._with_texts([*map(self._case, rows)]),
+            first if (more if back else bool(cursor)) else "",
+            last if (back or more) else "",
+        )
+
+    def neighbors(self, query: SampleQuery, key: str) -> tuple[str, str]:
+        """The keys of the cases before and after one in the order of a query; "" if there is none."""
+        row = self._connection.execute(f"{self._select} WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            return "", ""
+        column = self._order(query)
+        cursor = self._cursor(column, row)
+        found = (self._rows(query, column, cursor, 1, back=back) for back in (True, False))
+        before, after = (rows[0][1] if rows else "" for rows in found)
+        return before, after
+
+    def case(self, key: str) -> Case | None:
+        """The case with this key; None if there is none."""
+        row = self._connection.execute(f"{self._select} WHERE key = ?", (key,)).fetchone()
+        return None if row is None else self._case(row)
+
+    def trials(self, sample: str) -> list[Case]:
+        """The trials of a sample, if there are several."""
+        query = f"{self._select} WHERE sample = ? AND trial IS NOT NULL ORDER BY trial"
+        return [*map(self._case, self._connection.execute(query, (sample,)))]
+
+    def stored(self, place: int) -> Stored:
+        """The sample and the records of a case."""
+        query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        row: tuple[int, bytes] = self._connection.execute(query, (place,)).fetchone()
+        first, body = row
+        data = json.loads(zlib.decompress(body).split(b"\n")[place - first])
+        sample = None if data["sample"] is None else sample_of(data["sample"])
+        return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
+
+    def every(self, query: SampleQuery) -> Iterator[Case]:
+        """All cases that a query finds, in its order."""
+        query = replace(query, after="", before="")
+        while True:
+            page = self.page(query, 1000)
+            yield from page.cases
+            if not page.following:
+                return
+            query = replace(query, after=page.following)
+
+    # ---- Statements ----
+
+    @functools.cached_property
+    def _select(self) -> str:
+        cells = "".join(f", v{n}, o{n}" for n in range(len(self.scorers)))
+        return f"SELECT place, key, sample, trial, goodness, cost, tokens, seconds{cells} FROM cases"
+
+    def _case(self, row: Sequence[Any]) -> Case:
+        place, key, sample, trial, goodness, cost, tokens, seconds, *cells = row
+        return Case(place, key, sample, trial, goodness, cost, tokens, seconds, tuple(cells[::2]), tuple(cells[1::2]))
+
+    def _with_texts(self, cases: list[Case]) -> list[Case]:
+        places = [case.place for case in cases]
+        marks = ", ".join("?" * len(places))
+        query = f"SELECT place, input, answer, reference FROM excerpts WHERE place IN ({marks})"
+        texts = {place: texts for place, *texts in self._connection.execute(query, places)}
+        return [
+            replace(case, input=texts[case.place][0], answer=texts[case.place][1], reference=texts[case.place][2])
+            if case.place in texts
+            else case
+            for case in cases
+        ]
+
+    def _scorer(self, title: str) -> int:
+        if title not in self.titles:
+            raise ConfigError(unknown("scorer", title, self.titles))
+        return self.titles.index(title)
+
+    def _order(self, query: SampleQuery) -> str:
+        if query.order.startswith(SCORE):
+            return f"v{self._scorer(query.order.removeprefix(SCORE))}"
+        return _ORDERS[query.order]
+
+    def _cursor(self, column: str, row: Sequence[Any]) -> str:
+        """The place of a row in an order: its value and its number, or its number alone if it has no value."""
+        case = self._case(row)
+        value = case.values[int(column[1:])] if column[1:].isdecimal() else getattr(case, column)
+        return json.dumps([value, case.place], ensure_ascii=False)
+
+    def _rows(self, query: SampleQuery, column: str, cursor: str, limit: int, *, back: bool) -> list[Sequence[Any]]:
+        """Rows after a cursor, or before it, those without a value last."""
+        where, values = self._where(query)
+        value, place = _read_cursor(cursor) if cursor else (None, 0)
+        rows: list[Sequence[Any]] = []
+        without = f"{column} IS NULL", f"place {'<' if back else '>'} :place", f"place{' DESC' * back}"
+        down = query.descending != back
+        sign = "<" if down else ">"
+        beyond = f"({column} {sign} :value OR ({column} = :value AND place {'<' if back else '>'} :place))"
+        with_value = f"{column} IS NOT NULL", beyond, f"{column}{' DESC' * down}, place{' DESC' * back}"
+        for part in (without, with_value) if back else (with_value, without):
+            is_null = part is without
+            if cursor and (is_null if back else not is_null) and (value is None) != is_null:
+                continue  # the cursor is in the other part, behind all of this one
+            at = bool(cursor) and (value is None) == is_null
+            condition = f"{part[0]} AND {part[1]}" if at else part[0]
+            text = f"{self._select} WHERE {where} AND {condition} ORDER BY {part[2]} LIMIT :limit"
+            bound = {**values, "value": value, "place": place, "limit": limit - len(rows)}
+            rows += self._connection.execute(text, bound)
+            if len(rows) == limit:
+                break
+        return rows
+
+    def _where(self, query: SampleQuery) -> tuple[str, dict[str, Any]]:
+        """The condition of a query, with its values."""
+        terms: list[str] = ["1"]
+        values: dict[str, Any] = {}
+        number = self._scorer(query.scorer) if query.scorer else None
+        if query.show == "imperfect":
+            if number is None:
+                terms.append("(goodness IS NULL OR goodness < 1)")
+            else:
+                best = 0.0 if self.scorers[number].lower_is_better else self.scorers[number].scale
+                terms.append(f"v{number} IS NOT :best")
+                values["best"] = best
+        elif query.show != "all":
+            kind = ("scored", "skipped", "failed").index(query.show)
+            terms.append(f"{query.show} > 0" if number is None else f"o{number} = {kind}")
+        column = "goodness" if number is None else f"v{number}"
+        for name, sign in (("min", ">="), ("max", "<=")):
+            if (value := getattr(query, name)) is not None:
+                terms.append(f"{column} {sign} :{name}")
+                values[name] = value
+        if query.reason:
+            columns = range(len(self.scorers)) if number is None else [number]
+            values["reason"] = query.reason
+            found = "(SELECT id FROM reasons WHERE reason = :reason)"
+            terms.append(f"({' OR '.join(f'r{n} IN {found}' for n in columns)})")
+        known = {name: place for place, name, _ in json.loads(self._about["facets"])} if query.field else {}
+        for at, (name, value) in enumerate(query.field):
+            if name not in known:
+                raise ConfigError(unknown("field", name, known))
+            terms.append(f"place IN (SELECT place FROM fields WHERE name = {known[name]} AND value = :field{at})")
+            values[f"field{at}"] = value
+        if query.q and (search := search_of(query.q)):
+            terms.append("place IN (SELECT rowid FROM texts WHERE texts MATCH :search)")
+            values["search"] = search
+        return " AND ".join(terms), values
+
+
+class OutdatedIndex(Exception):
+    """An index that has to be made again."""
+
+
+def _read_cursor(text: str) -> tuple[float | str | None, int]:
+    try:
+        value, place = json.loads(text)
+        if type(place) is int and abs(place) < 1 << 62 and (value is None or isinstance(value, str | int | float)):
+            return value if value is None or isinstance(value, str) else float(value), place
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        pass
+    raise ConfigError("the address names no place in the list")

@@ -1,0 +1,125 @@
+"""The indexes of runs: where they are, and how they are made when a page needs one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+import time
+import weakref
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as NotYet
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from evalstone._core.files import make_folder
+from evalstone._core.json import content_hash
+from evalstone.ledger.base import file_of
+from evalstone.view.index import Index, OutdatedIndex, build, head_of
+from evalstone.view.shelf import Card, Shelf
+
+FOLDER = "view"
+"""The folder beside the ledger."""
+PATIENCE = 1.0
+"""Seconds that a request waits for an index."""
+REBUILD = 10.0
+"""How many times as long as it took to make an index of a run in progress it is used before it is made again."""
+
+
+@dataclass
+class Building:
+    """An index that is being made."""
+
+    stamp: str
+    started: float = field(default_factory=time.monotonic)
+    phase: str = "reading the results"
+    done: int = 0
+    total: int = 0
+    future: Future[None] | None = None
+
+    def progress(self, done: int, total: int) -> None:
+        """Called while the index is made."""
+        self.phase, self.done, self.total = "indexing", done, total
+
+    @property
+    def percent(self) -> int | None:
+        """How much of it is done; None while that isn't known."""
+        return 100 * self.done // self.total if self.total else None
+
+
+class Indexes:
+    """The indexes of the runs on a shelf. They are files in a folder beside the ledger, or in a temporary one."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf = shelf
+        self.folder = self._folder()
+        self._building: dict[str, Building] = {}
+        self._took: dict[str, tuple[float, float]] = {}
+        """By run, when its index was made, and how long that took."""
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(1, "evalstone-index")
+
+    def close(self) -> None:
+        """Wait for no more indexes."""
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    def open(self, card: Card) -> Index | Building:
+        """The index of a run, or, if it isn't there in time, how far it is.
+
+        Raises:
+            EvalstoneError: The run can't be read, or the index can't be written.
+        """
+        file = self.folder / f"{content_hash([card.folder, card.id])}.db"
+        if (index := self._usable(card, file)) is not None:
+            return index
+        with self._lock:
+            building = self._building.get(card.id)
+            if building is None or building.future is None:
+                building = self._building[card.id] = Building(card.stamp)
+                building.future = self._pool.submit(self._build, card, file, building)
+        try:
+            building.future.result(PATIENCE)
+        except NotYet:
+            return building
+        finally:
+            with self._lock:
+                if building.future.done():
+                    self._building.pop(card.id, None)
+        return Index(file)
+
+    def _usable(self, card: Card, file: Path) -> Index | None:
+        """The index, if it is that of the run as it is, or as it was a moment ago."""
+        if not file.exists():
+            return None
+        try:
+            index = Index(file)
+        except OutdatedIndex:
+            return None
+        made, took = self._took.get(card.id, (0.0, 0.0))
+        fresh = card.state == "running" and time.monotonic() - made < REBUILD * took
+        if index.stamp == card.stamp or fresh:
+            return index
+        index.close()
+        return None
+
+    def _build(self, card: Card, file: Path, building: Building) -> None:
+        run = self.shelf.read(card)
+        build(run, file, card.stamp, head_of(run), building.progress)
+        now = time.monotonic()
+        self._took[card.id] = now, now - building.started
+
+    def _folder(self) -> Path:
+        """A folder for the indexes that can be written."""
+        file = None if self.shelf.ledger is None else file_of(self.shelf.ledger)
+        if file is not None and os.access(file.parent, os.W_OK):
+            folder = file.parent / FOLDER
+            try:
+                make_folder(folder)
+            except OSError:
+                pass
+            else:
+                return folder
+        folder = Path(tempfile.mkdtemp(prefix="evalstone-view-"))
+        weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return folder

@@ -1,0 +1,147 @@
+"""Which samples a page lists: filters, order and place, as they are in its address."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, TypeAlias, get_args
+
+from evalstone.errors import ConfigError, invalid, unknown
+
+Show: TypeAlias = Literal["all", "imperfect", "scored", "skipped", "failed"]
+ORDERS: Mapping[str, str] = {
+    "goodness": "mean of its scores",
+    "order": "order of the dataset",
+    "id": "ID",
+    "cost": "cost",
+    "tokens": "tokens",
+    "seconds": "time",
+}
+"""What samples are ordered by, besides the scorers, which are `score:TITLE`; after a minus sign from high to low."""
+SCORE = "score:"
+COLUMNS: Mapping[str, str] = {
+    "input": "input",
+    "answer": "answer",
+    "reference": "reference",
+    "scores": "scores",
+    "cost": "cost",
+    "tokens": "tokens",
+    "seconds": "time",
+}
+USUAL_COLUMNS = ("input", "answer", "scores")
+LONGEST = 2000
+"""The most characters of a text in an address."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleQuery:
+    """Filters, order and place of a list of samples.
+
+    Raises:
+        ConfigError: A value makes no sense.
+    """
+
+    q: str = ""
+    """Words that are in the sample, its reasons or its evidence; a text in double quotes is in it as it is."""
+    show: Show = "all"
+    """Samples with an outcome of this kind: of the scorer if there is one, otherwise of any."""
+    scorer: str = ""
+    """The title of a scorer; "" for the mean over all."""
+    min: float | None = None
+    """The lowest score, of the scorer, or, without one, the mean over all on a scale from 0 (worst) to 1 (best)."""
+    max: float | None = None
+    reason: str = ""
+    """Why a scorer has no score."""
+    field: tuple[tuple[str, str], ...] = ()
+    """Entries of the metadata with their values."""
+    sort: str = "goodness"
+    """One of `ORDERS`, or `score:TITLE`; after a minus sign from high to low."""
+    column: tuple[str, ...] = USUAL_COLUMNS
+    """What is shown of a sample."""
+    after: str = ""
+    """The place of the sample before the first one that is listed."""
+    before: str = ""
+    """The place of the sample after the last one that is listed."""
+
+    def __post_init__(self) -> None:
+        if self.show not in get_args(Show):
+            raise ConfigError(unknown("value of show", self.show, get_args(Show)))
+        for name in ("min", "max"):
+            value = getattr(self, name)
+            if value is not None and not math.isfinite(value):
+                raise ConfigError(invalid(name, "a number", value))
+        order = self.sort.removeprefix("-")
+        if order not in ORDERS and not order.startswith(SCORE):
+            raise ConfigError(unknown("order", order, ORDERS))
+        for name in self.column:
+            if name not in COLUMNS:
+                raise ConfigError(unknown("column", name, COLUMNS))
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> SampleQuery:
+        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
+        known = {each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, text in pairs:
+            if name not in known or not text.strip():
+                continue
+            if len(text) > LONGEST:
+                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
+            if name in ("min", "max"):
+                values[name] = _number(name, text)
+            elif name == "field":
+                entry, sign, value = text.partition("=")
+                if not sign:
+                    raise ConfigError(invalid(name, "NAME=VALUE", text))
+                if value:
+                    values[name] = (*values.get(name, ()), (entry, value))
+            elif name == "column":
+                values[name] = (*values.get(name, ()), text)
+            else:
+                values[name] = text
+        return cls(**values)
+
+    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
+        """The parameters of an address, without defaults. changes: other values of fields."""
+        changed = replace(self, **changes)
+        pairs: list[tuple[str, str]] = []
+        for each in fields(self):
+            value = getattr(changed, each.name)
+            if value == each.default:
+                continue
+            if each.name == "field":
+                pairs += [("field", f"{name}={text}") for name, text in value]
+            elif each.name == "column":
+                pairs += [("column", name) for name in value]
+            else:
+                pairs.append((each.name, f"{value:g}" if isinstance(value, float) else str(value)))
+        return pairs
+
+    @property
+    def filters(self) -> SampleQuery:
+        """The query without order, columns and place."""
+        usual = SampleQuery()
+        return replace(self, sort=usual.sort, column=usual.column, after="", before="")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether any sample may be left out."""
+        return self.filters != SampleQuery()
+
+    @property
+    def descending(self) -> bool:
+        """Whether the order is from high to low."""
+        return self.sort.startswith("-")
+
+    @property
+    def order(self) -> str:
+        """What the samples are ordered by."""
+        return self.sort.removeprefix("-")
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        return float(text.strip().replace(",", "."))
+    except ValueError:
+        raise ConfigError(invalid(name, "a number", text)) from None

@@ -1,0 +1,203 @@
+"""What can be looked at: the runs of a ledger, and those in results folders. Nothing is written to either."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from evalstone._core.files import is_folder
+from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
+from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.ledger.base import RunRow, is_there, shown
+from evalstone.ledger.store import Ledger
+from evalstone.results.endings import COMPLETE, ending_named
+from evalstone.results.files import read_summary
+from evalstone.results.run import Run
+from evalstone.results.summary import ScorerInfo, scorer_titles
+from evalstone.run.saved import read_run
+from evalstone.types import RunMetadata
+
+State: TypeAlias = Literal["complete", "running", "ended", "unfinished", "unreadable"]
+"""Whether a run is complete, in progress, has ended early, was killed, or can't be read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Card:
+    """What is known of a run without its records."""
+
+    id: str
+    started: str = ""
+    state: State = "complete"
+    metadata: RunMetadata | None = None
+    """None if it can't be read."""
+    cost: float | None = None
+    """US dollars; None if a price is unknown."""
+    records: int = 0
+    """Of a run that isn't complete, the number of its records."""
+    folder: str = ""
+    """The results folder; "" if it is in the ledger."""
+    stamp: str = ""
+    """What identifies the state of its records."""
+    problem: str = ""
+    """Why it can't be read."""
+
+    @cached_property
+    def titles(self) -> Mapping[str, str]:
+        """The titles of its scorers by signature."""
+        return {} if self.metadata is None else scorer_titles([*map(ScorerInfo.of, self.metadata.scorers)])
+
+    @property
+    def expected(self) -> int:
+        """The number of records of the whole run."""
+        if self.metadata is None:
+            return 0
+        trials = 1 if self.metadata.target is None else self.metadata.target.trials
+        return self.metadata.dataset.samples * trials * len(self.metadata.scorers)
+
+
+class Shelf:
+    """The runs of a ledger and of results folders.
+
+    Args:
+        ledger: The path or URL of the ledger; None to leave it out.
+        folders: Results folders, and folders that contain some.
+    """
+
+    def __init__(self, ledger: str | None, folders: Sequence[str] = ()) -> None:
+        self.ledger, self.folders = ledger, tuple(folders)
+        self._finished: dict[str, Card] = {}
+        """The cards of finished runs in the ledger, which don't change any more."""
+        self._lock = threading.Lock()
+
+    @property
+    def places(self) -> tuple[str, ...]:
+        """The ledger and the folders, as they are shown."""
+        return (*(() if self.ledger is None else (shown(self.ledger),)), *self.folders)
+
+    def cards(self) -> list[Card]:
+        """The evaluations, latest first. A run that is in several places is listed once.
+
+        Raises:
+            EvalstoneError: The ledger can't be read.
+        """
+        cards: dict[str, Card] = {}
+        for card in (*self._of_ledger(), *self._of_folders()):
+            cards.setdefault(card.id, card)
+        kind = ("evaluation",)
+        listed = [card for card in cards.values() if card.metadata is None or card.metadata.kind in kind]
+        return sorted(listed, key=lambda card: card.started, reverse=True)
+
+    def card(self, run: str) -> Card | None:
+        """The card of a run of any kind; None if there is none. Errors as for `cards`."""
+        found = next(iter(self._of_ledger(run)), None)
+        return found or next((card for card in self._of_folders() if card.id == run), None)
+
+    def read(self, card: Card) -> Run:
+        """The run of a card.
+
+        Raises:
+            EvalstoneError: It can't be read, or is gone.
+        """
+        return read_run(Path(card.folder) if card.folder else card.id, ledger=self.ledger)
+
+    def _of_ledger(self, only: str | None = None) -> list[Card]:
+        if self.ledger is None:
+            return []
+        if not is_there(self.ledger):
+            raise ConfigError(f"the ledger {shown(self.ledger)} is gone")
+        with self._lock, Ledger(self.ledger, read_only=True) as ledger:
+            states = ledger.run_states() if only is None else [(only, None)]
+            cards: list[Card] = []
+            for run, finished in states:
+                card = self._finished.get(run) if finished is not None else None
+                if card is None or card.stamp != finished:
+                    card = _card_in(ledger, run)
+                if card is not None:
+                    cards.append(card)
+                    if card.state == "complete":
+                        self._finished[run] = card
+            return cards
+
+    def _of_folders(self) -> Iterator[Card]:
+        for name in self.folders:
+            folder = Path(name)
+            if not is_folder(folder):
+                yield Card(id=name, state="unreadable", folder=name, problem=f"the folder {name} is gone")
+                continue
+            files = sorted({*folder.glob(SUMMARY), *folder.glob(f"*/{SUMMARY}")})
+            if not files and any(folder.glob(RECORDS)):
+                yield Card(
+                    id=name,
+                    state="unreadable",
+                    folder=name,
+                    problem=f"{name} has no {SUMMARY}; a run may be writing it",
+                )
+            for file in files:
+                yield _readable(lambda file=file: _card_of(file.parent), str(file.parent), str(file.parent))
+
+
+def _card_in(ledger: Ledger, run: str) -> Card | None:
+    """The card of a run in the ledger; None if it is gone."""
+
+    def read() -> Card | None:
+        row = ledger.run(run) if run != "last" else None
+        return None if row is None else _card_of_row(ledger, row)
+
+    return _readable(read, run)
+
+
+def _card_of_row(ledger: Ledger, row: RunRow) -> Card:
+    metadata = RunMetadata.of(row.metadata, f"run {row.id}")
+    if row.finished is not None:
+        return Card(id=row.id, started=row.started, metadata=metadata, cost=row.paid, stamp=row.finished)
+    records, running = ledger.progress(row.id)
+    state: State = "running" if running else "ended" if metadata.stop_reason else "unfinished"
+    stamp = f"{records} {state} {metadata.seconds}"
+    return Card(
+        id=row.id,
+        started=row.started,
+        state=state,
+        metadata=metadata,
+        cost=row.paid,
+        records=records,
+        stamp=stamp,
+    )
+
+
+def _card_of(folder: Path) -> Card:
+    data = read_summary(folder)
+    metadata = RunMetadata.of(data, str(folder / SUMMARY))
+    cost: Any = data.get("cost") if metadata.paid is None else metadata.paid.total
+    files = (folder / name for name in (SUMMARY, RECORDS, SAMPLES))
+    stamp = " ".join(
+        f"{status.st_mtime_ns}:{status.st_size}" for file in files if (status := _status(file)) is not None
+    )
+    complete = not metadata.stop_reason and ending_named(metadata.ending) is COMPLETE
+    return Card(
+        id=metadata.id,
+        started=metadata.started,
+        state="complete" if complete else "ended",
+        metadata=metadata,
+        cost=cost if isinstance(cost, int | float) else None,
+        folder=str(folder),
+        stamp=stamp,
+    )
+
+
+def _status(file: Path) -> Any:
+    try:
+        return file.stat()
+    except OSError:
+        return None
+
+
+def _readable(read: Callable[[], Card | None], name: str, folder: str = "") -> Any:
+    """What is read; a card that says why it can't be, for what is wrong with this run alone."""
+    try:
+        return read()
+    except (DataError, EvalstoneError) as error:
+        return Card(id=name, state="unreadable", folder=folder, problem=str(error))

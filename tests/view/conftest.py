@@ -1,0 +1,95 @@
+"""Requests to the pages, without a server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from evalstone.view.security import App
+
+pytest.importorskip("starlette", reason="needs the extra view")
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A response."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        """The body."""
+        return self.body.decode()
+
+    @property
+    def json(self) -> Any:
+        """The body as data."""
+        return json.loads(self.body)
+
+    @property
+    def words(self) -> str:
+        """A page without its elements."""
+        return " ".join(re.sub("<[^>]*>", " ", self.text).split())
+
+    def links(self, pattern: str) -> list[str]:
+        """The addresses of a page's links that match."""
+        found = re.findall('href="([^"]*)"', self.text)
+        return [address.replace("&amp;", "&") for address in found if re.search(pattern, address)]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Asks an application."""
+
+    app: App
+    server: tuple[str, int] = ("127.0.0.1", 7700)
+
+    def get(self, address: str, *, method: str = "GET", host: str = "localhost:7700", **headers: str) -> Reply:
+        """Ask for an address; underscores in names of headers are hyphens."""
+        return asyncio.run(self._ask(address, method, host, headers))
+
+    async def _ask(self, address: str, method: str, host: str, headers: Mapping[str, str]) -> Reply:
+        path, _, query = address.partition("#")[0].partition("?")
+        rows = [("host", host), *((name.replace("_", "-"), value) for name, value in headers.items())]
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.4"},
+            "http_version": "1.1",
+            "method": method,
+            "scheme": "http",
+            "path": path,
+            "raw_path": path.encode(),
+            "query_string": query.encode(),
+            "headers": [(name.encode(), value.encode("latin-1")) for name, value in rows],
+            "server": self.server,
+            "client": ("127.0.0.1", 1),
+            "root_path": "",
+        }
+        sent: list[Any] = []
+        asked = False
+
+        async def receive() -> dict[str, Any]:
+            nonlocal asked
+            if asked:
+                await asyncio.Event().wait()
+            asked = True
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await self.app(scope, receive, send)
+        start = sent[0]
+        return Reply(
+            start["status"],
+            {name.decode(): value.decode() for name, value in start["headers"]},
+            b"".join(message.get("body", b"") for message in sent[1:]),
+        )

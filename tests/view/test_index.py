@@ -1,0 +1,210 @@
+"""The index of a run: pages, orders, filters, search, and what is stored of a sample."""
+
+from __future__ import annotations
+
+import itertools
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalstone import Run, Sample, evaluate
+from evalstone.errors import ConfigError
+from evalstone.view.index import Index, OutdatedIndex, build, head_of
+from evalstone.view.query import SampleQuery
+from tests.runs import Claimed, Given, Harm, run_of
+
+Indexed = Callable[[Run], Index]
+ANSWERS = ["0.5", "skip", "0.25", "1", "fail", "0.5", "0", "0.75", "skip"]
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> Indexed:
+    def make(run: Run) -> Index:
+        build(run, tmp_path / "run.db", "now", head_of(run), lambda _done, _total: None)
+        return Index(tmp_path / "run.db")
+
+    return make
+
+
+def found(index: Index, limit: int = 100, **query: object) -> list[str]:
+    return [case.key for case in index.page(SampleQuery(**query), limit).cases]  # type: ignore[arg-type]
+
+
+def walked(index: Index, query: SampleQuery, size: int) -> list[str]:
+    """The keys on all pages, forwards; going back from the last page must give the same pages."""
+    pages = [index.page(query, size)]
+    while pages[-1].following:
+        pages.append(index.page(replace(query, after=pages[-1].following), size))
+    back = pages[-1]
+    for page in reversed(pages[:-1]):
+        back = index.page(replace(query, before=back.previous), size)
+        assert back.cases == page.cases
+        assert (bool(back.previous), bool(back.following)) == (bool(page.previous), True)
+    assert not back.previous
+    return [case.key for page in pages for case in page.cases]
+
+
+def test_samples_are_listed_worst_first_and_those_without_a_score_last(indexed: Indexed) -> None:
+    with indexed(run_of(ANSWERS)) as index:
+        assert found(index) == ["s7", "s3", "s1", "s6", "s8", "s4", "s2", "s5", "s9"]
+        assert found(index, sort="-goodness") == ["s4", "s8", "s1", "s6", "s3", "s7", "s2", "s5", "s9"]
+        assert found(index, sort="-order") == [f"s{n}" for n in range(9, 0, -1)]
+
+
+@pytest.mark.parametrize("order", ["goodness", "order", "id", "cost", "tokens", "seconds", "score:given", "score:harm"])
+@pytest.mark.parametrize("size", [1, 2, 4, 9])
+def test_pages_have_each_sample_once_in_both_directions(indexed: Indexed, order: str, size: int) -> None:
+    with indexed(run_of(ANSWERS, [Given(), Harm()])) as index:
+        for sort in (order, f"-{order}"):
+            keys = walked(index, SampleQuery(sort=sort), size)
+            assert keys == found(index, sort=sort)
+            assert sorted(keys) == [f"s{n}" for n in range(1, 10)]
+
+
+def test_outcomes_are_told_apart(indexed: Indexed) -> None:
+    with indexed(run_of(ANSWERS, [Given(), Harm()])) as index:
+        assert found(index, show="skipped", sort="order") == ["s2", "s9"]
+        assert found(index, show="failed", scorer="harm") == ["s5"]
+        assert found(index, show="scored", sort="order") == ["s1", "s3", "s4", "s6", "s7", "s8"]
+        assert found(index, show="imperfect", scorer="given", sort="order") == [
+            f"s{n}" for n in (1, 2, 3, 5, 6, 7, 8, 9)
+        ]
+        assert found(index, show="imperfect", scorer="harm", sort="order") == [
+            f"s{n}" for n in (1, 2, 3, 4, 5, 6, 8, 9)
+        ]
+        assert index.totals == {"all": 9, "imperfect": 9, "scored": 6, "skipped": 2, "failed": 1}
+        case = index.case("s2")
+        assert case is not None
+        assert (case.goodness, case.values) == (None, (None, None))
+
+
+def test_scores_reasons_and_metadata_filter(indexed: Indexed) -> None:
+    metadata = [{"topic": "a" if n % 2 else "b", "number": n, "long": "x" * 200} for n in range(9)]
+    with indexed(run_of(ANSWERS, [Given(), Harm()], metadata=metadata)) as index:
+        assert found(index, scorer="harm", min=0.5, max=0.75) == ["s1", "s6", "s8"]
+        assert found(index, max=0.5, sort="order", scorer="given") == ["s1", "s3", "s6", "s7"]
+        assert found(index, reason="nothing to say") == ["s2", "s9"]
+        assert found(index, reason="no such reason") == []
+        assert found(index, field=(("topic", "b"), ("number", "4"))) == ["s5"]
+        assert [facet.name for facet in index.facets] == ["topic", "number"]
+        assert index.facets[0].values == (("b", 5), ("a", 4))
+        assert index.reasons()[0] == ("nothing to say", 4)
+        assert index.count(SampleQuery(field=(("topic", "b"),))) == 5
+    for query, kind in ((SampleQuery(scorer="x"), "scorer"), (SampleQuery(field=(("y", "1"),)), "field")):
+        with Index(index.file) as again, pytest.raises(ConfigError) as caught:
+            again.page(query)
+        assert caught.value.to_dict()["field"] == kind
+
+
+@pytest.mark.parametrize(
+    ("words", "keys"),
+    [
+        ("paris", ["one"]),
+        ("PARIS museum", ["one"]),
+        ("paris rome", []),
+        ("muse", ["one", "two"]),
+        ('"rome museum"', ["two"]),
+        ('"museum rome"', []),
+        ("東京", ["three"]),
+        ("京東", []),
+        ("café", ["three"]),
+        ("cafe", ["three"]),
+        ("because", ["one"]),  # in the evidence
+        ("supported", ["one"]),  # in the reason
+        ("one", ["one"]),
+        ("…", ["one", "two", "three"]),
+    ],
+)
+def test_search_finds_words_in_texts_reasons_and_evidence(indexed: Indexed, words: str, keys: list[str]) -> None:
+    samples = [
+        Sample(id="one", input="Paris", output="The museum.", context=["In 1900."]),
+        Sample(id="two", input="Rome museum", output="fail"),
+        Sample(id="three", input="東京のカフェ", output="Café", metadata={"note": "x"}),
+    ]
+    with indexed(evaluate(samples, [Claimed()], ledger=None)) as index:
+        assert found(index, q=words, sort="order") == keys
+
+
+def test_neighbors_are_those_of_the_list_with_its_filters(indexed: Indexed) -> None:
+    with indexed(run_of(ANSWERS)) as index:
+        for query in (SampleQuery(), SampleQuery(show="scored", sort="-goodness"), SampleQuery(q="much", sort="id")):
+            keys = found(index, **{name: getattr(query, name) for name in ("q", "show", "sort")})
+            for before, key, after in zip(["", *keys], keys, [*keys[1:], ""], strict=False):
+                assert index.neighbors(query, key) == (before, after)
+        assert index.neighbors(SampleQuery(), "no such key") == ("", "")
+
+
+def test_a_sample_is_stored_with_its_records_as_they_are(indexed: Indexed) -> None:
+    run = run_of([str(n / 400) for n in range(401)], [Given(), Harm()])
+    with indexed(run) as index:
+        for number in (1, 200, 401):
+            case = index.case(f"s{number}")
+            assert case is not None
+            stored = index.stored(case.place)
+            assert stored.records == tuple(record for record in run if record.sample_id == f"s{number}")
+            assert stored.sample is not None
+            assert stored.sample.output == str((number - 1) / 400)
+
+
+def test_trials_are_cases_of_their_own(indexed: Indexed) -> None:
+    answers = itertools.cycle(["1", "0.5", "0"])
+
+    def target(input: str) -> str:
+        return next(answers)
+
+    run = evaluate(
+        [Sample(id="a", input="?"), Sample(id="b", input="!")], [Given()], target=target, trials=3, ledger=None
+    )
+    with indexed(run) as index:
+        assert sorted(found(index)) == ["a #1", "a #2", "a #3", "b #1", "b #2", "b #3"]
+        assert [case.key for case in index.trials("a")] == ["a #1", "a #2", "a #3"]
+
+
+def test_a_sample_of_ten_megabytes_and_hostile_ids_are_indexed(indexed: Indexed) -> None:
+    ids = ["a/b", "?", "\u202ex", "..", " ", "'; DROP TABLE cases; --", "x" * 5000]
+    samples = [Sample(id=name, input="i", output="0.5") for name in ids]
+    samples.append(Sample(id="big", input="needle " + "w " * 5_000_000, output="1"))
+    with indexed(evaluate(samples, [Given()], ledger=None)) as index:
+        assert sorted(found(index)) == sorted([*ids, "big"])
+        assert found(index, q="needle") == ["big"]
+        assert all(index.case(name) for name in ids)
+        big = index.case("big")
+        assert big is not None
+        sample = index.stored(big.place).sample
+        assert sample is not None
+        assert sample.input is not None
+        assert len(sample.input) > 10_000_000
+        assert len(index.page(SampleQuery(q="needle")).cases[0].input) < 1000
+
+
+@pytest.mark.parametrize(
+    "cursor", ["x", "[1]", "[null, 1e400]", '{"a": 1}', "[[1], 2]", "[1, 99999999999999999999]", "[true"]
+)
+def test_a_cursor_that_makes_no_sense_is_an_error(indexed: Indexed, cursor: str) -> None:
+    with indexed(run_of(ANSWERS)) as index, pytest.raises(ConfigError):
+        index.page(SampleQuery(after=cursor))
+
+
+@pytest.mark.parametrize("cursor", ['["z", 3]', "[1e308, 0]", "[NaN, 2]", "[" + "9" * 30 + ", 1]", "[false, -5]"])
+def test_a_cursor_of_another_order_is_a_place_all_the_same(indexed: Indexed, cursor: str) -> None:
+    with indexed(run_of(ANSWERS)) as index:
+        assert len(index.page(SampleQuery(after=cursor)).cases) <= 9
+
+
+def test_an_index_that_is_missing_damaged_or_of_another_version_is_outdated(tmp_path: Path, indexed: Indexed) -> None:
+    with pytest.raises(OutdatedIndex):
+        Index(tmp_path / "none.db")
+    (tmp_path / "bad.db").write_bytes(b"no database" * 100)
+    with pytest.raises(OutdatedIndex):
+        Index(tmp_path / "bad.db")
+    with indexed(run_of(["1"])) as index:
+        pass
+    connection = sqlite3.connect(index.file)
+    connection.execute("UPDATE about SET value = 'view-index/0' WHERE name = 'format'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(OutdatedIndex):
+        Index(index.file)

@@ -1,0 +1,351 @@
+"""The pages: runs, a run, a sample, their data, and what is wrong with an address or a run."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import shutil
+import sqlite3
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Sample, evaluate, write_run
+from evalstone._core.redaction import register_settings
+from evalstone.ledger.store import Ledger
+from evalstone.view import indexes
+from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.app import application
+from evalstone.view.shelf import Shelf
+from tests.runs import Given, Harm, run_of, samples_of
+from tests.view.conftest import Client
+
+ANSWERS = ["0.5", "skip", "0.25", "1", "fail"]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "deep" / "ledger.db")
+
+
+def client_of(*folders: object, ledger: str | None = None) -> Client:
+    return Client(application(Shelf(ledger, [*map(str, folders)])))
+
+
+def test_runs_are_listed_by_dataset_with_means_intervals_and_what_is_missing(url: str) -> None:
+    for name in ("first", "second"):
+        run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url, name=name, tags=["nightly"])
+    reply = client_of(ledger=url).get("/")
+    assert reply.status == 200
+    assert reply.words.index("second") < reply.words.index("first")
+    interval = run["given"].interval
+    assert interval is not None
+    assert f"{interval.estimate:.3f}" in reply.words
+    assert f"{interval.low:.3f} to {interval.high:.3f}" in reply.words
+    assert reply.words.count("1 skipped") == reply.words.count("1 failed") == 4
+    assert run_address(run.id) in reply.links("^/runs/")
+    assert "nightly" in reply.words
+
+
+def test_runs_are_searched_and_ordered(url: str) -> None:
+    for name, answer in (("good", "0.9"), ("bad", "0.1"), ("middle", "0.5")):
+        evaluate(samples_of([answer] * 3), [Given(), Harm()], ledger=url, name=name)
+    client = client_of(ledger=url)
+
+    def names(address: str) -> list[str]:
+        words = client.get(address).words.split()
+        return [word for word in words if word in ("good", "bad", "middle")]
+
+    assert names("/") == ["middle", "bad", "good"]
+    assert names("/?sort=given") == ["good", "middle", "bad"]
+    assert names("/?sort=-given") == ["bad", "middle", "good"]
+    assert names("/?sort=harm") == ["bad", "middle", "good"]
+    assert names("/?q=MIDDLE") == ["middle"]
+    assert [run["name"] for run in client.get("/runs.json?q=good").json] == ["good"]
+    rows = list(csv.DictReader(io.StringIO(client.get("/runs.csv").text)))
+    assert [(row["name"], row["scorer"], row["mean"]) for row in rows][:2] == [
+        ("middle", "given", "0.5"),
+        ("middle", "harm", "0.5"),
+    ]
+
+
+def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.contexts.RUNS_PER_PAGE", 2)
+    ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(5)]
+    client, address, found = client_of(ledger=url), "/", list[str]()
+    for _ in range(3):
+        page = client.get(address)
+        found += [link.removeprefix("/runs/") for link in page.links("^/runs/")]
+        address = next(iter(page.links("before=")), "")
+    assert sorted(found) == sorted(ids)
+    assert address == ""
+
+
+def test_a_run_shows_its_report_and_all_of_its_samples(url: str) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url, name="main")
+    client = client_of(ledger=url)
+    reply = client.get(run_address(run.id))
+    assert reply.status == 200
+    assert "Skipped and failed" in reply.words
+    assert [link.partition("?")[0] for link in reply.links("/samples/")] == [
+        sample_address(run.id, key) for key in ("s1", "s3", "s4", "s2", "s5")
+    ]
+    assert client.get(f"{run_address(run.id)}?show=failed").links("/samples/") == [
+        f"{sample_address(run.id, 's5')}?show=failed"
+    ]
+    data = client.get(f"{run_address(run.id)}.json?show=skipped").json
+    assert (data["matching"], data["run"]["id"], data["next"]) == (1, run.id, None)
+    assert data["samples"][0]["scores"] == {name: {"outcome": "skipped", "value": None} for name in ("given", "harm")}
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{run_address(run.id)}.csv?sort=order").text)))
+    assert [(row["sample_id"], row["given"], row["given outcome"]) for row in rows] == [
+        ("s1", "0.5", "score"),
+        ("s2", "", "skipped"),
+        ("s3", "0.25", "score"),
+        ("s4", "1.0", "score"),
+        ("s5", "", "failed"),
+    ]
+
+
+def test_the_pages_of_a_list_have_all_samples(url: str) -> None:
+    run = evaluate(samples_of([n / 200 for n in range(120)]), [Given()], ledger=url)
+    client, address, found = client_of(ledger=url), f"{run_address(run.id)}.json", list[str]()
+    while address:
+        page = client.get(address).json
+        found += [sample["key"] for sample in page["samples"]]
+        address = page["next"]
+    assert found == [f"s{n}" for n in range(1, 121)]
+    html = client.get(run_address(run.id))
+    second = client.get(html.links("after=")[0])
+    assert second.links("before=")
+    assert len(second.links("/samples/")) == 50
+
+
+def test_chosen_columns_are_shown(url: str) -> None:
+    samples = [Sample(id="a", input="the question", output="0.5", reference="the reference")]
+    run = evaluate(samples, [Given()], ledger=url)
+    client = client_of(ledger=url)
+    cell = 'data-label="{}"'
+    usual = client.get(run_address(run.id)).text
+    assert [cell.format(name) in usual for name in ("input", "answer", "reference", "cost")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    chosen = client.get(f"{run_address(run.id)}?column=reference&column=cost").text
+    assert [cell.format(name) in chosen for name in ("input", "answer", "reference", "cost")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+
+
+def test_a_sample_shows_its_texts_and_outcomes_and_leads_to_the_next_that_matches(url: str) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url)
+    client = client_of(ledger=url)
+    reply = client.get(f"{sample_address(run.id, 's3')}?show=scored")
+    assert reply.status == 200
+    for words in ("How much?", "0.25", "says 0.25", "given 0.25"):
+        assert words in reply.words
+    assert reply.links("/samples/s1") == [f"{sample_address(run.id, 's1')}?show=scored"]
+    assert reply.links("/samples/s4") == [f"{sample_address(run.id, 's4')}?show=scored"]
+    data = client.get(f"{sample_address(run.id, 's3')}.json").json
+    assert (data["sample"]["output"], [record["value"] for record in data["records"]]) == ("0.25", [0.25, 0.25])
+    failed = client.get(sample_address(run.id, "s5")).words
+    assert "failed" in failed
+    assert "given 0" not in failed
+
+
+def test_trials_lead_to_each_other(url: str) -> None:
+    answers = iter(["1", "0.5"])
+
+    def target(input: str) -> str:
+        return next(answers)
+
+    run = evaluate([Sample(id="a", input="?")], [Given()], target=target, trials=2, ledger=url)
+    reply = client_of(ledger=url).get(sample_address(run.id, "a #1"))
+    assert sample_address(run.id, "a #2") in reply.links("/samples/")
+
+
+@pytest.mark.parametrize(
+    "name", ["a/b", "c?d=e#f", "..", ".", "x.json", "~t", "\u202egnirts", "50%", " ", "ü/日本", "x.csv"]
+)
+def test_any_id_has_a_page_and_data(url: str, name: str) -> None:
+    run = evaluate([Sample(id=name, input="i", output="0.5")], [Given()], ledger=url)
+    client = client_of(ledger=url)
+    (address,) = client.get(run_address(run.id)).links("/samples/")
+    assert client.get(address).status == 200
+    assert client.get(f"{address}.json").json["key"] == name
+    assert "\u202e" not in client.get(address).text
+
+
+def test_a_results_folder_is_shown_like_a_run_of_the_ledger(tmp_path: Path) -> None:
+    run = run_of(ANSWERS)
+    write_run(run, tmp_path / "results" / "one")
+    client = client_of(tmp_path / "results")
+    assert run_address(run.id) in client.get("/").links("^/runs/")
+    assert "s3" in client.get(run_address(run.id)).words
+    assert "How much?" in client.get(sample_address(run.id, "s3")).words
+
+
+def test_a_folder_that_changes_is_indexed_again_and_one_that_is_gone_says_so(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    run = run_of(["1"])
+    write_run(run, folder)
+    client = client_of(folder)
+    assert client.get(f"{run_address(run.id)}.json").json["matching"] == 1
+    lines = (folder / "records.jsonl").read_text().replace('"s1"', '"renamed"')
+    (folder / "records.jsonl").write_text(lines)
+    data = client.get(f"{run_address(run.id)}.json").json
+    assert [sample["key"] for sample in data["samples"]] == ["renamed"]
+    (folder / "records.jsonl").write_text("{broken")
+    assert client.get(run_address(run.id)).status == 503
+    (folder / "summary.json").unlink()
+    assert client.get(run_address(run.id)).status == 404
+    assert "summary.json" in client.get("/").words
+    shutil.rmtree(folder)
+    reply = client.get("/")
+    assert (reply.status, "gone" in reply.words) == (200, True)
+
+
+def test_an_unknown_page_run_or_sample_is_not_found(url: str) -> None:
+    run = evaluate(samples_of(["1"]), [Given()], ledger=url)
+    client = client_of(ledger=url)
+    for address in (
+        "/nothing", "/runs", "/runs/", "/runs.xml", "/runs/none", "/runs/last", "/runs/none.json",
+        "/runs/a%2Fb/samples/x", sample_address(run.id, "no such sample"), f"{sample_address(run.id, 's1')}.csv",
+    ):  # fmt: skip
+        reply = client.get(address)
+        assert (reply.status, reply.headers["content-type"]) == (404, "text/html; charset=utf-8"), address
+        assert "Traceback" not in reply.text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "min=x",
+        "show=?",
+        "sort=beauty",
+        "scorer=none",
+        "field=none%3D1",
+        "field=x",
+        "after=x",
+        "sort=score:none",
+        "column=z",
+    ],
+)
+def test_an_address_that_makes_no_sense_is_an_error_in_words(url: str, query: str) -> None:
+    run = evaluate(samples_of(["1"]), [Given()], ledger=url)
+    client = client_of(ledger=url)
+    for suffix in ("", ".json", ".csv"):
+        assert client.get(f"{run_address(run.id)}{suffix}?{query}").status == 400, suffix
+    assert client.get("/runs/%FF").status == 400
+
+
+def test_nothing_is_written_to_the_ledger(url: str) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
+    before = hashlib.sha256(Path(url).read_bytes()).hexdigest()
+    files = {path.name for path in Path(url).parent.iterdir()}
+    client = client_of(ledger=url)
+    for address in ("/", "/runs.json", run_address(run.id), sample_address(run.id, "s1")):
+        assert client.get(address).status == 200
+    assert hashlib.sha256(Path(url).read_bytes()).hexdigest() == before
+    assert {path.name for path in Path(url).parent.iterdir()} == {*files, "view"}
+    with pytest.raises(sqlite3.OperationalError), Ledger(url, read_only=True) as ledger:
+        ledger.database.execute("DELETE FROM runs")
+
+
+def test_a_ledger_whose_folder_cant_be_written_is_read_and_indexed_elsewhere(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
+
+    def refuse(*_: object) -> bool:
+        return False
+
+    monkeypatch.setattr(indexes.os, "access", refuse)
+    client = client_of(ledger=url)
+    assert client.get(run_address(run.id)).status == 200
+    assert [path.name for path in Path(url).parent.iterdir()] == ["ledger.db"]
+
+
+def test_a_ledger_that_is_gone_or_of_another_version_says_so(url: str) -> None:
+    evaluate(samples_of(["1"]), [Given()], ledger=url)
+    client = client_of(ledger=url)
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE ledger_version SET version_num = '99'")
+    assert client.get("/").status == 503
+    Path(url).unlink()
+    reply = client.get("/")
+    assert (reply.status, "Traceback" in reply.text) == (503, False)
+    assert not Path(url).exists()
+
+
+def unfinished(url: str, run: str, *, running: bool) -> None:
+    """Make a run look as if it was killed, or is in progress."""
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET finished = NULL WHERE id = :run", {"run": run})
+        database.execute("DELETE FROM records WHERE run = :run AND cell > 1", {"run": run})
+        if running:
+            values = {"run": run, "expires": time.time() + 3600}
+            database.execute("INSERT INTO leases VALUES (:run, '', 0, 'elsewhere 1 a', :expires)", values)
+
+
+@pytest.mark.parametrize(("running", "state"), [(True, "running"), (False, "interrupted")])
+def test_a_run_that_is_written_or_was_killed_shows_how_far_it_is(url: str, running: bool, state: str) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given()], ledger=url, name="alive")
+    unfinished(url, run.id, running=running)
+    client = client_of(ledger=url)
+    listing = client.get("/")
+    assert state in listing.words
+    assert "2 of 5 results (40%)" in listing.words
+    assert ("refresh" in listing.headers) is running
+    page = client.get(run_address(run.id))
+    assert (page.status, state in page.words) == (200, True)
+    assert client.get(f"{run_address(run.id)}.json").json["matching"] == 2
+
+
+def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
+    monkeypatch.setattr(indexes, "PATIENCE", 0.0)
+    client = client_of(ledger=url)
+    first = client.get(run_address(run.id))
+    assert first.status in (200, 202)
+    if first.status == 202:
+        assert first.headers["refresh"] == "1"
+    deadline = time.monotonic() + 30
+    while client.get(run_address(run.id)).status == 202 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert client.get(run_address(run.id)).status == 200
+
+
+def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:
+    bad, good = (evaluate(samples_of(["1"]), [Given()], ledger=url) for _ in range(2))
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET metadata = '{' WHERE id = :run", {"run": bad.id})
+    client = client_of(ledger=url)
+    listing = client.get("/")
+    assert listing.status == 200
+    assert {run_address(bad.id), run_address(good.id)} <= set(listing.links("^/runs/"))
+    assert client.get(run_address(bad.id)).status == 503
+    assert client.get(run_address(good.id)).status == 200
+
+
+def test_secrets_that_are_known_are_hidden(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = evaluate([Sample(id="a", input="key", output="0.5")], [Given()], ledger=url)
+    register_settings({"api_key": "sk-super-secret-value-123456"})
+    client = client_of(ledger=url)
+    reply = client.get(f"{run_address(run.id)}?q=sk-super-secret-value-123456")
+    assert "super-secret" not in reply.text
+
+
+def test_stored_json_is_what_a_program_reads(url: str) -> None:
+    evaluate(samples_of(["1"]), [Given()], ledger=url, name="x")
+    data: Any = client_of(ledger=url).get("/runs.json").json
+    assert json.loads(json.dumps(data)) == data
+    assert data[0]["dataset"]["samples"] == 1
