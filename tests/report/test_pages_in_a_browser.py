@@ -12,40 +12,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 from evalstone import Sample, ScriptedJudge, evaluate
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import page
 from evalstone.report.view import View
 from evalstone.results.views.run import run_view
+from tests.browsing import NEEDS_BROWSER, chromium
 from tests.fakes import claims, verdicts
 from tests.report.hostile import HOSTILE, hostile_views
 from tests.runs import Given, Harm, run_of
 
-CHROMIUM = Path("/usr/bin/chromium")
-ARGUMENTS = (
-    "--no-sandbox",
-    "--headless",
-    "--disable-gpu",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    "--no-first-run",
-)
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not CHROMIUM.exists(), reason="needs /usr/bin/chromium (apt-get install chromium)"),
-    pytest.mark.filterwarnings("ignore:.*:ResourceWarning"),
-]
+pytestmark = NEEDS_BROWSER
 
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=str(CHROMIUM), args=list(ARGUMENTS))
-        yield chromium
-        chromium.close()
+    with chromium() as made:
+        yield made
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from markupsafe import Markup
 from evalstone._core.display import visible
 from evalstone.report.view import Block, ReliabilityChart, SampleList, SampleView, View
 
-SCRIPTS = ("sentences.js", "elements.js", "samples.js")
+SCRIPTS = ("sentences.js", "claims.js", "elements.js", "samples.js")
 SAMPLES_PER_BLOCK = 100
 EXCERPT = 200
 _CLOSING = re.compile("[<>&\u2028\u2029]")

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 ASSETS = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
+SHARED_SCRIPTS = ("sentences.js", "claims.js")
+"""Scripts of reports that are a part of the script of the pages."""
 WATCH = "10"
 """Seconds until a page with a run in progress is loaded again."""
 
@@ -331,7 +333,8 @@ def _runs_csv(cards: Iterable[Card]) -> Iterable[str]:
 @functools.cache
 def _asset(name: str) -> str:
     own = resources.files("evalstone.view").joinpath("assets", name)
-    return own.read_text(encoding="utf-8") if own.is_file() else asset(name)
+    text = own.read_text(encoding="utf-8") if own.is_file() else asset(name)
+    return "\n".join([*map(asset, SHARED_SCRIPTS), text]) if name == "view.js" else text
 
 
 @functools.cache

@@ -24,6 +24,7 @@ from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import record_line, sample_line, sample_of
 from evalstone.errors import ConfigError, StorageError, unknown
+from evalstone.ledger.base import storable
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import ScorerInfo
@@ -247,7 +248,8 @@ class _Writer:
             }
         )
         key = case_key(first.sample_id, first.trial)
-        self.cases.append((place, key, first.sample_id, first.trial, mean, cost, tokens, seconds, *counts, *cells))
+        name = storable(first.sample_id)
+        self.cases.append((place, storable(key), name, first.trial, mean, cost, tokens, seconds, *counts, *cells))
         other: list[str] = []
         for record in records:
             other += [
@@ -259,7 +261,8 @@ class _Writer:
         else:
             answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
             asked = question_of(sample)
-            self.excerpts.append((place, asked[:EXCERPT], answer[:EXCERPT], (sample.reference or "")[:EXCERPT]))
+            shown = (asked, answer, sample.reference or "")
+            self.excerpts.append((place, *(storable(text[:EXCERPT]) for text in shown)))
             rest = [sample.reference or "", sample.instructions or "", *(sample.context or ())]
             rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
             texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
@@ -274,7 +277,7 @@ class _Writer:
             self._flush_pack()
 
     def _reason(self, reason: str) -> int:
-        number = self.reasons.setdefault(reason, len(self.reasons))
+        number = self.reasons.setdefault(storable(reason), len(self.reasons))
         self.reason_counts[number] += 1
         return number
 
@@ -297,7 +300,7 @@ class _Writer:
 
     def _flush_pack(self) -> None:
         if self.pack:
-            body = zlib.compress("\n".join(self.pack).encode(), 1)
+            body = zlib.compress("\n".join(self.pack).encode("utf-8", "surrogatepass"), 1)
             self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
         self.pack, self.pack_bytes, self.pack_first = [], 0, 0
 
@@ -309,7 +312,7 @@ def question_of(sample: Sample) -> str:
 
 def _shown(value: bool | float | str) -> str:
     """A value of the metadata as a text to filter by."""
-    return value.strip() if isinstance(value, str) else json.dumps(value)
+    return storable(value.strip()) if isinstance(value, str) else json.dumps(value)
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -430,7 +433,7 @@ class Index:
 
     def neighbors(self, query: SampleQuery, key: str) -> tuple[str, str]:
         """The keys of the cases before and after one in the order of a query; "" if there is none."""
-        row = self._connection.execute(f"{self._select} WHERE key = ?", (key,)).fetchone()
+        row = self._row(key)
         if row is None:
             return "", ""
         column = self._order(query)
@@ -441,13 +444,13 @@ class Index:
 
     def case(self, key: str) -> Case | None:
         """The case with this key; None if there is none."""
-        row = self._connection.execute(f"{self._select} WHERE key = ?", (key,)).fetchone()
+        row = self._row(key)
         return None if row is None else self._case(row)
 
     def trials(self, sample: str) -> list[Case]:
         """The trials of a sample, if there are several."""
         query = f"{self._select} WHERE sample = ? AND trial IS NOT NULL ORDER BY trial"
-        return [*map(self._case, self._connection.execute(query, (sample,)))]
+        return [*map(self._case, self._connection.execute(query, (storable(sample),)))]
 
     def stored(self, place: int) -> Stored:
         """The sample and the records of a case."""
@@ -474,6 +477,9 @@ class Index:
     def _select(self) -> str:
         cells = "".join(f", v{n}, o{n}" for n in range(len(self.scorers)))
         return f"SELECT place, key, sample, trial, goodness, cost, tokens, seconds{cells} FROM cases"
+
+    def _row(self, key: str) -> Sequence[Any] | None:
+        return self._connection.execute(f"{self._select} WHERE key = ?", (storable(key),)).fetchone()
 
     def _case(self, row: Sequence[Any]) -> Case:
         place, key, sample, trial, goodness, cost, tokens, seconds, *cells = row

@@ -61,3 +61,5 @@ for (const form of document.querySelectorAll("form")) {
 addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form [disabled]")) field.disabled = false;
 });
+
+for (const panel of document.querySelectorAll("main > .panel")) markClaims(panel);

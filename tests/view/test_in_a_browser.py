@@ -1,0 +1,215 @@
+"""`evalstone view` in a real browser: keys, forms, hostile text, narrow and wide screens, no JavaScript."""
+
+# Playwright leaves the patterns of its assertions without a type.
+# pyright: reportUnknownMemberType=false
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, Page, expect
+
+from evalstone import Run, Sample, ScriptedJudge, evaluate, write_run
+from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.app import application
+from evalstone.view.shelf import Shelf
+from tests.browsing import NEEDS_BROWSER, chromium
+from tests.fakes import claims, verdicts
+from tests.report.hostile import HOSTILE, hostile_evidence_run, hostile_run, hostile_words_run
+from tests.runs import Given, Harm, run_of
+
+uvicorn = pytest.importorskip("uvicorn", reason="needs the extra view")
+pytestmark = NEEDS_BROWSER
+Opened = Callable[..., Page]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium() as made:
+        yield made
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
+    """Serves runs from folders on a free port, and returns the address."""
+    servers: list[Any] = []
+
+    def serving(*runs: Run) -> str:
+        for number, run in enumerate(runs):
+            write_run(run, tmp_path / "results" / str(number))
+        app = application(Shelf(None, [str(tmp_path / "results")]))
+        config = uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none")
+        server = uvicorn.Server(config)
+        threading.Thread(target=server.run, daemon=True).start()
+        servers.append(server)
+        while not server.started:
+            time.sleep(0.01)
+        return f"http://localhost:{server.servers[0].sockets[0].getsockname()[1]}"
+
+    yield serving
+    for server in servers:
+        server.should_exit = True
+
+
+@pytest.fixture
+def opened(browser: Browser, served: Callable[..., str]) -> Iterator[Opened]:
+    """Opens a page over runs; every error in it, and every request to anywhere else, fails the test."""
+    pages: list[Page] = []
+    problems: list[str] = []
+
+    def opening(runs: list[Run], path: str = "/", *, width: int = 1280, **context: Any) -> Page:
+        address = served(*runs)
+        tab = browser.new_page(viewport={"width": width, "height": 900}, **context)
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
+        tab.on("dialog", lambda dialog: problems.append(f"dialog: {dialog.message}"))
+        host = urlsplit(address).netloc
+        tab.on("request", lambda one: None if urlsplit(one.url).netloc == host else problems.append(one.url))
+        tab.goto(address + path)
+        tab.wait_for_selector("nav.top")
+        pages.append(tab)
+        return tab
+
+    yield opening
+    for tab in pages:
+        tab.close()
+    assert problems == []
+
+
+def keys_of(tab: Page) -> list[str]:
+    return tab.locator(".samples tbody th a").all_text_contents()
+
+
+def test_a_tour_by_keyboard(opened: Opened) -> None:
+    run = run_of(["0.5", "skip", "0.25", "1"])
+    tab = opened([run])
+    tab.keyboard.press("j")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(f"**{run_address(run.id)}")
+    tab.keyboard.press("j")
+    tab.keyboard.press("j")
+    tab.keyboard.press("k")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url(f"**{sample_address(run.id, 's3')}")
+    tab.keyboard.press("n")
+    tab.wait_for_url(f"**{sample_address(run.id, 's1')}")
+    tab.keyboard.press("p")
+    tab.wait_for_url(f"**{sample_address(run.id, 's3')}")
+    tab.keyboard.press("?")
+    expect(tab.locator(".keys dl")).to_be_visible()
+    tab.keyboard.press("Escape")
+    expect(tab.locator(".keys dl")).not_to_be_visible()
+    tab.keyboard.press("u")
+    tab.wait_for_url(f"**{run_address(run.id)}#samples")
+    tab.keyboard.press("/")
+    tab.keyboard.type("njk?")
+    expect(tab.locator("input[type=search]")).to_have_value("njk?")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**?q=njk*")
+    expect(tab.get_by_text("No sample matches.")).to_be_visible()
+
+
+def test_the_form_filters_and_leaves_out_of_the_address_what_is_empty(opened: Opened) -> None:
+    metadata = [{"topic": name} for name in ("a", "b", "a", "b")]
+    run = run_of(["0.5", "skip", "0.25", "1"], [Given(), Harm()], metadata=metadata)
+    tab = opened([run], run_address(run.id))
+    tab.get_by_label("Scorer").select_option("harm")
+    tab.get_by_label("Score from").fill("0.3")
+    tab.get_by_label("topic").select_option("topic=a")
+    tab.get_by_role("button", name="Apply").click()
+    tab.wait_for_url(f"**{run_address(run.id)}?scorer=harm&min=0.3&field=topic%3Da#samples")
+    assert keys_of(tab) == ["s1"]
+    tab.get_by_role("link", name="Clear the filters").click()
+    tab.get_by_role("link", name="skipped").click()
+    assert keys_of(tab) == ["s2"]
+    tab.go_back()
+    tab.get_by_role("link", name="harm\u00a0↓").click()
+    assert keys_of(tab) == ["s3", "s1", "s4", "s2"]
+    tab.get_by_role("link", name="harm\u00a0↓").click()
+    assert keys_of(tab) == ["s4", "s1", "s3", "s2"]
+
+
+def test_claims_are_found_in_the_answer_and_in_the_passages(opened: Opened) -> None:
+    sample = Sample(
+        id="one",
+        input="Where?",
+        output="Paris is in France. Rome lies on Mars.",
+        context=["Rome is in Italy.", "Nothing here. Paris is a city in France."],
+    )
+    found = verdicts("supported", "contradicted")
+    found["verdicts"]["1"]["passages"] = [2]
+    judge = ScriptedJudge(
+        {"list_claims": claims("Paris is in France.", "Rome lies on Mars."), "verify_claims": found}, name="j"
+    )
+    run = evaluate([sample], ["faithfulness"], judge=judge, ledger=None)
+    tab = opened([run], sample_address(run.id, "one"))
+    assert tab.locator("mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
+    tab.get_by_role("button", name="Find in the texts").first.click()
+    marks = [text.strip() for text in tab.locator("mark").all_text_contents()]
+    assert marks == ["Paris is in France.", "Paris is a city in France."]
+    assert tab.locator(".passage.cited strong").all_text_contents() == ["Passage 2"]
+
+
+def hostile_words_with_a_time() -> Run:
+    return replace(hostile_words_run(), started="2026-01-31T12:00:00+00:00")
+
+
+@pytest.mark.parametrize("make", [hostile_run, hostile_evidence_run, hostile_words_with_a_time])
+def test_hostile_text_is_text_on_every_page(opened: Opened, make: Callable[[], Run]) -> None:
+    run = make()
+    tab = opened([run])
+    base = tab.url.rstrip("/")
+    forbidden = "main img, main script, main style, base, [onerror], [onload], [onmouseover], [style]"
+    addresses = ["/", run_address(run.id), f"{run_address(run.id)}?q=alert", f"/?q={HOSTILE[1]}"]
+    tab.goto(base + run_address(run.id))
+    addresses += [link.get_attribute("href") or "" for link in tab.locator(".samples tbody th a").all()]
+    assert len(addresses) > 5
+    for address in addresses:
+        tab.goto(base + address)
+        assert tab.locator(forbidden).count() == 0, address
+        tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
+    if make is hostile_run:
+        tab.goto(base + run_address(run.id))
+        assert HOSTILE[0] in tab.locator(".samples .words .text").all_text_contents()
+
+
+@pytest.mark.parametrize("width", [400, 800, 2560])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_nothing_overflows_a_screen_of_any_width(opened: Opened, width: int, scheme: str) -> None:
+    long = Sample(id="i" * 200, input="w" * 500, output="0.5", context=["x" * 900], metadata={"k" * 90: "v" * 90})
+    run = evaluate([long, Sample(id="b", input="x", output="fail")], [Given(), Harm()], ledger=None, name="n" * 120)
+    tab = opened([run], "/", width=width, color_scheme=scheme)
+    base = tab.url.rstrip("/")
+    for address in ("/", run_address(run.id), sample_address(run.id, "i" * 200), sample_address(run.id, "b")):
+        tab.goto(base + address)
+        tab.evaluate("document.querySelectorAll('main details').forEach(e => { e.open = true })")
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, address
+
+
+def test_pages_work_without_javascript(opened: Opened) -> None:
+    run = run_of(["0.5", "skip", "0.25", "1"])
+    tab = opened([run], java_script_enabled=False)
+    tab.locator(f'a[href="{run_address(run.id)}"]').click()
+    tab.locator("select[name=show]").select_option("scored")
+    tab.get_by_role("button", name="Apply").click()
+    assert keys_of(tab) == ["s3", "s1", "s4"]
+    tab.get_by_role("link", name="s3").click()
+    expect(tab.locator(".panel")).to_contain_text("says 0.25")
+    tab.get_by_role("link", name="Next").click()
+    expect(tab.locator("h1")).to_have_text("s1")
+
+
+def test_a_page_prints_without_its_controls(opened: Opened) -> None:
+    run = run_of(["0.5"])
+    tab = opened([run], run_address(run.id))
+    tab.emulate_media(media="print")
+    for part in (".controls", "nav.top", ".exports"):
+        assert not tab.locator(part).first.is_visible()
+    assert tab.locator("h1").is_visible()
