@@ -251,7 +251,7 @@ def test_what_waited_for_the_thread_is_no_garbage(tmp_path: Path, monkeypatch: p
         async with AsyncLedger(tmp_path / "l.db") as ledger:
             gc.disable()
             try:
-                waiting = ledger._schedule()  # pyright: ignore[reportPrivateUsage]
+                waiting = ledger._scheduled()  # pyright: ignore[reportPrivateUsage]
                 first = weakref.ref(waiting)
                 await waiting
                 del waiting

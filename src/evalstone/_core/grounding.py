@@ -39,6 +39,7 @@ _ENTITY = re.compile(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,
 _NUMBER = re.compile(r"\d+(?:[.,\u2009\u202f'’](?=\d)\d+)*")
 _JOINED = re.compile(r"(?<=\d)[.,\u2009\u202f'’]\d|(?<=[^\W\d_])['’][^\W\d_]|(?<=\w)_\w")
 """A separator inside a number or a word."""
+_SEPARATORS = ".,\u2009\u202f'’_"
 _GROUPED = re.compile(r"\d{1,3}([.,\u2009\u202f'’])\d{3}(?:\1\d{3})*")
 _BARE_DECIMAL = re.compile(r"(?<![\d.,])[.,](\d+)")
 _YEARS = re.compile(r"\b(\d\d)\d\d\s*[-–—/]\s*(\d\d)\b")
@@ -282,15 +283,16 @@ def _stands_in(statement: str, text: str) -> bool:
     """Whether a statement occurs in a text verbatim, at word boundaries."""
     start = text.find(statement)
     end = start + len(statement)
-    if start < 0 or any(map(_is_of_word, (*text[max(0, start - 1) : start], *text[end : end + 1]))):
+    if start < 0 or (start > 0 and _is_of_word(text[start - 1])) or (end < len(text) and _is_of_word(text[end])):
         return False
     # A separator may be the last character before the statement, or its own first or last one.
-    return not any(_JOINED.match(text, at) for edge in (start, end) for at in (edge - 1, edge) if at > 0)
+    edges = (at for at in (start - 1, start, end - 1, end) if 0 < at < len(text) and text[at] in _SEPARATORS)
+    return not any(_JOINED.match(text, at) for at in edges)
 
 
 def _is_of_word(character: str) -> bool:
     """Whether a character is a letter, a digit or a mark, such as an accent or a vowel sign."""
-    return character.isalnum() or unicodedata.category(character)[0] == "M"
+    return character.isalnum() or (not character.isascii() and unicodedata.category(character)[0] == "M")
 
 
 class _Words:

@@ -32,7 +32,7 @@ def strict_jsonable(value: Any) -> Any:
 
 def _plain(value: Any, atoms: frozenset[type[Any]]) -> Any:
     """A value as JSON data. Values with a type in `atoms` are unchanged. If float isn't among these, 1.0 becomes 1."""
-    kind = cast("type[Any]", type(value))
+    kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
     if kind in atoms:
         return value
     if kind is list or kind is tuple:
@@ -76,9 +76,10 @@ _HASHED_ATOMS = _ATOMS - {float}
 _OWN_FORM = "__evalstone_data__"
 """The method of a type of evalstone's that returns its values as plain data."""
 _ENDLESS = "it is nested too deeply, or contains itself"
-_STRICT = json.JSONEncoder(allow_nan=False)
-_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-_STRICT_CANONICAL = json.JSONEncoder(sort_keys=True, ensure_ascii=True, separators=(",", ":"), allow_nan=False)
+# What is encoded is plain data, so it can't contain itself.
+_STRICT = json.JSONEncoder(check_circular=False, allow_nan=False)
+_CANONICAL = json.JSONEncoder(check_circular=False, sort_keys=True, separators=(",", ":"))
+_STRICT_CANONICAL = json.JSONEncoder(check_circular=False, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
 @functools.cache

@@ -202,26 +202,49 @@ def refuse_placeholders(
         words: The texts that are valid although they look like placeholders.
         placeholder: Matches placeholders.
     """
-    found: dict[str, tuple[Any, ...]] = {}
-    _find_texts(data, (), found)
-    for text, path in found.items():
-        if not text or text.isspace():
-            continue
-        if len(text) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(text) and text not in words():
-            raise ReplyError(f"{_place(path)}: {_quoted(text)} is a placeholder; write your own words there")
-        if is_copied(text):
-            raise ReplyError(f"{_place(path)}: {_quoted(text)} is copied from the prompt; judge the given material")
-        if (unit := repeated_end(text.rstrip())) and not any(text[-LEAST_REPEATED:] in known for known in words()):
-            raise ReplyError(f"{_place(path)}: {REPEATS} ({_quoted(unit.strip())} again and again)")
+    for text in _texts_in(data):
+        if text and not text.isspace() and (problem := _problem_of(text, is_copied, words, placeholder)):
+            raise ReplyError(f"{_place_of(text, data)}: {problem}")
 
 
-def _find_texts(data: Any, path: tuple[Any, ...], found: dict[str, tuple[Any, ...]]) -> None:
-    """Add the texts in a JSON object or list, each with the path to its first place."""
-    for key, value in data.items() if is_object(data) else enumerate(data, start=1):
-        if isinstance(value, str):
-            found.setdefault(value, (*path, key))
-        elif is_object(value) or is_array(value):
-            _find_texts(value, (*path, key), found)
+def _problem_of(
+    text: str, is_copied: Callable[[str], bool], words: Callable[[], Collection[str]], placeholder: re.Pattern[str]
+) -> str:
+    """Why a text of a reply is refused; empty if it isn't. The arguments are those of `refuse_placeholders`."""
+    if len(text) <= _LONGEST_PLACEHOLDER and placeholder.fullmatch(text) and text not in words():
+        return f"{_quoted(text)} is a placeholder; write your own words there"
+    if is_copied(text):
+        return f"{_quoted(text)} is copied from the prompt; judge the given material"
+    if (unit := repeated_end(text.rstrip())) and not any(text[-LEAST_REPEATED:] in known for known in words()):
+        return f"{REPEATS} ({_quoted(unit.strip())} again and again)"
+    return ""
+
+
+def _texts_in(data: Any) -> Collection[str]:
+    """The different texts in a JSON object or list."""
+    found: dict[str, None] = {}
+    nested = [data]
+    for values in nested:
+        for value in values.values() if is_object(values) else values:
+            kind: type[Any] = type(value)  # pyright: ignore[reportUnknownVariableType]
+            if kind is str:
+                found[value] = None
+            elif kind is dict or kind is list:
+                nested.append(value)
+    return found
+
+
+def _place_of(text: str, data: Any) -> str:
+    """The path to a text in a JSON object or list, or rather its end. Its keys are untrusted."""
+    nested: list[tuple[str, Any]] = [("", data)]
+    for path, values in nested:
+        for key, value in values.items() if is_object(values) else enumerate(values, start=1):
+            place = f"{path}.{key}"[-200:]
+            if value == text:
+                return clean(place.removeprefix("."))
+            if is_object(value) or is_array(value):
+                nested.append((place, value))
+    return ""
 
 
 REPEATS = "it repeats itself"
@@ -246,11 +269,6 @@ def repeated_end(text: str) -> str:
 
 
 _TAIL = 12
-
-
-def _place(path: Sequence[Any]) -> str:
-    """The end of a path in a reply. Its keys are untrusted."""
-    return clean(".".join(map(str, path)))[-200:]
 
 
 _LONGEST_PLACEHOLDER = 100

@@ -105,6 +105,9 @@ class Prompt:
         prompt.check(placeholders, optional)
         return prompt
 
+    def __hash__(self) -> int:
+        return hash((self.instructions, self.template))  # prompts are looked up for every question
+
     @functools.cached_property
     def placeholders(self) -> tuple[str, ...]:
         """The names of the template's placeholders, in order of their first appearance."""

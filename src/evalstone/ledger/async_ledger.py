@@ -161,7 +161,7 @@ class AsyncLedger:
 
     async def answer(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | None:
         """A judge's stored answer to a question, if there is one."""
-        return await self._schedule(Key(question, judge, repeat_index))
+        return await self._scheduled(Key(question, judge, repeat_index))
 
     async def answer_or_claim(self, question: str, judge: str, repeat_index: int = 0) -> StoredAnswer | Claim:
         """The stored answer, or a claim: the exclusive right to ask the question.
@@ -178,7 +178,7 @@ class AsyncLedger:
                 self._joining = asyncio.ensure_future(self._join())
             await asyncio.shield(self._joining)
         while True:
-            future = self._schedule(key, claims=True)
+            future = self._scheduled(key, claims=True)
             try:
                 result: StoredAnswer | Claim | None = await future
             except asyncio.CancelledError:
@@ -196,7 +196,7 @@ class AsyncLedger:
     def release(self, question: str, judge: str, repeat_index: int = 0) -> None:
         """Give up a claim without an answer. Does nothing for a question that is not claimed, or is answered."""
         if self._give_up(Key(question, judge, repeat_index)):
-            self._schedule().cancel()  # no one awaits it
+            self._schedule()
 
     def _give_up(self, key: Key) -> bool:
         held = key in self._leased
@@ -209,7 +209,7 @@ class AsyncLedger:
         """Store an answer, which ends a claim to its question. Returns when it is durable."""
         self._operations.answers.append(answer)
         self._give_up(answer.key)
-        await self._schedule()
+        await self._scheduled()
 
     def pay(self, run: str, cost: float | None, reserved: float = 0.0) -> None:
         """Add the cost of a call to that of its run, in the transaction that stores what is stored next, or in one of
@@ -219,12 +219,12 @@ class AsyncLedger:
         if self._operations.payment is None:
             self._operations.payment = Payment(run)
         self._operations.payment.add(cost, reserved)
-        self._schedule().cancel()  # no one awaits it
+        self._schedule()
 
     async def keep_payments(self) -> None:
         """Return when what was paid so far is durable. Storing an answer does that, too."""
         if self._operations.payment is not None:
-            await self._schedule()
+            await self._scheduled()
 
     async def keep_records(self, run: str, records: Iterable[tuple[int, Record, str | None]]) -> None:
         """Store records. Returns when they are durable.
@@ -233,7 +233,7 @@ class AsyncLedger:
             (`record_line`; None if unknown).
         """
         self._operations.records.extend((run, *each) for each in records)
-        await self._schedule()
+        await self._scheduled()
 
     async def keep_samples(self, dataset: str, samples: Sequence[Sample]) -> None:
         """Store the samples of a dataset version, unless all of them are there. Returns when they are durable.
@@ -276,21 +276,24 @@ class AsyncLedger:
     def _renew(self) -> None:
         """Renew the leases, and check that the ledger's files are still in place."""
         self._operations.renew = True
-        self._schedule().cancel()
+        self._schedule()
         self._renewal = asyncio.get_running_loop().call_later(self.store.lease_seconds / 3, self._renew)
 
     # Callbacks instead of tasks from here on: a task takes extra loop iterations, which delay every caller.
-    def _schedule(self, key: Key | None = None, *, claims: bool = False) -> asyncio.Future[Any]:
+    def _scheduled(self, key: Key | None = None, *, claims: bool = False) -> asyncio.Future[Any]:
         """A future resolved by the next transaction: with the answer to a question or a claim, or with None."""
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[Any] = loop.create_future()
+        future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         self._waiting.append(_Waiting(future, key, claims))
+        self._schedule()
+        return future
+
+    def _schedule(self) -> None:
+        """Apply the pending operations in the next transaction."""
         if self._since is None:
             self._since = time.monotonic()
         if self._idle.is_set():
             self._idle.clear()
-            loop.call_soon(self._begin)
-        return future
+            asyncio.get_running_loop().call_soon(self._begin)
 
     def _begin(self) -> None:
         """Apply the pending operations: on this thread if a few rows of a local file take less than a thread switch.

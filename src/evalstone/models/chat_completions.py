@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from evalstone._core.guards import is_object
 from evalstone._core.parsing import MAX_REPLY
 from evalstone.errors import JudgeDeclined, ProviderError
 from evalstone.models.catalog import PROVIDERS, split_model
@@ -116,7 +117,7 @@ Price: TypeAlias = Callable[[Usage, int], float | None]
 
 def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Completion:
     """The completion in a response. Raises JudgeDeclined if the model declined, ProviderError if there is none."""
-    usage, cost = chat_usage(data, price)
+    usage, cost, read_tokens = _spent(data, price)
     choice = as_object(next(iter(as_list(data.get("choices"))), None))
     finish = choice.get("finish_reason")
     message = as_object(choice.get("message"))
@@ -136,19 +137,13 @@ def chat_completion(model: str, data: Mapping[str, Any], price: Price) -> Comple
         complete=not is_cut_off(finish),
         tokens=readable_tokens(as_object(choice.get("logprobs")).get("content")),
         model=as_text(data.get("model")),
-        read_tokens=_read_tokens(as_object(data.get("usage"))),
+        read_tokens=read_tokens,
     )
-
-
-def _read_tokens(usage: Mapping[str, Any]) -> int:
-    """The tokens of a prompt, at most: all counts are added, as some servers leave cached ones out of prompt_tokens."""
-    counts, details = _counts(usage), _counts(usage.get("prompt_tokens_details"))
-    return details.get("cached_tokens", 0) + sum(counts.get(name, 0) for name in ("prompt_tokens", *_CACHED))
 
 
 def _counts(value: Any) -> dict[str, int]:
     """The valid token counts of an object, by name."""
-    return {name: int(count) for name, count in as_object(value).items() if is_count(count)}
+    return {name: int(count) for name, count in value.items() if is_count(count)} if is_object(value) else {}
 
 
 _CACHED = ("prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
@@ -159,9 +154,11 @@ _CACHED_IN_PROMPT = ("prompt_cache_hit_tokens", "cached_tokens")
 
 def _text(content: Any) -> str:
     """The text of a message. Some servers send it in parts, next to parts with reasoning."""
+    if isinstance(content, str):
+        return content
     parts = map(as_object, as_list(content))
     texts = [as_text(part.get("text")) for part in parts if part.get("type", "text") in ("text", "output_text")]
-    return as_text(content) or "".join(texts)
+    return "".join(texts)
 
 
 def chat_spent(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None] | None:
@@ -171,10 +168,18 @@ def chat_spent(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | No
 
 def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None]:
     """The usage in a response, and its cost; the cost is None if the response has no usage."""
+    return _spent(data, price)[:2]
+
+
+def _spent(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | None, int]:
+    """The usage in a response, its cost, and the tokens of the prompt at most: all counts are added, as some servers
+    leave cached ones out of prompt_tokens."""
     reported = as_object(data.get("usage"))
     counts, details = _counts(reported), _counts(reported.get("prompt_tokens_details"))
     prompt, output, total = (counts.get(name, 0) for name in ("prompt_tokens", "completion_tokens", "total_tokens"))
-    cached = details.get("cached_tokens") or min(prompt, max(counts.get(name, 0) for name in _CACHED_IN_PROMPT))
+    cached = details.get("cached_tokens", 0)
+    read_tokens = prompt + cached + sum([counts.get(name, 0) for name in _CACHED])
+    cached = cached or min(prompt, max([counts.get(name, 0) for name in _CACHED_IN_PROMPT]))
     reasoning = _counts(reported.get("completion_tokens_details")).get("reasoning_tokens", 0)
     beside = total - prompt - output
     if cached > prompt or (0 < cached == beside != reasoning):
@@ -183,4 +188,5 @@ def chat_usage(data: Mapping[str, Any], price: Price) -> tuple[Usage, float | No
     output = max(output, total - prompt, output + reasoning if reasoning > output else 0)
     usage = Usage(prompt, output, cached, 1)
     known = "prompt_tokens" in counts and ("completion_tokens" in counts or "completion_tokens" not in reported)
-    return usage, price(usage, min(details.get("cache_write_tokens", 0), prompt)) if known else None
+    cost = price(usage, min(details.get("cache_write_tokens", 0), prompt)) if known else None
+    return usage, cost, read_tokens

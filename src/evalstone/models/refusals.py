@@ -354,6 +354,8 @@ def _letters(text: str) -> str:
 
 def check_whole(model: str, messages: Sequence[ChatMessage], completion: Completion) -> None:
     """Raise PromptTooLong if the server cut the prompt."""
+    if completion.read_tokens < SMALLEST_CUT:
+        return
     spent = {"reply": completion.text[:MAX_REPLY], "usage": completion.usage, "cost": completion.cost}
     prompt = (message.content for message in messages)
     if (error := cut_error(model, prompt, completion.read_tokens, **spent)) is not None:

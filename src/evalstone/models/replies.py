@@ -101,15 +101,19 @@ async def read_content(response: aiohttp.ClientResponse, limit: int, host: str, 
     """
     headers, stream = response.headers, response.content
     encodings = headers.getall("Content-Encoding") if "Content-Encoding" in headers else ()
-    content = _Content(", ".join(encodings) if encodings else None, host)
     first = min(limit, LARGE)
     try:
-        while chunk := await stream.readany():
+        chunk = await stream.readany()
+        if not encodings and stream.at_eof() and len(chunk) <= first:  # like most responses
+            return chunk
+        content = _Content(", ".join(encodings) if encodings else None, host)
+        while chunk:
             content.receive(chunk)
             if not content.decode(first):
                 break
             if content.received > limit:
                 raise ReplyTooLarge(host, limit)
+            chunk = await stream.readany()
         else:
             return content.end()
         async with large:
@@ -195,7 +199,7 @@ def as_count(value: Any) -> int:
 
 def is_count(value: Any) -> bool:
     """Whether a JSON value is a valid token count."""
-    return is_number(value) and 0 <= value <= MAX_TOKENS
+    return (type(value) is int or is_number(value)) and 0 <= value <= MAX_TOKENS
 
 
 def shown(value: Any) -> str:

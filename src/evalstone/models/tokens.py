@@ -23,7 +23,7 @@ def readable_tokens(content: Any) -> Sequence[Token]:
     Invalid logprobs are no error: the reply itself is usable, and paid for.
     """
     tokens = as_list(content)
-    return _after_reasoning(tokens) if all(map(_is_readable, tokens)) else ()
+    return _after_reasoning(tokens) if tokens and all(map(_is_readable, tokens)) else ()
 
 
 def _after_reasoning(tokens: Sequence[Token]) -> Sequence[Token]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
@@ -61,15 +61,16 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
     """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 
     def __post_init__(self) -> None:
-        counts = (self.usage.input, self.usage.output, self.usage.cached, self.usage.requests)
-        for number in (self.cost, self.seconds, self.probability, *counts, *(self.alternatives or {}).values()):
-            if number is not None and not (isinstance(cast(object, number), int | float) and math.isfinite(number)):
+        usage: Any = self.usage
+        counts = (usage.input, usage.output, usage.cached, usage.requests)
+        numbers: tuple[Any, ...] = (self.cost, self.seconds, self.probability, *counts)
+        for number in numbers if self.alternatives is None else (*numbers, *self.alternatives.values()):
+            if number is not None and not (isinstance(number, int | float) and math.isfinite(number)):
                 raise OutcomeError(f"{self.judge}: a cost, a count, a time or a probability of its answer is {number}")
-        if wrong := [
-            count for count in counts if not isinstance(cast(object, count), int) or abs(count) > MOST_COUNTED
-        ]:
-            expected = f"expected a whole number up to {MOST_COUNTED:,}"
-            raise OutcomeError(f"{self.judge}: a count of its answer is {wrong[0]!r:.60}; {expected}")
+        for count in counts:
+            if not isinstance(count, int) or abs(count) > MOST_COUNTED:
+                expected = f"expected a whole number up to {MOST_COUNTED:,}"
+                raise OutcomeError(f"{self.judge}: a count of its answer is {count!r:.60}; {expected}")
         if self.cost is not None and self.cost < 0:
             raise OutcomeError(f"{self.judge}: the cost of its answer is {self.cost}, below 0")
         if self.reply is None or self.detail is not None:  # a value parsed from a reply is always JSON

@@ -125,7 +125,8 @@ class Question(_Prompted, Value, Generic[A]):
     @functools.cached_property
     def json_schema(self) -> Mapping[str, Any] | None:
         """The JSON schema of the reply; None for plain text."""
-        return self._derived_reply_form(self._names_subject(), self._counts()).schema
+        form = self.reply_form
+        return None if form is None else form.schema
 
     @classmethod
     @functools.lru_cache(maxsize=1024)
@@ -210,8 +211,9 @@ class Question(_Prompted, Value, Generic[A]):
 
     def from_text(self, text: str) -> A:
         """The answer in a reply without reasoning. Raises ReplyError if it is invalid."""
-        if (schema := self.json_schema) is None:
+        if (form := self.reply_form) is None:
             return self.from_json(text)
+        schema = form.schema
         try:
             data = parse_json(text)
         except ReplyError:
@@ -232,14 +234,10 @@ class Question(_Prompted, Value, Generic[A]):
 
     def _is_copied(self, text: str) -> bool:
         """Whether a text in a reply was copied from the prompt, and its words are not in the inputs."""
-        if " " not in text or bare(text) not in self._may_be_copied:
+        if " " not in text or bare(text) not in _copied(self.prompt, self.notes):
             return False
         input_words = set(itertools.chain.from_iterable(map(words, self._input_texts())))
         return not input_words.issuperset(set(words(text)) - STOPWORDS)
-
-    @functools.cached_property
-    def _may_be_copied(self) -> Collection[str]:
-        return _copied(self.prompt, self.notes)
 
     def _input_texts(self) -> list[str]:
         """The texts of all inputs."""

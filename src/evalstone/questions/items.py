@@ -152,6 +152,8 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
     def _unnumbered(self, items: Sequence[str]) -> tuple[str, ...]:
         """The items without list markers, without quotes and markup around them, and without numbers if all of them
         count up, or if an item is only from the source without its number."""
+        if all(item[0].isalpha() and not _NAMED.match(item) for item in items):
+            return tuple(items)
         items = [_unwrapped(_BULLET.sub("", item)) for item in items]
         bare = [_unwrapped(NUMBERING.sub("", item)) for item in items]
         if len(items) > 1 and [_number_of(item) for item in items] == list(range(1, len(items) + 1)):
@@ -207,6 +209,8 @@ class ListOf(Question[tuple[V, ...]], Generic[V]):
 
 _WRAPPED = re.compile(r"\A(?:(\*\*|__|[*`\"])((?:(?!\1).)+)\1|“([^“”]+)”)\Z", re.DOTALL)
 _BULLET = re.compile(r"\A\s*[-*•–]\s+")
+_NAMED = re.compile("claim|fact|statement", re.IGNORECASE)
+"""A word that may stand in front of the number of an item."""
 
 
 def _unwrapped(item: str) -> str:

@@ -11,6 +11,7 @@ from typing import Any, TypeVar, cast
 
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Wording
+from evalstone._core.guards import is_array, is_object
 from evalstone._core.truth import NoTruthValue
 from evalstone.errors import ConfigError, UnknownName, unknown
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
@@ -301,7 +302,8 @@ class SummaryBuilder:
             if reason in self.reasons or len(self.reasons) < MAX_REASONS:
                 self.reasons[reason] += 1
         for call in record.calls:
-            self.calls.update(call.sources())
+            for source in call.sources():
+                self.calls[source] += 1
             for verdict in _verdicts(call.answer):
                 if verdict in self.verdicts or len(self.verdicts) < 2:
                     self.verdicts[verdict] += 1
@@ -373,11 +375,9 @@ def unanswered(record: Record) -> bool:
 
 def _verdicts(answer: Any) -> Iterator[str]:
     """The verdicts in an answer in JSON form: of an object, or of each item of a list."""
-    if isinstance(answer, list):
-        for item in cast("list[Any]", answer):
-            yield from _verdicts(item)
-    elif isinstance(answer, dict) and isinstance(verdict := cast("dict[str, Any]", answer).get("verdict"), str):
-        yield verdict
+    for item in answer if is_array(answer) else (answer,):
+        if is_object(item) and isinstance(verdict := item.get("verdict"), str):
+            yield verdict
 
 
 # ---- Composite judges ----

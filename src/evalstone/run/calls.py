@@ -176,12 +176,15 @@ class Calls:
         finally:
             ledger.release(*key)
 
-    async def make(self, call: Call[T]) -> T:
+    def make(self, call: Call[T]) -> Coroutine[Any, Any, T]:
         """Make a call. Under a budget, the first of each price runs alone: what a target costs isn't known before, nor
         how many tokens a judge reasons with, and later calls reserve what the first has cost."""
-        if self.budget is not None and not call.is_priced(self.budget):
+        return self._made(call) if self.budget is None else self._made_within(self.budget, call)
+
+    async def _made_within(self, budget: Budget, call: Call[T]) -> T:
+        if not call.is_priced(budget):
             async with self._first[call.price_key]:
-                if not call.is_priced(self.budget):
+                if not call.is_priced(budget):
                     return await self._made(call)
         return await self._made(call)
 

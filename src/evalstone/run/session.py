@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
@@ -239,11 +239,11 @@ class Session:
             observed.result(answer)
         return answer
 
-    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
+    def _obtain(self, call: QuestionCall) -> Awaitable[JudgeAnswer[Any]]:
         """The answer of a single judge, from the ledger or by a call."""
-        if not call.judge.cacheable:
-            return await self.calls.make(call)
-        return await self.calls.obtain(call.key, call.read, partial(self.calls.make, call))
+        if call.ledger is None:
+            return self.calls.make(call)
+        return self.calls.obtain(call.key, call.read, partial(self.calls.make, call))
 
     def require_usable(self, call: QuestionCall) -> None:
         """Raise ConfigError if the judge can't be called: a scorer may ask one that no plan names."""
