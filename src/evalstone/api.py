@@ -137,7 +137,8 @@ async def aevaluate(
         concurrency: Maximum number of judge calls in flight.
         ledger: The ledger that stores answers and records, so that no call is paid for twice and an interrupted run
             resumes. None stores nothing.
-        progress: Whether to show a progress bar; by default only in terminals and notebooks.
+        progress: Whether to show a progress bar, and what takes long before it; by default only in terminals and
+            notebooks.
         map: Sample field to column name.
         limit: Score only the first samples, this many; None for all.
         keep_reasoning: Whether a model's reasoning in front of an output, such as <think>…</think>, is scored as a part
@@ -161,24 +162,28 @@ async def aevaluate(
         RunAborted: When the judge or the target refuses the key or no longer answers. Its `run` has the results so far.
         LedgerError: When the ledger cannot be written.
     """
-    plan = plan_for(
-        samples,
-        scorers,
-        judge=judge,
-        target=target,
-        trials=trials,
-        user=user,
-        map=map,
-        limit=limit,
-        keep_reasoning=keep_reasoning,
-        ledger=ledger,
-    )
+    if progress is None:  # a terminal or a notebook
+        progress = sys.stderr.isatty() or "ipykernel" in sys.modules
     with contextlib.ExitStack() as stack:
-        bar = None
-        if progress is None:  # a terminal or a notebook
-            progress = sys.stderr.isatty() or "ipykernel" in sys.modules
         if progress:
-            from evalstone.report.progress import progress_bar  # noqa: PLC0415 - rich, which only a terminal needs
+            from evalstone.report.progress import showing_phases  # noqa: PLC0415 - rich, which only a terminal needs
+
+            stack.enter_context(showing_phases())
+        plan = plan_for(
+            samples,
+            scorers,
+            judge=judge,
+            target=target,
+            trials=trials,
+            user=user,
+            map=map,
+            limit=limit,
+            keep_reasoning=keep_reasoning,
+            ledger=ledger,
+        )
+        bar = None
+        if progress:
+            from evalstone.report.progress import progress_bar  # noqa: PLC0415 - as above
 
             bar = stack.enter_context(progress_bar(plan.size))
         return await execute(

@@ -8,6 +8,7 @@ import io
 import itertools
 import json
 import os
+import random
 import subprocess
 import sys
 from collections.abc import Callable
@@ -325,6 +326,26 @@ def test_a_parquet_file_whose_metadata_are_damaged_does_not_end_the_process(
     assert was_read_or_refused(path)
 
 
+def loaded(path: Path) -> tuple[str, int]:
+    """How `load` ends in a process of its own, and the megabytes that the process took at most."""
+    # Not getrusage, which counts what the parent held when it started this process.
+    code = (
+        "import re, sys\nfrom pathlib import Path\nfrom evalstone.datasets import load\nname = 'loaded'\n"
+        "try:\n    load(sys.argv[1])\nexcept Exception as error:\n    name = type(error).__name__\n"
+        "print(name, int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) // 1000)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        env={**os.environ, SETTING: "5"},
+    )
+    name, megabytes = done.stdout.split()
+    return name, int(megabytes)
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
 @pytest.mark.parametrize(
     ("text", "rows", "most"),
@@ -336,20 +357,26 @@ def test_a_parquet_file_whose_metadata_are_damaged_does_not_end_the_process(
 def test_a_hostile_file_costs_little_memory(tmp_path: Path, text: str, rows: int, most: int) -> None:
     path = tmp_path / "d.parquet"
     pq.write_table(pa.table({"input": repeated(text, rows)}), path, compression="zstd", store_schema=False)
-    # Not getrusage, which counts what the parent held when it started this process.
-    code = (
-        "import re, sys\nfrom pathlib import Path\nfrom evalstone.datasets import load\n"
-        "try:\n    load(sys.argv[1])\nexcept Exception as error:\n    print(type(error).__name__)\n"
-        "print(int(re.search(r'VmHWM:\\s+(\\d+)', Path('/proc/self/status').read_text())[1]) // 1000)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-        env={**os.environ, SETTING: "5"},
-    )
-    name, megabytes = done.stdout.split()
+    name, megabytes = loaded(path)
     assert name == "DataError"
-    assert int(megabytes) < most
+    assert megabytes < most
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="memory is read from Linux's /proc")
+@pytest.mark.parametrize(
+    ("texts", "most"),
+    [
+        pytest.param(
+            [random.Random(number).randbytes(350).hex() for number in range(100_000)], 250, id="different texts"
+        ),
+        pytest.param(["x" * 4_000_000] * 2000, 600, id="one text in many lists"),
+    ],
+)
+def test_lists_of_a_large_row_group_cost_little_memory(tmp_path: Path, texts: list[str], most: int) -> None:
+    path = tmp_path / "d.parquet"
+    values = repeated(texts[0], len(texts)) if texts[0] == texts[-1] else pa.array(texts)
+    lists = pa.ListArray.from_arrays(pa.array(range(0, len(texts) + 1, 4), pa.int32()), values)
+    pq.write_table(pa.table({"output": ["o"] * len(lists), "context": lists}), path, store_schema=False)
+    name, megabytes = loaded(path)
+    assert name == ("DataError" if texts[0] == texts[-1] else "loaded")
+    assert megabytes < most

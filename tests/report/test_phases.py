@@ -14,12 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import load
+from evalstone import evaluate, load
 from evalstone._core import phases
 from evalstone._core.phases import Phase, phase
 from evalstone.report import progress
 from evalstone.report.progress import PhaseLine, progress_bar, showing_phases
-from tests.runs import run_of
+from tests.runs import Given, run_of
 
 ERASE = "\r\x1b[K"
 
@@ -273,3 +273,20 @@ def test_without_a_terminal_nothing_watches() -> None:
         assert phases.watch(None) is None
         rows = [1, 2]
         assert list(Phase("reading").count(rows)) == rows
+
+
+@pytest.mark.parametrize("shown", [True, False])
+def test_an_evaluation_that_shows_its_progress_shows_what_it_reads(
+    shown: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    watchers: list[phases.Watcher | None] = []
+
+    def rows() -> Generator[dict[str, str]]:
+        watchers.append(watcher := phases.watch(None))
+        phases.watch(watcher)
+        yield {"output": "0.5"}
+
+    evaluate(rows(), [Given()], ledger=None, progress=shown)
+    assert [watcher is not None for watcher in watchers] == [shown]
+    assert phases.watch(None) is None

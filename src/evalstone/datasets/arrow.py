@@ -27,6 +27,8 @@ _CELL = 32
 _TEXTS = ("string", "large_string", "binary", "large_binary")
 _DENSEST = 200
 """The largest plausible ratio of the size of a column to its compressed size."""
+_DENSEST_LISTS = 16
+"""The largest ratio of the memory of lists whose texts are copied to their compressed size."""
 _TAKEN_AS = {"string_view": "large_string", "binary_view": "large_binary"}
 """The types that Arrow can't take values of by their places, and what they are cast to for that."""
 
@@ -43,8 +45,7 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
     except ImportError:
         raise MissingDependency("pyarrow", "parquet") from None
     expansion, limit = Expansion(path.stat().st_size), row_limit()
-    # A whole column of a row group is not buffered, and no thread has memory of its own.
-    opened: Any = functools.partial(parquet.ParquetFile, path, buffer_size=_BUFFER, pre_buffer=False)
+    opened: Any = functools.partial(_opened, arrow, parquet, path)
     try:
         with opened() as file:
             columns = [file.schema.column(place) for place in range(len(file.schema))]
@@ -73,6 +74,18 @@ def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
         raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
     finally:
         arrow.default_memory_pool().release_unused()
+        arrow.system_memory_pool().release_unused()
+
+
+def _opened(arrow: Any, parquet: Any, path: Path, read_dictionary: Sequence[str] = ()) -> Any:
+    """A Parquet file whose reader takes as little memory as it can: it buffers no whole column of a row group, and its
+    memory is from the system, because other pools keep tens of megabytes for later."""
+    usual = arrow.default_memory_pool()
+    arrow.set_memory_pool(arrow.system_memory_pool())
+    try:  # a reader keeps the pool that it was opened with
+        return parquet.ParquetFile(path, read_dictionary=[*read_dictionary], buffer_size=_BUFFER, pre_buffer=False)
+    finally:
+        arrow.set_memory_pool(usual)
 
 
 def _batches(file: Any, rows: int) -> Iterator[Any]:
@@ -135,8 +148,9 @@ def _labeled(row: dict[str, Any], labels: Mapping[str, range], number: int) -> d
 def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> dict[str, int]:
     """Raise DataError for a file whose metadata claim far more rows, values or text than its size.
 
-    Returns, for each column of texts without lists, the length of its longest text that rows may refer to, or that of
-    a text on average. What can't be known is left out.
+    Returns, for each column of texts and of lists of texts, the characters of a row: its longest text that rows may
+    refer to, or that of a text on average, and in lists as often as they have texts on average. What can't be known is
+    left out, and so are lists whose texts could take far more memory than the file.
     """
     metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
@@ -146,37 +160,54 @@ def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> dict[s
     if (size := sum(metadata.row_group(group).total_byte_size for group in groups)) > plausible:
         expansion.check(size * _DENSEST)
     values = 0
-    longest = {
-        column.path: 0
-        for column in columns
-        if column.physical_type == "BYTE_ARRAY" and column.max_repetition_level == 0 and column.path == column.name
-    }
+    names = _text_columns(file.schema_arrow.names, columns)
+    longest, per_row = dict.fromkeys(names, 0), dict.fromkeys(names, 1)
     for group in groups:
         # Accessing damaged column metadata can crash the process; reading the rows raises an error instead.
         if (first := next(file.iter_batches(1, row_groups=[group], use_threads=False), None)) is not None:
-            _update_longest(longest, first)
+            _update_longest(longest, names, first)
         for place, column in enumerate(columns):
-            chunk = metadata.row_group(group).column(place)
+            chunk, rows = metadata.row_group(group).column(place), metadata.row_group(group).num_rows
             values += chunk.num_values * max(_CELL, column.length or 0)
             size = chunk.total_uncompressed_size
             if column.path in longest:
-                longest[column.path] = max(longest[column.path], size // max(1, chunk.num_values))
+                text = longest[column.path] = max(longest[column.path], size // max(1, chunk.num_values))
+                per_row[column.path] = max(per_row[column.path], -(-chunk.num_values // max(1, rows)))
+                most = max(_LARGEST_BATCH, _DENSEST_LISTS * chunk.total_compressed_size)
+                if column.max_repetition_level and chunk.num_values * text > most:
+                    del longest[column.path]
             if size > row_limit() and size > _DENSEST * chunk.total_compressed_size:
                 expansion.check(size * _DENSEST)
     expansion.check(values)
-    return longest
+    return {path: text * per_row[path] for path, text in longest.items()}
 
 
-def _update_longest(longest: dict[str, int], batch: Any) -> None:
+def _text_columns(names: Sequence[str], columns: Sequence[Any]) -> dict[str, str]:
+    """The columns of texts, and of lists with one value each that may be a text: their paths and names."""
+    found: dict[str, str] = {}
+    for column in columns:
+        if column.physical_type != "BYTE_ARRAY":
+            continue
+        if column.max_repetition_level == 0 and column.path == column.name:
+            found[column.path] = column.name
+        elif column.max_repetition_level == 1:
+            around = [name for name in names if column.path.startswith(f"{name}.")]
+            if len(around) == 1 and sum(each.path.startswith(f"{around[0]}.") for each in columns) == 1:
+                found[column.path] = around[0]
+    return found
+
+
+def _update_longest(longest: dict[str, int], names: Mapping[str, str], batch: Any) -> None:
     """Update the lengths of the longest texts with those in the dictionaries of a row group, which its first batch has.
     Columns whose texts have no length are removed."""
     compute: Any = importlib.import_module("pyarrow.compute")
-    for name, column in zip(batch.schema.names, batch.columns, strict=True):
-        if name in longest:
-            if str(getattr(column.type, "value_type", "")) in _TEXTS:
-                longest[name] = max(longest[name], compute.max(compute.binary_length(column.dictionary)).as_py() or 0)
-            else:
-                del longest[name]
+    for path in [*longest]:
+        texts = batch.column(batch.schema.names.index(names[path]))
+        texts = texts.values if hasattr(texts, "offsets") and hasattr(texts, "values") else texts
+        if str(getattr(texts.type, "value_type", "")) in _TEXTS:
+            longest[path] = max(longest[path], compute.max(compute.binary_length(texts.dictionary)).as_py() or 0)
+        else:
+            del longest[path]
 
 
 def _values(types: Any, array: Any) -> list[Any]:

@@ -33,7 +33,8 @@ from evalstone.types.samples import TEXTS
 
 RECORDS, SUMMARY, SAMPLES = "records.jsonl", "summary.json", "samples.jsonl"
 """The files of a results folder."""
-_SAMPLE = str(SAMPLE_FORMAT)  # an exact text is written faster
+_FORMAT = f'{{"format": "{SAMPLE_FORMAT}", '
+"""How each line of `samples.jsonl` begins."""
 
 
 def sample_row(sample: Sample) -> dict[str, Any]:
@@ -41,7 +42,9 @@ def sample_row(sample: Sample) -> dict[str, Any]:
     row: dict[str, Any] = {"id": sample.id}
     for name in SAMPLE_FIELDS:
         value = getattr(sample, name)
-        if value is not None and (value or name not in (*LISTS, "metadata")):
+        if type(value) is str:
+            row[name] = value
+        elif value is not None and (value or name not in (*LISTS, "metadata")):
             row[name] = [*map(sample_row, sample.turns)] if name == "turns" else to_jsonable(value)
     if sample.trial is not None:
         row["trial"] = sample.trial
@@ -54,7 +57,7 @@ def sample_line(sample: Sample) -> str:
     Raises:
         ConfigError: A number is NaN or infinite.
     """
-    return plain_line({"format": _SAMPLE, **sample_row(sample)})
+    return _FORMAT + plain_line(sample_row(sample)).removeprefix("{")
 
 
 def record_line(record: Record) -> str:
@@ -73,10 +76,10 @@ def sample_of(row: object) -> Sample:
     """
     if not is_object(row):
         raise DataError(invalid("a sample", "an object", row, type(row).__name__))
-    if row.get("format", _SAMPLE) != _SAMPLE:
-        SAMPLE_FORMAT.check(row)
     if (usual := _usual(row)) is not None:
         return usual
+    if "format" in row:
+        SAMPLE_FORMAT.check(row)
     entries = {name: value for name, value in row.items() if name in _FIELDS}
     try:
         for name in NESTED.keys() & entries:
@@ -90,6 +93,8 @@ def _usual(row: Mapping[str, Any]) -> Sample | None:
     """The sample of a row that only has texts, like most rows of large datasets, in a fifth of the time; None for any
     other row."""
     if not _TEXTS.issuperset(row) or {*map(type, row.values())} != {str} or not row.get("id"):
+        return None
+    if row.get("format", SAMPLE_FORMAT) != SAMPLE_FORMAT:
         return None
     sample = object.__new__(Sample)  # what its constructor checks is checked
     values = vars(sample)

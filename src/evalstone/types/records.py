@@ -19,6 +19,8 @@ from evalstone.errors import DataError, OutcomeError, absent, invalid
 from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.samples import case_key, read_weight
 
+_RECORD = str(RECORD_FORMAT)  # an exact text is written and compared faster
+
 
 @dataclass(frozen=True)
 class Score(NoTruthValue):
@@ -258,7 +260,7 @@ class Record(NoTruthValue):
         """The record as a line of `records.jsonl`; docs/results.md describes the format."""
         outcome = self.outcome
         return {
-            "format": RECORD_FORMAT,
+            "format": _RECORD,
             "sample_id": self.sample_id,
             "scorer": self.scorer,
             "signature": self.signature,
@@ -314,7 +316,6 @@ _USUAL_FIELDS = (
     *("evidence", "cost", "error"),
 )
 _USUAL = itemgetter(*_USUAL_FIELDS)
-_RECORD = str(RECORD_FORMAT)  # an exact text is compared faster
 
 
 def _usual(data: object) -> Record | None:
