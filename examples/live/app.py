@@ -26,7 +26,7 @@ PASSAGES = [
 live = Live(
     ["faithfulness", "keyword_coverage"],
     judge="lexical",
-    name="shop-assistant",
+    stream="shop-assistant",
     sampling=float(os.environ.get("SAMPLING", "0.1")),
     # Requests come first here; "low" scores on a machine without idle time, too.
     priority="low" if os.environ.get("PRIORITY") == "low" else "idle",

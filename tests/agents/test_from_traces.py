@@ -57,7 +57,7 @@ def test_a_workflow_s_results_become_steps_in_the_order_of_the_path():
                     "name": "save",
                     "step_id": "save",
                     "status": "failed",
-                    "duration_ms": 200,
+                    "seconds": 0.2,
                     "metadata": {"error": "disk"},
                 },
                 {
@@ -66,10 +66,10 @@ def test_a_workflow_s_results_become_steps_in_the_order_of_the_path():
                     "step_id": "load",
                     "status": "success",
                     "output": {"rows": 2},
-                    "duration_ms": 500,
+                    "seconds": 0.5,
                 },
             ],
-            "total_duration_ms": 700,
+            "total_seconds": 0.7,
         }
     )
 
@@ -77,8 +77,8 @@ def test_a_workflow_s_results_become_steps_in_the_order_of_the_path():
 def test_without_a_path_all_results_count_and_a_missing_time_leaves_the_total_open():
     found = extract_workflow_trajectory(RESULTS)
     assert [step.name for step in found.steps] == ["load", "save", "skipped"]
-    assert found.steps[2].duration_ms is None
-    assert found.total_duration_ms is None
+    assert found.steps[2].seconds is None
+    assert found.total_seconds is None
 
 
 def span(id: str, parent: str | None, kind: str, start: Any, end: Any, **more: Any) -> dict[str, Any]:
@@ -122,7 +122,7 @@ def test_a_trace_becomes_a_tree_without_its_root_and_without_bookkeeping():
                     "finish_reason": "stop",
                     "prompt_tokens": 5,
                     "completion_tokens": 2,
-                    "duration_ms": 50,
+                    "seconds": 0.05,
                     "children": [
                         {
                             "step_type": "tool_call",
@@ -130,14 +130,14 @@ def test_a_trace_becomes_a_tree_without_its_root_and_without_bookkeeping():
                             "tool_args": {"q": "a"},
                             "tool_result": {"value": "none"},
                             "success": True,
-                            "duration_ms": 10,
+                            "seconds": 0.01,
                         }
                     ],
                 },
-                {"step_type": "mcp_tool_call", "name": "mcp", "mcp_server": "s", "success": False, "duration_ms": 10},
-                {"step_type": "agent_run", "name": "writer", "agent_id": "writer", "duration_ms": 10},
+                {"step_type": "mcp_tool_call", "name": "mcp", "mcp_server": "s", "success": False, "seconds": 0.01},
+                {"step_type": "agent_run", "name": "writer", "agent_id": "writer", "seconds": 0.01},
             ],
-            "total_duration_ms": 100,
+            "total_seconds": 0.1,
         }
     )
 
@@ -160,7 +160,7 @@ def test_times_may_be_dates_and_keys_in_snake_case():
         },
     ]
     found = extract_trajectory_from_trace(spans)
-    assert found.total_duration_ms == 1500
+    assert found.total_seconds == 1.5
     assert found.steps[0].data == {"status": "ok"}
 
 

@@ -93,7 +93,7 @@ def test_an_agent_beside_the_one_whose_tool_asked_it_is_part_of_the_tool_call(re
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
     assert [(each.step_type, each.name) for each in step.children] == [("agent_run", "expert")]
-    assert step.duration_ms == pytest.approx(6000, rel=1e-6)
+    assert step.seconds == pytest.approx(6, rel=1e-6)
 
 
 def test_it_is_if_the_span_of_the_tool_is_missing() -> None:
@@ -102,7 +102,7 @@ def test_it_is_if_the_span_of_the_tool_is_missing() -> None:
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
     assert [(each.step_type, each.name) for each in step.children] == [("agent_run", "expert")]
-    assert step.duration_ms is None  # which no span says
+    assert step.seconds is None  # which no span says
 
 
 @pytest.mark.parametrize("has_tools", [True, False])

@@ -76,7 +76,7 @@ def test_what_real_instrumentations_record_is_one_sample(name: str) -> None:
             "tool_result": {"value": WEATHER},
             "success": True,
         }
-        assert step.duration_ms is not None
+        assert step.seconds is not None
         assert sample.metadata.get("model") == (None if name == "traceloop_langgraph" else "gpt-5.1")
         assert sample.metadata["target"]["usage"]["requests"] == 2
         assert [each.role for each in sample.messages] == ["system", "user", "assistant", "assistant"]
@@ -177,10 +177,10 @@ def test_an_agent_inside_another_is_a_step_of_it() -> None:
     assert (sample.input, sample.output) == ("outer question", "outer answer")
     assert all("inner" not in each.content for each in sample.messages)
     assert sample.trajectory is not None
-    walked = [(step.step_type, step.name, step.duration_ms) for step in sample.trajectory.walk()]
-    assert walked == [("tool_call", "delegate", 4000.0), ("agent_run", "helper", 2000.0)]
+    walked = [(step.step_type, step.name, step.seconds) for step in sample.trajectory.walk()]
+    assert walked == [("tool_call", "delegate", 4.0), ("agent_run", "helper", 2.0)]
     assert sample.trajectory.steps[0].children[0].data == {"agent_id": "h"}
-    assert sample.trajectory.total_duration_ms == 9000.0
+    assert sample.trajectory.total_seconds == 9.0
 
 
 def test_a_frame_around_agents_without_content_gives_way_to_them() -> None:
@@ -218,7 +218,7 @@ def test_context_is_absent_without_texts_and_empty_when_nothing_was_found(
     assert bool(notes) == any("content" not in each for each in documents)
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
-    assert (step.step_type, step.name, step.duration_ms) == ("workflow_step", "retrieval handbook", 2000.0)
+    assert (step.step_type, step.name, step.seconds) == ("workflow_step", "retrieval handbook", 2.0)
 
 
 def test_a_retrieval_of_openinference_that_says_it_found_nothing_is_empty() -> None:
@@ -259,7 +259,7 @@ def test_calls_without_a_span_keep_their_place_among_the_steps() -> None:
     sample = only(spans(span(1, "invoke_agent", agent("a")), model, *tools))
     assert sample.trajectory is not None
     assert [step.name for step in sample.trajectory.steps] == ["first", "hosted", "last"]
-    assert [step.duration_ms is None for step in sample.trajectory.steps] == [False, True, False]
+    assert [step.seconds is None for step in sample.trajectory.steps] == [False, True, False]
 
 
 def test_the_tokens_of_nested_model_spans_count_once() -> None:
@@ -376,7 +376,7 @@ def test_a_tool_has_the_arguments_of_a_call_only_if_it_is_surely_that_one(given:
     ran = span(3, "execute_tool", {**values, "gen_ai.tool.call.arguments": given}, parent=1, start=2)
     sample = only(spans(span(1, "invoke_agent", agent("a"), end=9), model, ran))
     assert sample.trajectory is not None
-    (step,) = (each for each in sample.trajectory.steps if each.duration_ms is not None)
+    (step,) = (each for each in sample.trajectory.steps if each.seconds is not None)
     assert step.data["tool_args"] == known
 
 
@@ -465,8 +465,8 @@ def test_of_two_calls_with_one_name_each_has_its_step() -> None:
     model = span(2, "chat", chat([message("user", "q")], message("assistant", *calls)), parent=1)
     sample = only(spans(span(1, "invoke_agent", agent("a")), model, span(3, "tool", tool, parent=1, start=1)))
     assert sample.trajectory is not None
-    assert [(step.name, step.duration_ms) for step in sample.trajectory.steps] == [
-        ("weather", 1000.0),
+    assert [(step.name, step.seconds) for step in sample.trajectory.steps] == [
+        ("weather", 1.0),
         ("weather", None),
     ]
 

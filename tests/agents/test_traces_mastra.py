@@ -126,7 +126,7 @@ def test_the_trajectory_of_rows_is_that_of_the_storage() -> None:
     trajectory = extract_trajectory_from_trace(ROWS)
     (generation,) = trajectory.steps
     assert [step.name for step in generation.children] == ["weather"]
-    assert trajectory.total_duration_ms == 1933
+    assert trajectory.total_seconds == 1.933
     assert (
         extract_trajectory_from_trace([{STORED.get(key, key): row[key] for key in row} for row in ROWS]) == trajectory
     )

@@ -39,7 +39,7 @@ SNAKE = {
         {
             "step_type": "agent_run",
             "name": "researcher",
-            "duration_ms": 40,
+            "seconds": 0.04,
             "agent_id": "r",
             "children": [
                 {
@@ -54,7 +54,7 @@ SNAKE = {
             "metadata": {"from": "trace"},
         }
     ],
-    "total_duration_ms": 50,
+    "total_seconds": 0.05,
 }
 EXPECTED: dict[str, Any] = {
     "steps": [
@@ -71,12 +71,12 @@ EXPECTED: dict[str, Any] = {
 def test_camel_case_and_snake_case_are_read_alike():
     trajectory = Trajectory.read(CAMEL)
     assert trajectory == Trajectory.read(SNAKE)
-    assert trajectory.total_duration_ms == 50
+    assert trajectory.total_seconds == 0.05
     step = trajectory.steps[0]
-    assert (step.step_type, step.name, step.duration_ms, step.data) == (
+    assert (step.step_type, step.name, step.seconds, step.data) == (
         "agent_run",
         "researcher",
-        40,
+        0.04,
         {"agent_id": "r"},
     )
     assert step.metadata == {"from": "trace"}
@@ -185,7 +185,7 @@ NO_EXPECTATIONS: list[tuple[Any, str]] = [
     ({"maxSteps": -1}, "max_steps must be a number of 0 or more, not -1"),
     ({"maxSteps": True}, "max_steps must be a number of 0 or more, not True"),
     ({"maxTotalTokens": float("inf")}, "max_total_tokens must be a number of 0 or more, not inf"),
-    ({"maxTotalDurationMs": float("nan")}, "max_total_duration_ms must be a number of 0 or more, not nan"),
+    ({"maxTotalDurationMs": float("nan")}, "max_total_seconds must be a number of 0 or more, not nan"),
     ({"maxRetriesPerTool": "2"}, "max_retries_per_tool must be a number of 0 or more, not '2'"),
     ({"ordering": "loose"}, "ordering must be 'strict', 'relaxed' or 'unordered', not 'loose'"),
     ({"noRedundantCalls": "no"}, "no_redundant_calls must be true or false, not 'no'"),

@@ -148,10 +148,10 @@ def test_efficiency_is_the_mean_of_the_budgets_and_of_redundancy():
                     ],
                 },
             ],
-            "total_duration_ms": 100,
+            "total_seconds": 100,
         }
     )
-    found = check_efficiency(done, max_steps=2, max_total_tokens=100, max_total_duration_ms=100)
+    found = check_efficiency(done, max_steps=2, max_total_tokens=100, max_total_seconds=100)
     assert found.parts == pytest.approx({"steps": 0.5, "tokens": 0.8, "duration": 1, "redundancy": 0.8})
     assert found.value == pytest.approx(3.1 / 4)
     assert found.redundant == ("f",)
@@ -183,11 +183,11 @@ def test_a_token_budget_needs_the_counts_of_every_generation():
 
 def test_a_duration_budget_needs_the_total_or_every_steps_duration():
     step = {"step_type": "tool_call", "name": "f"}
-    for steps in ([], [step], [{**step, "duration_ms": 5}, step], [{**step, "duration_ms": -1}]):
+    for steps in ([], [step], [{**step, "seconds": 5}, step], [{**step, "seconds": -1}]):
         with pytest.raises(OutcomeError, match="duration budget"):
-            check_efficiency(Trajectory.read(steps), max_total_duration_ms=5)
-    timed = Trajectory.read([{**step, "duration_ms": 5}, {**step, "name": "g", "duration_ms": 10}])
-    assert check_efficiency(timed, max_total_duration_ms=10, no_redundant_calls=False).value == 0.5
+            check_efficiency(Trajectory.read(steps), max_total_seconds=5)
+    timed = Trajectory.read([{**step, "seconds": 5}, {**step, "name": "g", "seconds": 10}])
+    assert check_efficiency(timed, max_total_seconds=10, no_redundant_calls=False).value == 0.5
 
 
 @pytest.mark.parametrize("limit", [-1, float("nan"), float("inf"), True])

@@ -36,7 +36,7 @@ def test_a_span_that_says_less_than_the_message_hides_nothing(arguments: Any, re
     assert steps_of(sample) == [("weather", {"city": "Bern"})]
     assert sample.trajectory is not None
     assert sample.trajectory.steps[0].data["tool_result"] == {"value": "12"}
-    assert sample.trajectory.steps[0].duration_ms == 500
+    assert sample.trajectory.steps[0].seconds == 0.5
 
 
 @pytest.mark.parametrize("id", ["c1", ""])

@@ -94,7 +94,7 @@ def test_a_stream_is_named_where_the_ledger_has_several(ledger: Path, evalstone:
         live.write_frame(
             opened, [live.LiveCounts(stream="blog", scorer="contains@1", owner="o", hour=1, seen=1)], [], []
         )
-    for command, how in ((["coverage"], ""), (["drift", "2026-11-01..2026-11-02"], " with --name")):
+    for command, how in ((["coverage"], ""), (["drift", "2026-11-01..2026-11-02"], " with --stream")):
         done = evalstone("live", *command, "--ledger", "l.db")
         assert (done.returncode, f" 2 streams; name one{how}: blog, shop" in done.stderr) == (2, True)
 

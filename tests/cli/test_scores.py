@@ -192,7 +192,7 @@ def test_a_period_is_a_baseline_and_an_age_is_said_to_move(evalstone: Evalstone,
     ("arguments", "says"),
     [
         (["nope"], "no results folder"),
-        (["base", "--name", "other"], "other has no scores"),
+        (["base", "--stream", "other"], "other has no scores"),
         (["base", "--since", "yesterday"], "--since takes a time"),
         (["base", "--settle", "soon"], "--settle takes a time"),
         (["base", "--cycle", "day"], "--cycle takes a time"),

@@ -110,7 +110,7 @@ def test_pydantic_ai_exports_what_becomes_a_sample(tmp_path: Path, version: Lite
     assert sample.trajectory is not None
     (step,) = sample.trajectory.steps
     assert step.data["tool_args"] == {"city": "Bern"}
-    assert step.duration_ms is not None
+    assert step.seconds is not None
     assert sample.metadata["trace"]["entity"] == "guide"
     assert sample.metadata["trace"]["service"] == "shop"
     assert sample.metadata["target"]["usage"]["requests"] == 2

@@ -58,14 +58,14 @@ JUDGES: dict[str, Make] = {
     "replay": lambda _, __: replay(),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="mean"),
     "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.99),
-    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), n=3),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), repeats=3),
     "logged": lambda url, folder: LoggingJudge(model(url), folder / "log.jsonl"),
     "limited": lambda url, _: model(url, limits=Limits(max_concurrency=2, requests_per_minute=6000, max_requests=100)),
     "logged panel": lambda url, folder: LoggingJudge(Panel(LexicalJudge(), model(url)), str(folder / "log.jsonl")),
     "limited panel": lambda url, _: Panel(scripted("a"), scripted("b"), limits=Limits(max_concurrency=1)),
     "cascade of panels": lambda url, _: Cascade(
         Panel(scripted("a"), scripted("b")),
-        SelfConsistency(model(url, limits=Limits(max_concurrency=1)), n=2),
+        SelfConsistency(model(url, limits=Limits(max_concurrency=1)), repeats=2),
         threshold=1.0,
     ),
 }
@@ -75,7 +75,7 @@ OTHERS: dict[str, Make] = {
     "replay": lambda _, __: ReplayJudge({}, source="b"),
     "panel": lambda url, _: Panel(LexicalJudge(), model(url), scripted(), vote="majority"),
     "cascade": lambda url, _: Cascade(LexicalJudge(), model(url), threshold=0.98),
-    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), n=4),
+    "self_consistency": lambda url, _: SelfConsistency(model(url, seed=1), repeats=4),
 }
 every_judge = pytest.mark.parametrize("kind", list(JUDGES))
 # The recording has one answer and no more.

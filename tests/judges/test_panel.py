@@ -183,7 +183,7 @@ def test_one_failed_question_beside_a_member_that_is_down_does_not_end_the_run()
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=0), "quorum must be a whole number of 1 or more"),
         (lambda: Panel(LexicalJudge(), judge("a"), quorum=True), "whole number"),
         (lambda: Panel(LexicalJudge(), 1), "judge 2 .* not 1"),  # pyright: ignore[reportArgumentType]
-        (lambda: SelfConsistency(LexicalJudge(), n=1), "from 2 to 1000"),
+        (lambda: SelfConsistency(LexicalJudge(), repeats=1), "from 2 to 1000"),
         (lambda: SelfConsistency(SelfConsistency(LexicalJudge())), "already repeats its questions"),
         (lambda: SelfConsistency(Panel(LexicalJudge(), SelfConsistency(judge("a")))), "repeats"),
         (lambda: SelfConsistency(None), "judge must be .* not None"),  # pyright: ignore[reportArgumentType]
@@ -206,12 +206,12 @@ def test_a_judge_asked_repeatedly_outvotes_itself_and_tells_how_often_it_flips()
 
 def test_repetitions_that_fail_leave_the_others_unless_half_are_gone() -> None:
     good = {"reason": "r", "verdict": "yes"}
-    answer = asked(SelfConsistency(judge("a", good, "?{", good), n=3), YES_NO)
+    answer = asked(SelfConsistency(judge("a", good, "?{", good), repeats=3), YES_NO)
     detail: Any = answer.detail
     assert detail["samples"] == 2
     assert list(detail["no_answer"]) == ["a #1"]
     with pytest.raises(JudgeError, match="1 of 2 repetitions"):
-        asked(SelfConsistency(judge("a", good), n=2), YES_NO)
+        asked(SelfConsistency(judge("a", good), repeats=2), YES_NO)
 
 
 def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
@@ -223,7 +223,7 @@ def test_lists_are_asked_once_of_a_judge_that_is_asked_repeatedly() -> None:
 def test_repetitions_of_a_model_with_a_seed_take_other_seeds_under_one_name() -> None:
     with serving(lambda _, __: completion('{"reason": "", "verdict": "yes"}')) as server:
         model = ModelJudge("vllm/x", base_url=server.url, seed=7)
-        answer = asked(SelfConsistency(model, n=3), YES_NO)
+        answer = asked(SelfConsistency(model, repeats=3), YES_NO)
     assert sorted(request["seed"] for request in server.requests) == [7, 8, 9]
     assert {call.judge for call in answer.members} == {model.identity}
 
@@ -238,7 +238,7 @@ def test_a_judge_that_cannot_give_another_answer_is_noted() -> None:
 
 
 def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> None:
-    answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), n=2), YES_NO)
+    answer = asked(SelfConsistency(Panel(yes("a", "yes"), yes("b", "no")), repeats=2), YES_NO)
     (first, second) = answer.members
     assert isinstance(first, JudgeCall)
     assert [(step.judge, step.repeat_index) for step in (*first.members, *second.members)] == [
@@ -251,5 +251,5 @@ def test_a_panel_that_is_asked_repeatedly_numbers_its_members_questions() -> Non
 
 def test_a_judge_of_judges_is_deterministic_only_if_all_of_them_are() -> None:
     lexical = LexicalJudge()
-    assert SelfConsistency(lexical, n=3).deterministic
+    assert SelfConsistency(lexical, repeats=3).deterministic
     assert not Panel(lexical, ModelJudge("openai/m")).deterministic

@@ -129,7 +129,7 @@ def test_only_successful_answers_to_the_paths_that_were_named_count(start: Start
     asked(watched, "no question")
     one = numbers(live)
     assert (one.seen, one.filtered, one.scored) == (3, 1, 2)
-    nothing = start(sampling=0.0, name="nothing")
+    nothing = start(sampling=0.0, stream="nothing")
     watched = nothing.asgi(app, read, paths=["/ask", "/missing", "/cut"])
     for path in ("/ask", "/missing", "/cut"):
         asked(watched, "Where?", path=path)
@@ -481,7 +481,7 @@ def test_headers_that_can_be_read_only_once_reach_the_application_and_the_server
         return sent
 
     for sampling in (1.0, 0.0):
-        live = start(name=f"at {sampling:g}", sampling=sampling)
+        live = start(stream=f"at {sampling:g}", sampling=sampling)
         assert asyncio.run(ask(live))[0] == {b"X-Model": b"m"}
         assert seen.pop() == {b"traceparent": TRACED.encode(), b"x-user": b"u"}
         assert numbers(live).seen == 1

@@ -33,7 +33,7 @@ def found(live: Live) -> list[LiveScore]:
     """All rows of a stream, the oldest first."""
     assert live.flush(20)
     with Ledger(live.ledger) as ledger:
-        return rows.scores(ledger, stream=live.name)[::-1]
+        return rows.scores(ledger, stream=live.stream)[::-1]
 
 
 def numbers(live: Live) -> ScorerCoverage:
@@ -53,7 +53,7 @@ def trace(number: int) -> str:
 
 
 def test_what_is_submitted_is_scored_and_counted(start: Start, url: str) -> None:
-    live = start([CONTAINS, "faithfulness"], ledger=url, name="shop")
+    live = start([CONTAINS, "faithfulness"], ledger=url, stream="shop")
     for number in range(5):
         assert live.submit(**SAMPLE, trace_id=trace(number), entity="guide")
     scored = found(live)
@@ -310,7 +310,7 @@ def test_what_is_too_large_for_the_queue_is_dropped(start: Start, monkeypatch: p
 def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) -> None:
     sdk: Any = pytest.importorskip("opentelemetry.sdk.trace")
     sampling: Any = pytest.importorskip("opentelemetry.sdk.trace.sampling")
-    live, unsampled = start(name="a"), start(name="b", unsampled=True)
+    live, unsampled = start(stream="a"), start(stream="b", unsampled=True)
     known = {"trace_id": trace(7), "span_id": "00f067aa0ba902b7", "response_id": "r-1", "entity": "planner"}
     live.submit(Sample(**SAMPLE, metadata={"trace": known}))
     with sdk.TracerProvider().get_tracer("t").start_as_current_span("s") as span:
@@ -328,11 +328,11 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         bodies = connection.scalars("SELECT body FROM samples ORDER BY body")
     assert sum("trace_id" in body for body in bodies) == 3
-    invalid = start(name="d")
+    invalid = start(stream="d")
     invalid.submit({"answers": "x", "metadata": {"trace": known}}, entity="own")
     (row,) = found(invalid)
     assert (row.state, row.span, row.entity) == ("failed", known["span_id"], "own")
-    other = start(name="c")
+    other = start(stream="c")
     other.submit(**SAMPLE, trace_id="order 7")
     (row,) = found(other)
     assert row.trace == "order 7"
@@ -442,7 +442,7 @@ def test_each_record_is_given_to_on_record_and_its_errors_stop_nothing(
         raise ValueError("no \x1b[2J api_key=hunter2")
 
     for name, on_record in (("a", own.Keep(tmp_path / "kept")), ("b", broken)):
-        live = start(name=name, on_record=on_record)
+        live = start(stream=name, on_record=on_record)
         for _ in range(2):
             live.submit(**SAMPLE)
         assert numbers(live).scored == 2
@@ -476,7 +476,7 @@ def test_rows_whose_counts_are_missing_are_unaccounted(start: Start) -> None:
         ({"sampling": {}}, "no rate for contains"),
         ({"queue": 0}, "queue must be a whole number"),
         ({"concurrency": 1.5}, "concurrency must be a whole number"),
-        ({"name": " "}, "name must be a text"),
+        ({"stream": " "}, "stream must be a text"),
         ({"filter": "x"}, "filter must be a function"),
         ({"scorers": ["exact_match", "exact_match"]}, "named twice"),
         ({"scorers": "faithfulnes"}, "faithfulnes"),

@@ -117,7 +117,7 @@ class World:
         outcomes: Iterable[Outcome | None],
         *,
         start: float = START,
-        name: str = "shop",
+        stream: str = "shop",
         judge: str = "",
         scorer: str = SCORER,
         group: Callable[[int], str] | None = None,
@@ -138,13 +138,13 @@ class World:
             )
             rows.append(
                 LiveScore(
-                    id=f"o/{self.written}", stream=name, source="live", scorer=scorer, owner="o",
+                    id=f"o/{self.written}", stream=stream, source="live", scorer=scorer, owner="o",
                     submitted=start + number, trace=f"{self.written:032x}", sample=sample_hash(sample),
                 )
             )  # fmt: skip
             those.append(sample)
             records.append(found)
-        counts = LiveCounts(stream=name, scorer=scorer, owner="o", hour=self.written, seen=len(rows))
+        counts = LiveCounts(stream=stream, scorer=scorer, owner="o", hour=self.written, seen=len(rows))
         with Ledger(self.url) as ledger:
             mine = live.write_frame(ledger, [counts], rows, those)
             ended = [replace(row.ended(record), kept_reasoning=kept) for row, record in zip(mine, records, strict=True)]
@@ -292,10 +292,10 @@ def test_a_baseline_whose_scores_are_not_settled_yet_is_refused_with_the_reason(
     start, end = (datetime.now(UTC) - timedelta(seconds=ago) for ago in (200, 1))
     with pytest.raises(ConfigError, match=r"50 units .*\(settle\)"):
         world.drift((start, end))
-    world.stream(scores(0.9, 50), scorer="faithfulness@1", name="slow", took=lambda n: 900)
+    world.stream(scores(0.9, 50), scorer="faithfulness@1", stream="slow", took=lambda n: 900)
     start, end = (datetime.fromtimestamp(START + at, UTC) for at in (0, 50))
     with pytest.raises(ConfigError, match="50 scores came after"):
-        world.drift((start, end), name="slow")
+        world.drift((start, end), stream="slow")
 
 
 def test_a_scorer_of_which_the_baseline_has_no_score_is_not_watched_by_its_mean(world: World) -> None:
@@ -476,17 +476,17 @@ def test_what_can_not_be_compared_is_refused(world: World) -> None:
     world.stream(scores(0.9, 5), scorer="other@1")
     with pytest.raises(ConfigError, match=r"\(s@1\)"):
         world.drift(baseline(GOOD))
-    world.stream(scores(0.9, 5), name="second")
+    world.stream(scores(0.9, 5), stream="second")
     with pytest.raises(ConfigError, match="2 streams"):
         world.drift(baseline(GOOD))
     with pytest.raises(ConfigError, match="nope"):
-        world.drift(baseline(GOOD), name="second", scorers=["nope"])
+        world.drift(baseline(GOOD), stream="second", scorers=["nope"])
     with pytest.raises(ConfigError, match="no weighted form"):
-        world.drift(baseline(GOOD, weight=0.1), name="second")
+        world.drift(baseline(GOOD, weight=0.1), stream="second")
     with pytest.raises(ConfigError, match="settle"):
-        world.drift(baseline(GOOD), name="second", settle=timedelta(0))
+        world.drift(baseline(GOOD), stream="second", settle=timedelta(0))
     with pytest.raises(ConfigError, match="cycle"):
-        world.drift(baseline(GOOD), name="second", cycle=timedelta(0))
+        world.drift(baseline(GOOD), stream="second", cycle=timedelta(0))
 
 
 def test_the_result_is_plain_data(world: World) -> None:

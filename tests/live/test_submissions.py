@@ -345,10 +345,10 @@ def test_a_submission_that_waits_is_never_dropped(start: Start, monkeypatch: pyt
     async def go(live: Live, **sample: Any) -> list[bool]:
         return [await live.asubmit(**sample) for _ in range(6)]
 
-    few = start(CONTAINS, name="few", queue=2)
+    few = start(CONTAINS, stream="few", queue=2)
     assert asyncio.run(go(few, **SAMPLE)) == [True] * 6
     monkeypatch.setattr(sender, "QUEUE_BYTES", 10_000)
-    long = start(CONTAINS, name="long")
+    long = start(CONTAINS, stream="long")
     assert asyncio.run(go(long, output="x" * 20_000, reference="x")) == [True] * 6
     assert [(numbers(live).scored, numbers(live).dropped_queue) for live in (few, long)] == [(6, 0)] * 2
 

@@ -178,7 +178,7 @@ def test_more_than_a_worker_holds_is_taken_over_without_delay(start: Start, monk
     for number in range(20):
         before.submit(**answered(number))
     assert not before.close(0.1)
-    after = start(own.slow, name=before.name, ledger=before.ledger)
+    after = start(own.slow, stream=before.stream, ledger=before.ledger)
     after.start()
     deadline = time.monotonic() + scoring.CLAIM_EVERY / 2
     while after.coverage().total.scored < 20 and time.monotonic() < deadline:

@@ -46,7 +46,7 @@ def test_what_a_filter_and_a_value_raise_does_not_look_like_the_end_of_the_reque
     assert not filtering.submit(**SAMPLE)
     assert numbers(filtering).filtered == 1
     assert f"is not scored: {error.__name__}" in caplog.text
-    live = start(name="values")
+    live = start(stream="values")
     assert live.submit(output=Unreadable(error), entity=Unreadable(error))  # pyright: ignore[reportArgumentType]
     (row,) = found(live)
     assert (row.state, row.entity) == ("failed", None)

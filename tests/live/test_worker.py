@@ -67,7 +67,7 @@ def total(live: Live) -> ScorerCoverage:
 def workers_of(live: Live) -> list[int]:
     """The processes that have scored, in the order of the rows."""
     with Ledger(live.ledger) as ledger:
-        records = [row.record for row in rows.scores(ledger, stream=live.name)[::-1]]
+        records = [row.record for row in rows.scores(ledger, stream=live.stream)[::-1]]
     return [cast("Any", record).outcome.evidence for record in records if record is not None]
 
 

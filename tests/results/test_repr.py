@@ -54,5 +54,5 @@ def test_a_function_as_a_target_shows_its_name_and_version() -> None:
 
 
 def test_live_scoring_shows_its_stream(tmp_path: Path) -> None:
-    with Live("contains(expected=a)", name="shop", sampling=1.0, ledger=tmp_path / "l.db", process=False) as live:
+    with Live("contains(expected=a)", stream="shop", sampling=1.0, ledger=tmp_path / "l.db", process=False) as live:
         assert repr(live) == "<Live shop: 1 scorer>"

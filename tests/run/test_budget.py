@@ -217,7 +217,7 @@ def test_repeated_answers_of_a_killed_run_all_count(tmp_path: Path) -> None:
             evalstone.evaluate(
                 samples,
                 FactCheck(by_sentence=False),
-                judge=SelfConsistency(first, n=5),
+                judge=SelfConsistency(first, repeats=5),
                 ledger=tmp_path / "l.db",
                 concurrency=1,
                 budget=100.0,
@@ -228,7 +228,7 @@ def test_repeated_answers_of_a_killed_run_all_count(tmp_path: Path) -> None:
     run = evalstone.evaluate(
         samples,
         FactCheck(by_sentence=False),
-        judge=SelfConsistency(second, n=5),
+        judge=SelfConsistency(second, repeats=5),
         ledger=tmp_path / "l.db",
         concurrency=1,
         budget=paid + 3 * PRICE,

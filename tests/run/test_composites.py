@@ -126,8 +126,8 @@ def test_repetitions_are_kept_under_their_numbers_and_the_first_is_the_ordinary_
     one = Paid("one")
     ledger = tmp_path / "l.db"
     put(one, YES_NO, ledger=ledger)
-    put(SelfConsistency(one, n=3), YES_NO, ledger=ledger)
-    put(SelfConsistency(one, n=5), YES_NO, ledger=ledger)
+    put(SelfConsistency(one, repeats=3), YES_NO, ledger=ledger)
+    put(SelfConsistency(one, repeats=5), YES_NO, ledger=ledger)
     assert [number for _, number in one.asked] == [0, 1, 2, 3, 4]
 
 
@@ -311,8 +311,8 @@ def test_a_summary_says_how_far_a_panel_agreed_and_who_was_silent() -> None:
     assert (told["questions"], told["verdicts"], told["agreement"], told["entropy"]) == (8, 12, 1.0, 0.0)
     assert told["no_answer"] == {"dead": 4}
     assert run["faithfulness"].asked == 16
-    repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), n=3), ledger=None)
-    assert repeated.judge_stats["self_consistency(one, n=3)"]["flip_rate"] == 0.0
+    repeated = evaluate(SAMPLES[:4], ["faithfulness"], judge=SelfConsistency(Paid("one"), repeats=3), ledger=None)
+    assert repeated.judge_stats["self_consistency(one, repeats=3)"]["flip_rate"] == 0.0
 
 
 def test_a_recorded_run_of_a_panel_is_scored_again_without_it_and_its_members_vote_anew(tmp_path: Path) -> None:
@@ -362,7 +362,7 @@ import sys
 from evalstone import Cascade, SelfConsistency, ModelJudge, Panel, evaluate
 url, ledger = sys.argv[1:]
 a, b, c = (ModelJudge(f"vllm/{name}", base_url=url, temperature=0.7) for name in "abc")
-judge = Cascade(Panel(a, SelfConsistency(b, n=3)), c, threshold=1.0)
+judge = Cascade(Panel(a, SelfConsistency(b, repeats=3)), c, threshold=1.0)
 samples = [{"id": str(n), "output": f"Paris has {n} bridges.", "context": ["p"]} for n in range(12)]
 run = evaluate(samples, ["faithfulness"], judge=judge, ledger=ledger, concurrency=4)
 print(run["faithfulness"].mean, run.failed)

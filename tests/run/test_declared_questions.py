@@ -63,7 +63,7 @@ UNDECLARED: list[tuple[Any, str]] = [
         "questions = (ListClaims, ListOpinions)",
     ),
     (
-        Repeated(Counts(kind="opinions"), times=2),
+        Repeated(Counts(kind="opinions"), repeats=2),
         "counts asks ListOpinions, which it doesn't declare; add to the class",
     ),
     (

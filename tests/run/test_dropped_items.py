@@ -179,7 +179,7 @@ COMPOSED: list[tuple[Callable[[Judge, Judge], Judge], bool]] = [
     (lambda one, other: Panel(one, other), True),
     (lambda one, other: Panel(other, one), False),
     (lambda one, other: Panel(Cascade(one, other), ScriptedJudge([], name="third"), quorum=1), False),
-    (lambda one, other: SelfConsistency(one, n=3), True),
+    (lambda one, other: SelfConsistency(one, repeats=3), True),
 ]
 
 

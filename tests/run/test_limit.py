@@ -10,7 +10,7 @@ import pytest
 from evalstone import Dataset, Sample, evaluate, load
 from tests.refusals import refused
 
-SAMPLES = [{"id": str(number), "output": "a"} for number in range(3)]
+SAMPLES: list[dict[str, Any]] = [{"id": str(number), "output": "a"} for number in range(3)]
 
 
 def ids(samples: Any, limit: int | None) -> list[str]:

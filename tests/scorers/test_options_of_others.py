@@ -189,7 +189,9 @@ def check_parameters(form: str, ours: list[str]) -> None:
 
 def check_command(command: str, words: list[str]) -> None:
     """The command has each option, and takes its value."""
-    options = {name: each for each in COMMANDS.get_command(None, command).params for name in each.opts}
+    options = {
+        name: each for each in COMMANDS.get_command(None, command).params for name in (*each.opts, *each.secondary_opts)
+    }
     while words:
         word = words.pop(0)
         if word == "RUN":

@@ -294,7 +294,7 @@ NAMES = [
     (PerStep("bias", step="find-it"), "bias in step find-it"),
     (PerStep("bias", step="a(b)@1"), "bias in step 'a(b)@1'"),
     (Repeated("bias"), "bias repeated 3 times"),
-    (Repeated(PerTurn("bias"), times=5), "bias per turn repeated 5 times"),
+    (Repeated(PerTurn("bias"), repeats=5), "bias per turn repeated 5 times"),
 ]
 
 
@@ -346,7 +346,7 @@ def test_a_wrapper_is_named_as_text_or_as_a_table(spec: Any) -> None:
         ("per_step(scorer=contains(expected=x), step='')", "step must be text that is not blank"),
         ("repeated(scorer=rouge_l)", "repeated: rouge_l doesn't ask a judge, so its score can't vary"),
         ("repeated(scorer=per_turn(scorer=rouge_l))", "rouge_l per turn doesn't ask a judge"),
-        ("repeated(scorer=bias, times=1)", "times must be a whole number from 2 to 1000, not 1"),
+        ("repeated(scorer=bias, repeats=1)", "repeats must be a whole number from 2 to 1000, not 1"),
         ("repeated(scorer=repeated(scorer=bias))", "which already applies it"),
     ],
 )
@@ -509,7 +509,7 @@ def test_the_ledger_keeps_repetitions_apart_and_the_first_is_the_ordinary_answer
     assert Counter(judge.asked) == Counter((text, n) for text in ("alpha", "beta") for n in range(3))
     assert once["grade"].mean == 1
     assert run["grade repeated 3 times"].mean == 0.75
-    again = evaluate(samples, Repeated(GRADE, times=2), judge=judge, ledger=ledger)
+    again = evaluate(samples, Repeated(GRADE, repeats=2), judge=judge, ledger=ledger)
     assert again["grade repeated 2 times"].mean == 0.75
     assert len(judge.asked) == 6
 
@@ -526,7 +526,7 @@ def test_every_turn_is_repeated() -> None:
 def test_each_repetition_of_self_consistency_has_answers_of_its_own() -> None:
     words = ("good", "good", "bad", "bad", "bad", "good")
     judge = Says(words={"alpha": words})
-    found = outcome(score(Repeated(GRADE, times=2), output="alpha", judge=SelfConsistency(judge, 3)))
+    found = outcome(score(Repeated(GRADE, repeats=2), output="alpha", judge=SelfConsistency(judge, 3)))
     assert sorted(judge.asked) == [("alpha", n) for n in range(6)]
     assert [one["value"] for one in found.evidence["judgments"]] == [1.0, 0.0]
 
@@ -569,7 +569,7 @@ def test_a_run_with_trials_reports_the_variance_of_the_judge_apart(tmp_path: Pat
         return f"{input}{trial}"
 
     samples = [{"id": name, "input": name} for name in "abc"]
-    grade = Repeated(GRADE, times=2)
+    grade = Repeated(GRADE, repeats=2)
     run = evaluate(samples, grade, target=agent, trials=2, judge=Says(words=words), ledger=tmp_path / "l.db")
     write_run(run, tmp_path / "results")
     for one in (run, read_run(tmp_path / "results"), read_run(run.id, ledger=tmp_path / "l.db")):
@@ -590,7 +590,7 @@ def test_trials_with_the_same_answer_share_their_judgments_and_do_not_differ_by_
 
     samples = [{"id": name, "input": name} for name in words]
     judge = Says(words=words)
-    run = evaluate(samples, Repeated(GRADE, times=2), target=agent, trials=3, judge=judge, ledger=None)
+    run = evaluate(samples, Repeated(GRADE, repeats=2), target=agent, trials=3, judge=judge, ledger=None)
     assert len(judge.asked) == 6
     (found,) = run.reliability()
     assert found.variance is not None

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from evalstone._core.guards import is_array, is_mapping
+from evalstone._core.guards import is_array, is_mapping, is_number
 from evalstone.errors import DataError, invalid
 from evalstone.types import STEP_DATA, Message, Trajectory, TrajectoryStep
 from evalstone.types.agreement import step_of
@@ -24,7 +24,6 @@ _ATTRIBUTES: Mapping[str, str] = {
     "parallel_steps": "parallelSteps",
     "loop_type": "loopType",
     "total_iterations": "totalIterations",
-    "sleep_duration_ms": "durationMs",
     "sleep_type": "sleepType",
     "event_name": "eventName",
     "event_received": "eventReceived",
@@ -50,7 +49,7 @@ def extract_workflow_trajectory(
 ) -> Trajectory:
     """The steps of a workflow run.
 
-    The metadata of a step have its `input` and its `error`. Durations are in milliseconds: of a step from `startedAt`
+    The metadata of a step have its `input` and its `error`. Durations are in seconds: of a step from `startedAt`
     to `endedAt`, of the run from the first start to the last end.
 
     Args:
@@ -74,14 +73,14 @@ def extract_workflow_trajectory(
                 step_type="workflow_step",
                 name=step_id,
                 data=data,
-                duration_ms=_duration(span),
+                seconds=_duration(span),
                 metadata={key: value for key, value in more.items() if value is not None},
             )
         )
         times.extend([] if span is None else [span])
     measured = len(times) == len(steps) and times
-    total = max(end for _, end in times) - min(start for start, _ in times) if measured else None
-    return Trajectory(steps=tuple(steps), total_duration_ms=total)
+    total = (min(start for start, _ in times), max(end for _, end in times)) if measured else None
+    return Trajectory(steps=tuple(steps), total_seconds=_duration(total))
 
 
 def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str | None = None) -> Trajectory:
@@ -105,9 +104,7 @@ def extract_trajectory_from_trace(spans: Sequence[Mapping[str, Any]], root: str 
     run = next((span for span in read if span.get(key) == value), None)
     if run is None:
         raise DataError(f"no span has the id {root!r}" if root is not None else "every span has a parent")
-    return Trajectory(
-        steps=tuple(_steps(run.get("spanId"), below, frozenset())), total_duration_ms=_duration(_times(run))
-    )
+    return Trajectory(steps=tuple(_steps(run.get("spanId"), below, frozenset())), total_seconds=_duration(_times(run)))
 
 
 def spans_in(value: object) -> Sequence[Mapping[str, Any]] | None:
@@ -147,7 +144,7 @@ def _span_step(span: Mapping[str, Any], kind: Any, children: tuple[TrajectorySte
         step_type=kind,
         name=_span_name(span, kind),
         data={key: value for key, value in data.items() if value is not None and key in STEP_DATA[kind]},
-        duration_ms=_duration(_times(span)),
+        seconds=_duration(_times(span)),
         children=children,
     )
 
@@ -179,6 +176,8 @@ def _span_data(span: Mapping[str, Any], kind: str, attributes: Mapping[str, Any]
         }
     if kind == "workflow_step":
         return {"output": span.get("output"), "step_id": attributes.get("stepId") or own}
+    if kind == "workflow_sleep":
+        return {"sleep_seconds": _duration((0.0, slept)) if is_number(slept := attributes.get("durationMs")) else slept}
     return {"agent_id": own, "workflow_id": own, "processor_id": own}
 
 
@@ -205,7 +204,8 @@ def _times(entry: Mapping[str, Any]) -> tuple[float, float] | None:
 
 
 def _duration(times: tuple[float, float] | None) -> float | None:
-    return None if times is None else times[1] - times[0]
+    """Seconds between two times in milliseconds."""
+    return None if times is None else (times[1] - times[0]) / 1000
 
 
 def _start(entry: Mapping[str, Any]) -> float:

@@ -410,8 +410,7 @@ def _trajectory(
         elif call.state != "partial":
             steps.insert(at, step_of(call))
             at += 1
-    total = None if unit.seconds is None else unit.seconds * 1000
-    return Trajectory(steps=steps, total_duration_ms=total) if steps else None
+    return Trajectory(steps=steps, total_seconds=unit.seconds) if steps else None
 
 
 def _below(node: Node, joined: Set[int]) -> Iterator[Node]:
@@ -498,7 +497,7 @@ def _step(node: Node, made: Mapping[int, ToolCall | None], places: _Places) -> l
         return []
     inside = _steps([child for each in node.children for child in _without_repeating(each, node)], made, places)
     record = node.record
-    duration = None if record.start is None or record.end is None else max(0.0, record.end - record.start) * 1000
+    seconds = None if record.start is None or record.end is None else max(0.0, record.end - record.start)
     failed: dict[str, Any] = {} if record.error is None else {"error": record.error}
     if node.kind == "tool":
         step = step_of(made.get(id(node)) or node.tool_run)
@@ -522,4 +521,4 @@ def _step(node: Node, made: Mapping[int, ToolCall | None], places: _Places) -> l
         step = TrajectoryStep(step_type="workflow_step", name=record.name or "retrieval", data=data)
     else:
         return inside
-    return [replace(step, duration_ms=duration, children=inside, metadata={**step.metadata, **failed})]
+    return [replace(step, seconds=seconds, children=inside, metadata={**step.metadata, **failed})]

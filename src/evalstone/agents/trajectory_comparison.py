@@ -188,7 +188,7 @@ def check_efficiency(
     *,
     max_steps: float | None = None,
     max_total_tokens: float | None = None,
-    max_total_duration_ms: float | None = None,
+    max_total_seconds: float | None = None,
     no_redundant_calls: bool = True,
 ) -> Efficiency:
     """The mean score of the budgets that are set: 1 within the limit, else max(0, 1 - excess / limit).
@@ -206,9 +206,8 @@ def check_efficiency(
         parts["steps"] = budget_kept("max_steps", len(actual.steps), max_steps)
     if max_total_tokens is not None:
         parts["tokens"] = budget_kept("max_total_tokens", total_tokens(actual), max_total_tokens)
-    if max_total_duration_ms is not None:
-        duration = total_duration_ms(actual)
-        parts["duration"] = budget_kept("max_total_duration_ms", duration, max_total_duration_ms)
+    if max_total_seconds is not None:
+        parts["duration"] = budget_kept("max_total_seconds", total_seconds(actual), max_total_seconds)
     redundant = redundant_calls(actual) if no_redundant_calls else ()
     if no_redundant_calls:
         parts["redundancy"] = max(0.0, 1 - REDUNDANT_CALL * len(redundant))
@@ -233,10 +232,10 @@ def total_tokens(actual: Trajectory) -> float:
     return math.fsum(known)
 
 
-def total_duration_ms(actual: Trajectory) -> float:
+def total_seconds(actual: Trajectory) -> float:
     """The trajectory's duration, else the sum of its steps' durations. Raises OutcomeError if neither was measured."""
-    total = actual.total_duration_ms
-    durations = [step.duration_ms for step in actual.steps] if total is None else [total]
+    total = actual.total_seconds
+    durations = [step.seconds for step in actual.steps] if total is None else [total]
     known = [duration for duration in durations if _measured(duration)]
     if not durations or len(known) < len(durations):
         raise OutcomeError("the duration budget can't be checked: not all durations were measured")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
     "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
-    "self_consistency(openai/gpt-5.1(temperature=0.7), n=5)": "asks one judge several times and takes the vote",
+    "self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)": "asks one judge several times and takes the vote",
 }
 
 

@@ -22,7 +22,7 @@ def drift(
         ),
     ],
     ledger: options.Ledger = None,
-    name: Annotated[Value, option("--name STREAM", "Data", "The stream, if the ledger has several.")] = None,
+    stream: Annotated[Value, option("--stream NAME", "Data", "The stream, if the ledger has several.")] = None,
     scorer: Annotated[
         Values,
         option(
@@ -80,7 +80,7 @@ def drift(
     period = None if cycle is None else needed_duration(cycle, "--cycle", "1d or 7d")
     result = score_drift.drift(
         before,
-        name=name,
+        stream=stream,
         scorers=scorer or (),
         since=None if since is None else moment(since, "--since"),
         alpha=alpha,
@@ -103,7 +103,7 @@ def drift(
 
 
 def coverage(
-    name: Annotated[Value, argument("NAME", "The stream, if the ledger has several.")] = None,
+    stream: Annotated[Value, argument("STREAM", "The stream, if the ledger has several.")] = None,
     ledger: options.Ledger = None,
     since: options.Since = None,
     *,
@@ -115,7 +115,7 @@ def coverage(
     """
     from evalstone.live.accounting import coverage as covered
 
-    result = covered(name, ledger=ledger, since=since)
+    result = covered(stream, ledger=ledger, since=since)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.FAILED_THRESHOLD if result.total.unaccounted else ExitCode.OK

@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
-    from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
+    from evalstone.results.human_labels import PPIResult, RoganGladenResult
     from evalstone.stats.gates import GateVerdict
 
 
@@ -107,31 +107,28 @@ def report(
 
 def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
     """A mean corrected with the labels of `SCORER=FILE`. The scorer can be omitted if the run has only one."""
-    from evalstone.results.human_labels import corrected, load_labels
+    from evalstone.results.human_labels import corrected
 
     scorer, file = _scorer_and_file(run, text)
-    return corrected(run, scorer, load_labels(run, scorer, file), slice_by=slice_by)
+    return corrected(run, scorer, file, slice_by=slice_by)
 
 
-def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, Labels]:
-    """The labels of each `SCORER=FILE`, by scorer."""
-    from evalstone.results.human_labels import load_labels
-
-    labels: dict[str, Labels] = {}
+def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, str]:
+    """The file of labels of each `SCORER=FILE`, by scorer."""
+    labels: dict[str, str] = {}
     for text in texts:
         scorer, file = _scorer_and_file(run, text, option)
         _check_once(labels, scorer, f"{option} {text}")
-        labels[scorer] = load_labels(run, scorer, file)
+        labels[scorer] = file
     return labels
 
 
-def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, Labels]]:
-    """The labels of each `RUN:SCORER=FILE`, by the run's letter and the scorer."""
+def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, str]]:
+    """The file of labels of each `RUN:SCORER=FILE`, by the run's letter and the scorer."""
     from evalstone.results.compare import letters_of
-    from evalstone.results.human_labels import load_labels
 
     by_letter = letters_of(runs)
-    labels: dict[str, dict[str, Labels]] = {}
+    labels: dict[str, dict[str, str]] = {}
     for text in texts:
         letter, sign, rest = text.partition(":")
         if not sign or letter not in by_letter:
@@ -140,11 +137,11 @@ def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict
         scorer, file = _scorer_and_file(by_letter[letter], rest, form="RUN:SCORER=FILE")
         of_run = labels.setdefault(letter, {})
         _check_once(of_run, scorer, f"--labels {text}")
-        of_run[scorer] = load_labels(by_letter[letter], scorer, file)
+        of_run[scorer] = file
     return labels
 
 
-def _check_once(labels: Mapping[str, Labels], scorer: str, usage: str) -> None:
+def _check_once(labels: Mapping[str, str], scorer: str, usage: str) -> None:
     if scorer in labels:
         raise ConfigError(f"{usage}: {scorer} has labels already; put all of them into one file")
 

@@ -197,8 +197,8 @@ def collect(
     daily_budget: Annotated[
         float | None, option("--daily-budget USD", "Judge", "Stop scoring for the day (UTC) at this cost.", min=0)
     ] = None,
-    name: Annotated[
-        Value, option("--name STREAM", "Options", "Name of the scores in the ledger.", default="traces")
+    stream: Annotated[
+        Value, option("--stream NAME", "Options", "The stream of the scores in the ledger.", default="traces")
     ] = None,
     keep_reasoning: options.KeepReasoning = False,
     settle: Annotated[
@@ -221,7 +221,7 @@ def collect(
         "--base-url": base_url,
         "--sampling": sampling,
         "--daily-budget": daily_budget,
-        "--name": name,
+        "--stream": stream,
         "--keep-reasoning": keep_reasoning or None,
         "--settle": settle,
         "--ledger": ledger,
@@ -242,7 +242,7 @@ def collect(
         live = Live(
             scorer_specs(scorer),
             judge_spec(judge or "lexical", base_url),
-            name=name or "traces",
+            stream=stream or "traces",
             sampling=1.0 if sampling is None else sampling,
             daily_budget=daily_budget,
             ledger=DEFAULT_LEDGER if ledger is None else ledger,

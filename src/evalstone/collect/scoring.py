@@ -170,7 +170,7 @@ async def scoring_into(live: Live, spool: Spool, quiet: float) -> AsyncGenerator
         await live.asubmit(sample, source="trace", trace_id=trace)
 
     async def scored(traces: Collection[str]) -> Mapping[str, Collection[str]]:
-        return await ledger.work(samples_of_traces, ledger.store, live.name, traces)
+        return await ledger.work(samples_of_traces, ledger.store, live.stream, traces)
 
     def drawn(trace: str) -> bool:
         return live.draw(Trace(trace)) > 0

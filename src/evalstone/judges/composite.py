@@ -325,33 +325,33 @@ class SelfConsistency(Composite, init=False):
       is better; None if the answer contains only numbers.
     - `samples`: the number of repetitions that were answered
 
-    Raises ConfigError for `n` outside [2, 1000] and for a judge that already repeats its questions.
+    Raises ConfigError for `repeats` outside [2, 1000] and for a judge that already repeats its questions.
     """
 
     judge: Judge
-    n: Annotated[int, Range(2, 1000)] = 5
+    repeats: Annotated[int, Range(2, 1000)] = 5
 
-    def __init__(self, judge: JudgeSpec, n: int = 5, *, limits: Limits = NO_LIMITS) -> None:
+    def __init__(self, judge: JudgeSpec, repeats: int = 5, *, limits: Limits = NO_LIMITS) -> None:
         object.__setattr__(self, "judge", parse_member("judge", judge))
-        object.__setattr__(self, "n", n)
+        object.__setattr__(self, "repeats", repeats)
         object.__setattr__(self, "limits", limits)
         check_settings(self)
         if _repeats(self.judge):
-            raise ConfigError(f"{self.judge.identity} already repeats its questions; raise its n instead")
+            raise ConfigError(f"{self.judge.identity} already repeats its questions; raise its repeats instead")
         self.derive(self.judge)
 
     @property
     def identity(self) -> str:
-        return f"self_consistency({self.judge.identity}, n={self.n})"
+        return f"self_consistency({self.judge.identity}, repeats={self.repeats})"
 
     @property
     def description(self) -> str:
         same = "; its settings make it give the same answer each time" if _is_deterministic(self.judge) else ""
-        return f"one judge asked {self.n} times, by majority{same}"
+        return f"one judge asked {self.repeats} times, by majority{same}"
 
     async def decide(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         votable = is_votable(question)
-        n = self.n if votable else 1
+        n = self.repeats if votable else 1
         first = ask.repeat * (n - 1)  # `ask` adds ask.repeat, so repetition 1 of this judge starts at n
         answers, errors = await ask_all(ask, [(self.judge, first + repeat) for repeat in range(n)], question)
         if 2 * len(answers) <= n:

@@ -8,7 +8,7 @@
     vllm/my-model(http://localhost:8000/v1)
     panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
     cascade(lexical, openai/gpt-5.1, threshold=0.8)
-    self_consistency(openai/gpt-5.1(temperature=0.7), n=5)
+    self_consistency(openai/gpt-5.1(temperature=0.7), repeats=5)
 
 A line is first converted to a table. Only the modules of the named judges are imported.
 """
@@ -36,7 +36,7 @@ JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),
     "cascade": ("cascade.Cascade", 2, ("threshold",)),
-    "self_consistency": ("composite.SelfConsistency", 1, ("n",)),
+    "self_consistency": ("composite.SelfConsistency", 1, ("repeats",)),
 }
 """For each kind: its class, the number of members (None: two or more), and its settings."""
 
@@ -54,10 +54,10 @@ def parse_judge(spec: JudgeSpec) -> Judge:
     """Parse a judge from its name, a line or a table of settings.
 
     A table is {"model": "openai/gpt-5.1", "temperature": 0.2}, {"panel": [judges], "vote": …}, {"cascade": [primary,
-    fallback], "threshold": …} or {"self_consistency": judge, "n": …}. Every judge except the lexical one also takes the
-    limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes `log`,
-    the path of a log file. A `model` can be a judge of your own, `module:name` or `path/file.py:name`: a Judge, or a
-    class of judges, whose fields are its settings.
+    fallback], "threshold": …} or {"self_consistency": judge, "repeats": …}. Every judge except the lexical one also
+    takes the limits `max_concurrency`, `requests_per_minute`, `tokens_per_minute` and `max_requests`. Every judge takes
+    `log`, the path of a log file. A `model` can be a judge of your own, `module:name` or `path/file.py:name`: a Judge,
+    or a class of judges, whose fields are its settings.
 
     Raises:
         ConfigError: The judge, provider or setting is unknown (the message suggests the closest name), the line is

@@ -97,7 +97,7 @@ class Live:
     Args:
         scorers: One or more names, Scorer values or tables.
         judge: The judge that answers the scorers' questions.
-        name: The name of the stream in the ledger. Processes that use the same name score the same stream.
+        stream: The name of the stream of scores in the ledger. Processes that use the same name score the same stream.
         sampling: The fraction of the traffic to score, from 0 to 1; or a rate for each scorer, by name or signature.
         filter: A function that decides which submissions are eligible. It is called in the request. If it raises, the
             submission is ineligible, and the error is logged once.
@@ -130,7 +130,7 @@ class Live:
         scorers: ScorerSpec | Iterable[ScorerSpec],
         judge: JudgeSpec = "lexical",
         *,
-        name: str = "live",
+        stream: str = "live",
         sampling: float | Mapping[str, float] = 0.1,
         filter: Callable[[Submission], object] | None = None,
         ledger: str | Path = DEFAULT_LEDGER,
@@ -154,12 +154,12 @@ class Live:
             Budget(daily_budget, *plan.asked_judges)
         check_argument("queue", queue, Queue)
         check_argument("concurrency", concurrency, Concurrency)
-        check_argument("name", name, Annotated[str, _NAME])
+        check_argument("stream", stream, Annotated[str, _NAME])
         check_argument("priority", priority, Priority)
         if priority == "idle" and not process:
             raise ConfigError('priority="idle" is of a worker process, and process=False has none')
         check_argument("filter", filter, Callable[[Submission], object] | None)
-        self.name = name
+        self.stream = stream
         rates = _rates(plan.scorers, sampling)
         self._rates = tuple(rates.values())
         self._filter, self._unsampled = filter, unsampled
@@ -167,7 +167,7 @@ class Live:
         self.ledger = str(ledger) if file is None else str(file.absolute())
         """The ledger of the scores: a file's absolute path, or a URL."""
         settings = Settings(
-            stream=name,
+            stream=stream,
             owner="",
             scorers=tuple(rates),
             judge=plan.judge,
@@ -186,7 +186,7 @@ class Live:
         atexit.register(self._sender.exit, SHUTDOWN)
 
     def __repr__(self) -> str:
-        return f"<Live {self.name}: {count(len(self._rates), 'scorer')}>"
+        return f"<Live {self.stream}: {count(len(self._rates), 'scorer')}>"
 
     def submit(
         self,
@@ -460,7 +460,7 @@ class Live:
         """
         from evalstone.live.accounting import coverage  # noqa: PLC0415 - the ledger, which the application doesn't need
 
-        return coverage(self.name, ledger=self.ledger, since=since)
+        return coverage(self.stream, ledger=self.ledger, since=since)
 
     def __enter__(self) -> Live:
         self.start()

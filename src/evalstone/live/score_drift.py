@@ -160,7 +160,7 @@ class LiveDrift(Shown):
 def drift(
     baseline: Run | str | Path | tuple[datetime, datetime],
     *,
-    name: str | None = None,
+    stream: str | None = None,
     scorers: Iterable[str] = (),
     since: datetime | None = None,
     alpha: float = 0.05,
@@ -180,7 +180,7 @@ def drift(
     Args:
         baseline: A run, its ID or name in the ledger, or its results folder; or an earlier period of the same live
             scores, at whose end the watch starts.
-        name: The name of the `Live`; optional if the ledger has only one stream.
+        stream: The stream of the `Live`; optional if the ledger has only one stream.
         scorers: Names or signatures of the scorers to watch; by default all that both have.
         since: The start of the watch; by default the first score.
         alpha: The error rate, in (0, 0.5). Each scorer has an equal part, and so has each of its tests.
@@ -217,9 +217,14 @@ def drift(
     check_time("since", since)
     source = _read_baseline(baseline, ledger)
     with Ledger(existing(ledger)) as opened:
-        name = only_stream(opened, (" with ", Setting("name", ...))) if name is None else name
+        stream = only_stream(opened, (" with ", Setting("stream", ...))) if stream is None else stream
         watching = _Watching(
-            opened, name, tolerance, two_sided, settle.total_seconds(), None if cycle is None else cycle.total_seconds()
+            opened,
+            stream,
+            tolerance,
+            two_sided,
+            settle.total_seconds(),
+            None if cycle is None else cycle.total_seconds(),
         )
         if isinstance(source, Run):
             before: _RunBaseline | _PeriodBaseline = _RunBaseline(source, watching)
@@ -229,7 +234,8 @@ def drift(
         here = [info for info in before.infos if watching.has(info)]
         if not here:
             raise ConfigError(
-                f"{name} has no scores by a scorer of the baseline ({joined([info.signature for info in before.infos])}"
+                f"{stream} has no scores by a scorer of the baseline ("
+                f"{joined([info.signature for info in before.infos])}"
                 "); scores are compared if their signatures are equal"
             )
         chosen = list(dict.fromkeys(find_scorer(one, here) for one in scorers)) or here
@@ -259,7 +265,7 @@ def drift(
         notes.append(note("times_taken_as_alike", "caution"))
     return LiveDrift(
         baseline=before.label,
-        stream=name,
+        stream=stream,
         since=since,
         alpha=alpha,
         cycle=cycle,

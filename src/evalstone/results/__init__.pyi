@@ -30,6 +30,7 @@ from evalstone.results.gate_criteria import GateCriteria as GateCriteria
 from evalstone.results.human_labels import CorrectedDifference as CorrectedDifference
 from evalstone.results.human_labels import CorrectedSlice as CorrectedSlice
 from evalstone.results.human_labels import Labels as Labels
+from evalstone.results.human_labels import LabelsSpec as LabelsSpec
 from evalstone.results.human_labels import PPIResult as PPIResult
 from evalstone.results.human_labels import RoganGladenResult as RoganGladenResult
 from evalstone.results.human_labels import corrected as corrected

@@ -20,7 +20,7 @@ from evalstone._core.truth import PASSED, all_passed
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
-from evalstone.results.human_labels import CorrectedDifference, Labels, labeled_pairs
+from evalstone.results.human_labels import CorrectedDifference, Labels, LabelsSpec, labeled_pairs, labels_of
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
@@ -233,7 +233,7 @@ def compare(
     missing: Missing = "worst",
     max_change: BySetting = None,
     margin: BySetting = None,
-    labels: Mapping[str, Mapping[str, Labels]] | None = None,
+    labels: Mapping[str, Mapping[str, LabelsSpec]] | None = None,
 ) -> Comparison:
     """Compare runs over the same samples.
 
@@ -254,8 +254,9 @@ def compare(
             allow for rare changes by the whole scale that no sample shows; with it, they find much smaller differences.
             Declare it before you look at the scores.
         margin: means that differ by less are equivalent, for all scorers or by scorer.
-        labels: human scores of the outputs, by run ("A", "B" …), scorer and sample ID. They add differences corrected
-            for the judge's errors. Only samples with a label for the outputs of both runs are used.
+        labels: by run ("A", "B" …) and scorer, human scores of the outputs: a path, or what `load_labels` returns. They
+            add differences corrected for the judge's errors. Only samples with a label for the outputs of both runs are
+            used.
 
     Raises:
         ConfigError: the runs are not comparable, or an argument is invalid.
@@ -475,14 +476,14 @@ def letters_of(runs: Sequence[Run]) -> Mapping[str, Run]:
 
 
 def _by_signature(
-    runs: Mapping[str, Run], labels: Mapping[str, Mapping[str, Labels]]
+    runs: Mapping[str, Run], labels: Mapping[str, Mapping[str, LabelsSpec]]
 ) -> Mapping[tuple[str, str], Labels]:
     """The labels by run and scorer signature."""
     for letter in labels:
         if letter not in runs:
             raise ConfigError(unknown("run with labels", letter, runs))
     return {
-        (letter, runs[letter][name].info.signature): of_scorer
+        (letter, runs[letter][name].info.signature): labels_of(runs[letter], name, of_scorer)
         for letter, of_run in labels.items()
         for name, of_scorer in of_run.items()
     }

@@ -25,7 +25,7 @@ from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CHECKS, OF_BASELINE, GateCriteria
-from evalstone.results.human_labels import Labels, judged_only, labeled_pairs
+from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs
 from evalstone.results.scores import scores_of
@@ -119,8 +119,8 @@ def gate(
     missing: Missing = "worst",
     max_change: BySetting = None,
     allow_mismatch: bool = False,
-    labels: Mapping[str, Labels] | None = None,
-    baseline_labels: Mapping[str, Labels] | None = None,
+    labels: Mapping[str, LabelsSpec] | None = None,
+    baseline_labels: Mapping[str, LabelsSpec] | None = None,
 ) -> Gate:
     """Check a run against criteria.
 
@@ -144,8 +144,8 @@ def gate(
         max_change: the largest possible change of a sample's score from the baseline, for all scorers that are compared
             with it or by scorer, as for `compare`. Declare it before you look at the scores.
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
-        labels: human scores of some of the run's samples by scorer and sample ID (`load_labels`). For these scorers,
-            means and pass rates are corrected for the judge's errors before testing (`corrected`).
+        labels: by scorer, human scores of some of the run's samples: a path, or what `load_labels` returns. For these
+            scorers, means and pass rates are corrected for the judge's errors before testing (`corrected`).
         baseline_labels: human scores of the baseline's samples. With both, regressions are corrected too.
 
     Raises:
@@ -258,13 +258,13 @@ def _undecided(decision: Decision, run: Run, baseline: Run | None) -> Decision:
     return replace(decision, verdict="inconclusive", more_samples=None, more_labels=None, broken_off=broken)
 
 
-def _by_signature(run: Run, labels: Mapping[str, Labels] | None) -> Mapping[str, Labels]:
+def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:
     by_signature: dict[str, Labels] = {}
     for name, of_scorer in (labels or {}).items():
         signature = run[name].info.signature
         if signature in by_signature:
             raise ConfigError(f"{name} already has labels under another of its names; put all of them into one table")
-        by_signature[signature] = of_scorer
+        by_signature[signature] = labels_of(run, name, of_scorer)
     return by_signature
 
 

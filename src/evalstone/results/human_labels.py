@@ -8,6 +8,7 @@ scorer's scale; words such as yes, no, supported or wrong are read as in `evalst
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -37,6 +38,8 @@ LABELS_OF_SLICE = 10
 CORRECTION = "a correction by human labels"
 Labels: TypeAlias = Mapping[str, float]
 """Sample id to human score in [0, scale], as `load_labels` returns them."""
+LabelsSpec: TypeAlias = "Labels | str | os.PathLike[str]"
+"""The labels of a scorer: what `load_labels` returns, or the path of what it reads."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,10 +136,15 @@ def load_labels(run: Run, scorer: str, source: Any) -> Labels:
     return means
 
 
+def labels_of(run: Run, scorer: str, labels: LabelsSpec) -> Labels:
+    """The labels of a scorer, read if they are a path. Raises like `load_labels`."""
+    return load_labels(run, scorer, labels) if isinstance(labels, str | os.PathLike) else labels
+
+
 def corrected(
     run: Run,
     scorer: str,
-    labels: Labels,
+    labels: LabelsSpec,
     *,
     slice_by: SliceBy | Iterable[SliceBy] | None = None,
     confidence: float = 0.95,
@@ -146,7 +154,7 @@ def corrected(
     Args:
         run: the run.
         scorer: title, signature or name of the scorer.
-        labels: sample id to human score in [0, scale], as `load_labels` returns them.
+        labels: human scores of some samples: a path, or what `load_labels` returns.
         slice_by: metadata fields, or functions of a sample. The means of their slices are corrected as well.
         confidence: the confidence level of the intervals.
 
@@ -157,6 +165,7 @@ def corrected(
     from evalstone.stats.ppi import ppi_mean  # noqa: PLC0415 - numpy
 
     info = run[scorer].info
+    labels = labels_of(run, scorer, labels)
     columns = labeled_scores(run, info, labels)
     result = ppi_mean(**columns, scale=info.scale, confidence=confidence)
     if result is None:

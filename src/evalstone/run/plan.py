@@ -228,7 +228,7 @@ class Plan:
         """Raise ConfigError if a scorer repeats questions to a judge that always gives the same answer."""
         for scorer in self.scorers:
             asked = (*scorer.judges, *[self.judge] * scorer.asks_shared_judge)
-            if scorer.repeats and asked and all(judge.deterministic for judge in asked):
+            if scorer.asks_again and asked and all(judge.deterministic for judge in asked):
                 names = joined([judge.identity for judge in asked])
                 raise ConfigError(f"{scorer.name}: {names} gives the same answer each time; name a judge that can vary")
 

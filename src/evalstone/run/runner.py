@@ -165,7 +165,7 @@ def _batches(
         )
     if own := next((scorer for scorer in plan.scorers if scorer.judges), None):
         raise ConfigError(f"batch asks the run's judge; {own.name} has a judge of its own")
-    if again := next((scorer for scorer in plan.scorers if scorer.repeats), None):
+    if again := next((scorer for scorer in plan.scorers if scorer.asks_again), None):
         raise ConfigError(f"batch asks each question once; {again.name} asks it several times, so run it without batch")
     return BatchRunner(plan.judge, batch if isinstance(batch, BatchOptions) else BatchOptions(), budget)
 

@@ -207,7 +207,7 @@ class Scorer(Value):
         return f"add to the class {type(self).__name__}: {line}"
 
     @property
-    def repeats(self) -> bool:
+    def asks_again(self) -> bool:
         """Whether it asks each question several times, for independent answers."""
         return False
 

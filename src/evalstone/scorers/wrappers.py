@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from evalstone.judges.base import Judge
 
 A = TypeVar("A")
-MOST_TIMES = 1000
+MOST_REPEATS = 1000
 SHOWN = 10
 _SCORER = Rule("a scorer: a name, a table, a Scorer or a function", lambda _: True)
 _TURN = Rule("a whole number: 1 for the first turn, -1 for the last", lambda value: is_whole(value) and value != 0)
@@ -120,8 +120,8 @@ class Wrapper(Scorer, ABC, kw_only=False):
         self.scorer.require_declared(question)
 
     @property
-    def repeats(self) -> bool:
-        return self.scorer.repeats
+    def asks_again(self) -> bool:
+        return self.scorer.asks_again
 
     @property
     def extracts(self) -> bool:  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -298,17 +298,17 @@ class Repeated(Wrapper, kw_only=False):
 
     Each repetition has its own judge calls, numbered from 0 in the ledger. Number 0 is the answer without repetitions.
     The evidence has every judgment, so that the variance of the judge can be estimated. Undefined when no repetition
-    has a score. `times` as many judge calls as the scorer makes. Source: our own.
+    has a score. `repeats` times as many judge calls as the scorer makes. Source: our own.
 
     Attributes:
-        times: The number of repetitions, from 2 to 1,000. The judge's answers must be able to vary: use a model with a
-            temperature above 0, or with a seed, which differs for each repetition.
+        repeats: The number of repetitions, from 2 to 1,000. The judge's answers must be able to vary: use a model with
+            a temperature above 0, or with a seed, which differs for each repetition.
     """
 
     name = "repeated"
     part = "judgment"
 
-    times: Annotated[int, Range(2, MOST_TIMES)] = 3
+    repeats: Annotated[int, Range(2, MOST_REPEATS)] = 3
 
     def check(self) -> None:
         if not self.scorer.may_ask:
@@ -316,14 +316,14 @@ class Repeated(Wrapper, kw_only=False):
 
     @property
     def suffix(self) -> str:
-        return f"repeated {self.times} times"
+        return f"repeated {self.repeats} times"
 
     @property
-    def repeats(self) -> bool:
+    def asks_again(self) -> bool:
         return True
 
     def parts(self, sample: Sample) -> Sequence[ScoredPart]:
-        return [({"judgment": number}, sample) for number in range(1, self.times + 1)]
+        return [({"judgment": number}, sample) for number in range(1, self.repeats + 1)]
 
     def ask_for(self, ask: Ask, index: int) -> Ask:
         return _Repetition(ask, index)

@@ -30,7 +30,7 @@ from evalstone.judges import Judge, parse_judge
 from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import GateCriteria
-from evalstone.results.human_labels import Labels
+from evalstone.results.human_labels import LabelsSpec
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
 from evalstone.results.views.gate import check_cells, check_name, required
@@ -256,8 +256,8 @@ class Evalstone:
         missing: Missing = "worst",
         max_change: BySetting = None,
         allow_mismatch: bool = False,
-        labels: Mapping[str, Labels] | None = None,
-        baseline_labels: Mapping[str, Labels] | None = None,
+        labels: Mapping[str, LabelsSpec] | None = None,
+        baseline_labels: Mapping[str, LabelsSpec] | None = None,
         inconclusive: Inconclusive = "fail",
     ) -> Gate:
         """Check that a run meets its criteria, by a statistical test.

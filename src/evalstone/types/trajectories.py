@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, TypeAlias, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import excerpt
-from evalstone._core.guards import is_mapping, is_sequence
+from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.validation import UnknownKind
 from evalstone.errors import ConfigError, absent, invalid, unknown
 
@@ -42,7 +42,7 @@ STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
     "workflow_conditional": ("condition_count", "selected_steps"),
     "workflow_parallel": ("branch_count", "parallel_steps"),
     "workflow_loop": ("loop_type", "total_iterations"),
-    "workflow_sleep": ("sleep_duration_ms", "sleep_type"),
+    "workflow_sleep": ("sleep_seconds", "sleep_type"),
     "workflow_wait_event": ("event_name", "event_received"),
     "processor_run": ("processor_id",),
 }
@@ -50,7 +50,14 @@ STEP_DATA: Mapping[StepType, tuple[str, ...]] = {
 
 TOOL_STEPS: tuple[StepType, ...] = ("tool_call", "mcp_tool_call", "provider_tool_call")
 _OF_MASTRA = {"blacklistedTools": "forbidden_tools", "blacklistedSequences": "forbidden_sequences"}
-_OF_A_TRAJECTORY = ("total_duration_ms", "raw_output", "raw_workflow_result")
+_MILLISECONDS = {
+    "durationMs": "seconds",
+    "totalDurationMs": "total_seconds",
+    "maxTotalDurationMs": "max_total_seconds",
+    "sleepDurationMs": "sleep_seconds",
+}
+"""Mastra's durations, which are in milliseconds, and ours."""
+_OF_A_TRAJECTORY = ("total_seconds", "raw_output", "raw_workflow_result")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,7 +72,7 @@ class TrajectoryStep:
     name: str
     data: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
     """The attributes of the step; STEP_DATA lists those of each type."""
-    duration_ms: float | None = None
+    seconds: float | None = None
     """None if it was not measured."""
     children: Sequence[TrajectoryStep] = ()
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any], hash=False)
@@ -92,12 +99,12 @@ class TrajectoryStep:
         entries = _given(entries_of(data, "a step"))
         known = _check_step(kind := entries.pop("step_type", None), name := entries.pop("name", None), {})
         attributes = {**_pop_data(entries, known), **{key: entries.pop(key) for key in known if key in entries}}
-        duration, inner, metadata = (entries.pop(key, None) for key in ("duration_ms", "children", "metadata"))
+        seconds, inner, metadata = (entries.pop(key, None) for key in ("seconds", "children", "metadata"))
         return cls(
             step_type=kind,
             name=name,
             data=attributes,
-            duration_ms=duration,
+            seconds=seconds,
             children=tuple(map(cls.read, items_of(inner or (), f"children of step {name!r}"))),
             metadata={**entries, **entries_of(metadata or {}, f"metadata of step {name!r}", snake=False)},
         )
@@ -108,7 +115,7 @@ class Trajectory:
     """The steps of one agent or workflow run, in order."""
 
     steps: Sequence[TrajectoryStep] = ()
-    total_duration_ms: float | None = None
+    total_seconds: float | None = None
     """None if it was not measured."""
 
     def __post_init__(self) -> None:
@@ -128,7 +135,7 @@ class Trajectory:
         if "steps" not in entries:
             raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
         steps = tuple(map(TrajectoryStep.read, items_of(entries["steps"], "the steps of a trajectory")))
-        return cls(steps=steps, total_duration_ms=entries.get("total_duration_ms"))
+        return cls(steps=steps, total_seconds=entries.get("total_seconds"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,7 +185,7 @@ class ExpectedStep:
             inside = TrajectoryExpectation.read(data.children) if data.children else None
             return cls(name=data.name, step_type=data.step_type, data=data.data, children=inside)
         entries = _given(entries_of(data, "an expected step"))
-        entries = {key: value for key, value in entries.items() if key not in ("duration_ms", "metadata")}
+        entries = {key: value for key, value in entries.items() if key not in ("seconds", "metadata")}
         name, step_type, inner = (entries.pop(key, None) for key in ("name", "step_type", "children"))
         children = None if inner is None else TrajectoryExpectation.read(inner)
         known = STEP_DATA.get(cast("StepType", step_type), ())
@@ -201,7 +208,7 @@ class TrajectoryExpectation:
     """Whether a name may occur more than once."""
     max_steps: Annotated[float | None, Range(0)] = None
     max_total_tokens: Annotated[float | None, Range(0)] = None
-    max_total_duration_ms: Annotated[float | None, Range(0)] = None
+    max_total_seconds: Annotated[float | None, Range(0)] = None
     no_redundant_calls: bool | None = None
     """Whether the same call twice in a row counts as a fault."""
     forbidden_tools: Sequence[str] | None = None
@@ -272,7 +279,14 @@ def _snake(name: str) -> str:
 def entries_of(data: object, what: str, *, snake: bool = True) -> dict[str, Any]:
     if not is_mapping(data):
         raise ConfigError(invalid(what, "an object", data, f"{type(data).__name__}: {excerpt(data)}"))
-    return {_snake(str(key)) if snake else str(key): value for key, value in data.items()}
+    if not snake:
+        return {str(key): value for key, value in data.items()}
+    return {
+        _MILLISECONDS.get(str(key)) or _snake(str(key)): value / 1000
+        if key in _MILLISECONDS and is_number(value)
+        else value
+        for key, value in data.items()
+    }
 
 
 def _given(entries: dict[str, Any]) -> dict[str, Any]:

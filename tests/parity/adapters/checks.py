@@ -13,6 +13,9 @@ from evalstone.types import Sample
 from tests.parity.adapters.common import MASTRA, Adapted, Adapter, Case, sample_of, texts_of
 from tests.parity.adapters.javascript import python_pattern
 
+OPTIONS = {"times": "at_least"}
+"""Our names of the package's options that differ by more than their case."""
+
 
 def check(make: Callable[..., Scorer], **own: str) -> Adapter:
     """A check, made from the recorded arguments: the last may be a table of options, or null. own: ours alone."""
@@ -21,7 +24,10 @@ def check(make: Callable[..., Scorer], **own: str) -> Adapter:
         *first, last = [*case["options"]["args"], None]
         given = [argument for argument in (*first, last) if argument is not None]
         options: Mapping[str, Any] = given.pop() if given and isinstance(given[-1], Mapping) else {}
-        named = {re.sub("[A-Z]", lambda found: "_" + found.group().lower(), key): options[key] for key in options}
+        named = {
+            OPTIONS.get(key) or re.sub("[A-Z]", lambda found: "_" + found.group().lower(), key): options[key]
+            for key in options
+        }
         return make(*given, **named, **own), sample(case), []
 
     return adapt

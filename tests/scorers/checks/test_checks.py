@@ -20,7 +20,7 @@ from tests.fakes import outcome_of
 from tests.refusals import refused
 
 MADE: Mapping[str, tuple[Check, str]] = {
-    "tool_called": (checks.tool_called("search", times=2), "tool_called(tool='search', times=2)"),
+    "tool_called": (checks.tool_called("search", at_least=2), "tool_called(tool='search', at_least=2)"),
     "tool_not_called": (checks.tool_not_called("delete"), "tool_not_called(tool='delete')"),
     "exact_match": (checks.exact_match("Paris", ignore_case=False), "exact_match(expected='Paris', ignore_case=False)"),
     "not_contains": (checks.not_contains("sorry"), "not_contains(expected='sorry')"),
@@ -135,7 +135,7 @@ def test_parameters_of_the_wrong_kind_are_refused():
         *(("similarity", {"threshold": n}, "threshold", "a number from 0 to 1") for n in (2, True, math.nan)),
         ("regex", {"pattern": 3}, "pattern", "text"),
         ("tool_called", {"tool": None}, "tool", "text that is not blank"),
-        ("tool_called", {"tool": "a", "times": -1}, "times", "a whole number of 0 or more"),
+        ("tool_called", {"tool": "a", "at_least": -1}, "at_least", "a whole number of 0 or more"),
         ("tool_not_called", {"tool": ""}, "tool", "text that is not blank"),
         *(("max_tool_calls", {"limit": n}, "limit", "a whole number of 0 or more") for n in (True, 1.5)),
         *(("tool_order", {"tools": t}, "tools", "a list of texts that are not blank") for t in ("search", [1], None)),

@@ -25,10 +25,10 @@ def value(check: ToolCheck, sample: Sample = SAMPLE) -> float:
 
 def test_calls_are_counted_whatever_became_of_them():
     assert value(checks.tool_called("search")) == 1
-    assert value(checks.tool_called("search", times=2)) == 1
-    assert value(checks.tool_called("search", times=3)) == 0
+    assert value(checks.tool_called("search", at_least=2)) == 1
+    assert value(checks.tool_called("search", at_least=3)) == 0
     assert value(checks.tool_called("write")) == 0
-    assert value(checks.tool_called("write", times=0)) == 1
+    assert value(checks.tool_called("write", at_least=0)) == 1
 
 
 def test_only_the_calls_of_the_assistant_count():

@@ -261,13 +261,13 @@ def parts_of(actual: Trajectory, expected: TrajectoryExpectation) -> dict[str, f
             allow_repeated_steps=expected.allow_repeated_steps is not False,
         )
         parts["accuracy"] = _rounded(compared.value)
-    budgets = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    budgets = (expected.max_steps, expected.max_total_tokens, expected.max_total_seconds)
     if any(entry is not None for entry in (*budgets, expected.no_redundant_calls)):
         efficiency = check_efficiency(
             actual,
             max_steps=expected.max_steps,
             max_total_tokens=expected.max_total_tokens,
-            max_total_duration_ms=expected.max_total_duration_ms,
+            max_total_seconds=expected.max_total_seconds,
             no_redundant_calls=expected.no_redundant_calls is not False,
         )
         parts["efficiency"] = _rounded(efficiency.value)
@@ -302,7 +302,7 @@ def review(
             missing.append(step.name)
             inside.append(LevelResult(below, 0.0, {}))
         else:
-            inner = Trajectory(steps=match.children, total_duration_ms=match.duration_ms)
+            inner = Trajectory(steps=match.children, total_seconds=match.seconds)
             inside.append(review(inner, children, weights, below))
     value = 0.0 if hits else weighted_mean(parts, weights)
     if inside:
@@ -331,7 +331,7 @@ def _rounded(value: float) -> float:
 
 def expects_something(expected: TrajectoryExpectation) -> bool:
     """Whether a trajectory could fail any of the expectations."""
-    limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_duration_ms)
+    limits = (expected.max_steps, expected.max_total_tokens, expected.max_total_seconds)
     entries = (expected.steps, expected.no_redundant_calls, expected.max_retries_per_tool, *limits)
     return any(entry is not None for entry in entries) or bool(expected.forbidden_tools or expected.forbidden_sequences)
 

@@ -37,23 +37,23 @@ class ToolCheck(CallSource, Check, ABC):
 class ToolCalled(ToolCheck, kw_only=False):
     """Whether the agent called a tool, at least a given number of times.
 
-    1 if the messages contain at least `times` calls of `tool`, else 0.
+    1 if the messages contain at least `at_least` calls of `tool`, else 0.
 
     Attributes:
         tool: The name of the tool.
-        times: The fewest calls that pass.
+        at_least: The fewest calls that pass.
     """
 
     name = "tool_called"
 
     tool: Annotated[str, TEXT]
     _: KW_ONLY
-    times: Annotated[int, Range(0)] = 1
+    at_least: Annotated[int, Range(0)] = 1
 
     def check(self, calls: Sequence[ToolCall]) -> Score:
         number = sum(call.name == self.tool for call in calls)
-        reason = f"{self.tool!r} was called {count(number, 'time')}; expected at least {self.times}."
-        return self.passed(number >= self.times, reason)
+        reason = f"{self.tool!r} was called {count(number, 'time')}; expected at least {self.at_least}."
+        return self.passed(number >= self.at_least, reason)
 
 
 class ToolNotCalled(ToolCheck, kw_only=False):
