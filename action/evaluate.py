@@ -40,6 +40,8 @@ SET_HERE = {
 """Options of `evalstone run` that are inputs of the action."""
 CHECKS = ("min", "max", "max-regression", "pass-rate", "require")
 USAGE = 2
+UNFINISHED = {3: "incomplete", 5: "scores_failed"}
+"""The verdicts of exit codes that no check gives."""
 INCONCLUSIVE = {"exit4": 4, "fail": 1, "pass": 0}
 
 
@@ -72,12 +74,12 @@ def main() -> int:
     check_arguments(arguments)
     command = ["run", *scorers, *judge, "--out", results, *arguments, "--", given("data")]
     run_code, _ = evalstone(*command)
-    if run_code not in (0, 1, 3, 4) or not Path(results, "summary.json").is_file():
+    if run_code not in (0, 1, 3, 4, 5) or not Path(results, "summary.json").is_file():
         stopped("run", run_code or USAGE)
 
     verdict, gate_code, parts = checked(results, inconclusive)
-    if verdict in ("pass", "none") and run_code == 3:
-        verdict = "incomplete"
+    if verdict in ("pass", "none"):
+        verdict = UNFINISHED.get(run_code, verdict)
     if run_code == 1:  # a threshold among the arguments of the run, which is sure where a gate may not be
         verdict, gate_code = "fail", 1
         parts.insert(0, "**A threshold in the arguments of the run is not met; the job's log says which.**")
@@ -125,8 +127,7 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
         if not file.is_file() or not output:
             stopped("gate", code or USAGE)
         verdict = cast(str, json.loads(output)["verdict"])
-        if code == 3:
-            verdict = "incomplete"
+        verdict = UNFINISHED.get(code, verdict)
         parts.append(file.read_text("utf-8"))
         file.unlink()
     if unmeasured:

@@ -205,7 +205,7 @@ def test_a_run_is_gated_compared_and_shown_in_one_comment(
     assert {call[2] for call in github.calls} == {"Bearer t0ken"}
 
 
-@pytest.mark.parametrize(("code", "verdict"), [(0, "none"), (1, "fail"), (3, "incomplete")])
+@pytest.mark.parametrize(("code", "verdict"), [(0, "none"), (1, "fail"), (3, "incomplete"), (5, "scores_failed")])
 def test_the_verdict_on_a_run_without_checks_is_that_of_its_exit_code(
     script: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, verdict: str
 ) -> None:

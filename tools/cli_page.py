@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
-from evalstone.cli.app import app
+from evalstone.cli.app import COMMANDS, GROUPS, app, exit_codes
 from evalstone.cli.command import Command, Commands, Row
 from evalstone.cli.config_file import RunConfig
+from evalstone.results.endings import EXIT_CODES, ExitCode
 
 CLI_PAGE = Path(__file__).parents[1] / "docs" / "cli.md"
 INTRODUCTION = """\
@@ -23,11 +24,13 @@ The result of a command is on standard output; progress and errors are on standa
 `evalstone --install-completion` lets your shell complete commands, options, and the names of scorers, judges and runs.
 The shell is the one in `SHELL`, or the one that you name: `bash`, `zsh`, `fish` or `powershell`.
 
-Exit codes: 0 success, 1 a threshold was not met, 2 usage error, 3 some scores failed or the command could not be
-completed, 4 inconclusive, 130 interrupted. [CI](ci.md#exit-codes) lists them by command.
-
 An error is one line. For one that evalstone didn't foresee (`unexpected error`), `EVALSTONE_TRACEBACK=1` shows the
 traceback.
+
+## Exit codes
+
+If several hold, the command returns the first of 130, 2, 1, 3, 4 and 5. [How a run ends](endings.md) lists the causes.
+
 """
 
 
@@ -36,7 +39,19 @@ def cli_page() -> str:
     parts = list(_described(app, "evalstone"))
     names = [part.partition("\n")[0].removeprefix("## ") for part in parts]
     links = [f"[`{name.removeprefix('evalstone ')}`](#{name.replace(' ', '-')})" for name in names]
-    return "\n".join([INTRODUCTION, "Commands: " + ", ".join(links) + "\n", *parts])
+    return "\n".join([INTRODUCTION + _exit_codes(), "## Commands\n\n" + ", ".join(links) + "\n", *parts])
+
+
+def _exit_codes() -> str:
+    """What each exit code means, and the commands that have it."""
+    names = [*COMMANDS, *(f"{group} {name}" for group, table in GROUPS.items() for name in table)]
+    commands = [name for name in names if name not in GROUPS]
+    lines = ["| code | meaning | commands |", "|---|---|---|"]
+    for code, (_, meaning) in EXIT_CODES.items():
+        having = [f"`{name}`" for name in commands if code in exit_codes(name.rpartition(" ")[2])]
+        every = len(having) == len(commands) or code is ExitCode.BROKEN_PIPE
+        lines.append(f"| {int(code)} | {meaning} | {'all' if every else ', '.join(having)} |")
+    return "\n".join(lines) + "\n"
 
 
 def _described(group: Commands, path: str) -> Iterator[str]:

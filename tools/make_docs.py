@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 
 import evidence
 from cli_page import CLI_PAGE, cli_page
+from doors import DOORS_PAGE, doors_page
 from json_page import JSON_PAGE, json_page
 from lexical_card import CARD, shipped_card
 
@@ -164,16 +165,16 @@ With `--no-cache`, a rerun resumes if you leave out `--no-cache`. In Python, a r
 
 ## Exit codes
 
-`run`, `report` and `gate` return the same exit code for a run and its thresholds. `report` tests no thresholds. For an
-interrupted run, `run` returns 130, and `report` and `gate` return 3.
+All commands have the same exit codes. If several hold, a command returns the first of 130, 2, 1, 3, 4, 5. `run`,
+`report` and `gate` return the same one for a run and its thresholds; `report` tests no thresholds. For an interrupted
+run, `run` returns 130, and `report` and `gate` return 3.
 
 | exit code | meaning |
 |---|---|
 """
 BROKEN_OFF = """
 Endings with an asterisk break a run off. Which samples are scored then depends on what happened, so thresholds decide
-nothing: `run` doesn't test them, and in `gate` every check is inconclusive, and the exit code is 3. In all other cases,
-a missed threshold (1) goes before an inconclusive one (4), and both go before 3.
+nothing: `run` doesn't test them, and in `gate` every check is inconclusive, and the exit code is 3.
 
 ## In Python
 
@@ -212,7 +213,7 @@ def endings() -> str:
         name = "-" if ending.name is None else f"`{ending.name}`" + " \\*" * ending.broken_off
         cells = (ending.cause, name, str(int(ending.code)), ending.out, ending.kept, ending.rerun)
         rows.append(f"| {' | '.join(cells)} |")
-    codes = "\n".join(f"| {int(code)} | {meaning} |" for code, meaning in EXIT_CODES.items())
+    codes = "\n".join(f"| {int(code)} | {meaning} |" for code, (_, meaning) in EXIT_CODES.items())
     return ENDINGS_PAGE + "\n".join(rows) + "\n" + EXIT_CODES_SECTION + codes + "\n" + BROKEN_OFF
 
 
@@ -461,6 +462,7 @@ def main() -> int:
         **with_figures(),
         **pages(),
         CLI_PAGE: cli_page(),
+        DOORS_PAGE: doors_page(),
         JSON_PAGE: json_page(),
         CARD: shipped_card(),
         EXPORTS: exports(),

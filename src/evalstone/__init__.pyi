@@ -20,8 +20,10 @@ from evalstone.api import Samples as Samples
 from evalstone.api import ScorerSpec as ScorerSpec
 from evalstone.api import TargetSpec as TargetSpec
 from evalstone.api import UserSpec as UserSpec
+from evalstone.api import adry_run as adry_run
 from evalstone.api import aevaluate as aevaluate
 from evalstone.api import ascore as ascore
+from evalstone.api import dry_run as dry_run
 from evalstone.api import evaluate as evaluate
 from evalstone.api import score as score
 from evalstone.datasets import Dataset as Dataset

@@ -34,6 +34,7 @@ from evalstone.types import SAMPLE_FIELDS, Record, Sample
 
 if TYPE_CHECKING:
     from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
+    from evalstone.run.dry_run import Estimate
 
 Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
 """Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or
@@ -202,6 +203,45 @@ async def aevaluate(
         )
 
 
+async def adry_run(
+    samples: Samples,
+    scorers: ScorerSpec | Iterable[ScorerSpec],
+    *,
+    judge: JudgeSpec | None = "lexical",
+    target: TargetSpec | None = None,
+    trials: int = 1,
+    user: UserSpec | None = None,
+    ledger: str | Path | None = DEFAULT_LEDGER,
+    map: ColumnMapping | None = None,
+    limit: int | None = None,
+    keep_reasoning: bool = False,
+    cache: bool = True,
+) -> Estimate:
+    """Estimate the calls, tokens and cost of an evaluation, without a call.
+
+    Args are those of `evaluate`. The ledger is only read, and no key is needed. With a target, a sample's output, or
+    else its reference, stands in for the unknown answer.
+
+    Raises:
+        ConfigError: The evaluation can't run.
+    """
+    from evalstone.run.dry_run import estimate  # noqa: PLC0415 - the lexical judge
+
+    plan = plan_for(
+        samples,
+        scorers,
+        judge=judge,
+        target=target,
+        trials=trials,
+        user=user,
+        map=map,
+        limit=limit,
+        keep_reasoning=keep_reasoning,
+        ledger=ledger,
+    )
+    return await estimate(plan, ledger=ledger if cache else None)
+
+
 async def ascore(
     scorer: ScorerSpec,
     sample: Sample | Mapping[str, Any] | None = None,
@@ -328,5 +368,6 @@ async def open_session(
 
 
 evaluate = sync.blocking(aevaluate)
+dry_run = sync.blocking(adry_run)
 score = sync.blocking(ascore)
 fit_cascade = sync.blocking(afit_cascade)

@@ -221,7 +221,7 @@ def test_an_experiment_that_is_broken_off_leaves_no_earlier_run_in_the_folders_o
     assert read_run(folder / "grid" / "data").ending is COMPLETE
     with serving(after(0, error(401))) as server:
         done = evalstone("run", "grid.toml", "-q", "--judge", f"vllm/m({server.url})")
-    assert done.returncode == ExitCode.FAILURES
+    assert done.returncode == ExitCode.INCOMPLETE
     assert read_run(folder / "grid" / "yesterday").ending is JUDGE_REFUSED
     assert not (folder / "grid" / "data" / "summary.json").exists()
 
@@ -230,6 +230,6 @@ def test_pages_and_json_of_a_run_that_was_broken_off_replace_earlier_ones(folder
     (folder / "page.html").write_text("yesterday")
     with serving(after(12, error(401))) as server:
         done = run(evalstone, server.url, Case(JUDGE_REFUSED), "--html", "page.html", "--json")
-    assert done.returncode == ExitCode.FAILURES
+    assert done.returncode == ExitCode.INCOMPLETE
     assert json.loads(done.stdout)["ending"] == "judge_refused"
     assert "ended early" in (folder / "page.html").read_text()

@@ -19,6 +19,7 @@ from evalstone.cli.config_file import RunConfig
 from evalstone.cli.values import judge_spec
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
+from evalstone.judge_quality.perturbations import PERTURBATIONS
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.models.catalog import PROVIDERS, info_of, installed_providers, split_model
 from evalstone.results.saved_calibrations import calibration_for
@@ -250,7 +251,7 @@ def test_a_calibration_can_be_printed_as_one_line_of_json(tmp_path: Path, evalst
     ("command", "title"),
     [
         (["calibrate", "--labels", str(DEMO_DATA)], "Calibration on"),
-        (["audit", "--perturbation", "verbosity", "--draw", "5"], "Audit on"),
+        (["audit", str(DEMO_DATA), "--perturbation", "verbosity", "--draw", "5"], "Audit on"),
     ],
 )
 def test_a_report_on_a_judge_is_written_as_html_and_markdown(
@@ -273,7 +274,9 @@ def test_scores_lost_to_a_perturbation_are_reported(tmp_path: Path, evalstone: E
 
 
 def test_an_audit_prints_a_line_per_perturbation(tmp_path: Path, evalstone: Evalstone) -> None:
-    shown = printed(evalstone, "audit", "--perturbation", "verbosity", "--perturbation", "position", "--draw", "12")
+    shown = printed(
+        evalstone, "audit", str(DEMO_DATA), "--perturbation", "verbosity", "--perturbation", "position", "--draw", "12"
+    )
     for told in (
         "12 of 60 samples",
         "repeat",
@@ -296,12 +299,31 @@ def test_an_audit_can_be_printed_as_one_line_of_json(tmp_path: Path, evalstone: 
 
 def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone: Evalstone) -> None:
     dry = printed(
-        evalstone, "audit", "--dry-run", "--judge", "openai/gpt-5.1", "--perturbation", "verbosity", "--draw", "3"
+        evalstone,
+        "audit",
+        str(DEMO_DATA),
+        "--dry-run",
+        "--judge",
+        "openai/gpt-5.1",
+        "--perturbation",
+        "verbosity",
+        "--draw",
+        "3",
     )
     assert "6 versions of 3 samples · " in dry
     assert "judge openai/gpt-5.1" in dry
     assert "$" in dry
     assert "injection_ready_reply" in printed(evalstone, "audit", "--list")
+    listed = [json.loads(line) for line in printed(evalstone, "audit", "--list", "--json").splitlines()]
+    assert [one["name"] for one in listed] == list(PERTURBATIONS)
+    assert all(one.keys() == {"name", "family", "why"} for one in listed)
+
+
+def test_an_audit_without_samples_is_refused_and_says_where_to_find_some(evalstone: Evalstone) -> None:
+    done = evalstone("audit")
+    assert done.returncode == 2
+    assert "needs DATA" in done.stderr
+    assert "evalstone demo" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -317,9 +339,9 @@ def test_the_cost_of_an_audit_is_known_before_and_its_edits_are_listed(evalstone
         ),
         (["calibrate", "--labels", "{demo}", "-s", "fathfulness"], "did you mean faithfulness"),
         (["calibrate", "--labels", "{demo}", "--map", "x"], "FIELD=COLUMN"),
-        (["audit", "--perturbation", "injecton"], "did you mean injection"),
-        (["audit", "--judge", "lexcal"], "did you mean lexical"),
-        (["audit", "--threshold", "3"], "must be at most 1, not 3"),
+        (["audit", str(DEMO_DATA), "--perturbation", "injecton"], "did you mean injection"),
+        (["audit", str(DEMO_DATA), "--judge", "lexcal"], "did you mean lexical"),
+        (["audit", str(DEMO_DATA), "--threshold", "3"], "must be at most 1, not 3"),
     ],
 )
 def test_a_wrong_call_says_what_to_mend(tmp_path: Path, arguments: list[Any], told: str, evalstone: Evalstone) -> None:

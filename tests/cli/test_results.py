@@ -215,10 +215,10 @@ def test_the_pass_rate_that_the_help_shows_works(folder: Path, evalstone: Evalst
     assert (done.returncode, "given >= 0.8" in done.stdout) == (1, True)
 
 
-def test_a_gate_that_passes_over_failed_outcomes_ends_with_3(folder: Path, evalstone: Evalstone) -> None:
+def test_a_gate_that_passes_over_failed_outcomes_ends_with_5(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of([*ANSWERS, "fail"]), "broken")
-    assert evalstone("gate", "broken", "--min", "given=0.4").returncode == 3
-    assert evalstone("gate", "broken", "--min", "given=0.73", "--inconclusive", "pass").returncode == 3
+    assert evalstone("gate", "broken", "--min", "given=0.4").returncode == 5
+    assert evalstone("gate", "broken", "--min", "given=0.73", "--inconclusive", "pass").returncode == 5
 
 
 def test_two_criteria_of_one_scorer_have_names_of_their_own_for_a_build_server(

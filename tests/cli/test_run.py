@@ -606,7 +606,7 @@ def test_missing_scores_and_samples_without_a_baseline_are_named_in_a_comparison
     write_run(replace(run, records=run.records[10:], ending=BUDGET, stop_reason="the budget is spent"), tmp_path / "A")
     against = ("--gate", "--baseline", "A", "--max-regression", "exact_match=0")
     done = evalstone(*compared, "answers.py:often_fails", *against)
-    assert (done.returncode, "✓ pass" in done.stdout) == (3, True)  # 3 because of the failed scores
+    assert (done.returncode, "✓ pass" in done.stdout) == (5, True)  # because of the failed scores
     assert " of exact_match " in done.stdout
     assert "Left out of" in done.stdout
 
@@ -669,7 +669,7 @@ def test_a_missed_threshold_of_a_file_is_named_by_its_key(data: Path, evalstone:
     assert (done.returncode, done.stderr) == (1, misses("contains(expected=zzz)", "0.000", "below fail_under 0.5\n"))
 
 
-def test_a_gate_that_passes_over_failed_scores_ends_with_3(tmp_path: Path, evalstone: Evalstone) -> None:
+def test_a_gate_that_passes_over_failed_scores_ends_with_5(tmp_path: Path, evalstone: Evalstone) -> None:
     rows = [{"id": f"s{number}", "output": "1.0" if number else "none"} for number in range(9)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     for bar, code in (("0.2", 3), ("0.9", 4)):

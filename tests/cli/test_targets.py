@@ -57,7 +57,7 @@ RIGHT = ("-s", "contains(expected=right)")
 
 def test_a_target_answers_in_trials_and_its_answers_are_kept(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "4", *RIGHT, "-o", "out", "-q")
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 5, done.stderr
     assert done.stdout.startswith("d.jsonl · 4 samples × 4 trials · ")
     assert f" · target {app}:agent · no judge" in done.stdout
     assert "cost $6.00 (target $6.00, judge $0.00)" in " ".join(done.stdout.split())
@@ -71,7 +71,7 @@ def test_a_target_answers_in_trials_and_its_answers_are_kept(evalstone: Evalston
     assert f"{app}:agent × 4" in " ".join(listed.stdout.split())
     assert f"target {app}:agent" in evalstone("ledger", "info").stdout
     report = evalstone("report", "last", "--csv", "r.csv", "--junit", "r.xml", "--slice-by", "topic")
-    assert report.returncode == 3, report.stderr
+    assert report.returncode == 5, report.stderr
     header, first, *_ = (tmp_path / "r.csv").read_text().splitlines()
     assert header.endswith(',"trial"')
     assert ',"right",' in first
@@ -281,7 +281,7 @@ def test_a_call_that_ends_the_process_is_a_failure(evalstone: Evalstone, tmp_pat
     )
     (tmp_path / "two.jsonl").write_text('{"input": "a"}\n{"input": "b"}\n')
     done = evalstone("run", "two.jsonl", "--target", "quitter:agent", "--scorer", "contains(expected=a)", "-q")
-    assert done.returncode == 3
+    assert done.returncode == 5
     assert "SystemExit: 0 (quitter.py" in done.stdout
     assert ", line 3)" in done.stdout
 
@@ -404,13 +404,13 @@ def test_what_is_wrong_with_the_tools_is_said_before_anything_is_called(evalston
 def test_a_run_in_the_ledger_is_a_target(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     ledger = ("--ledger", "runs.db", "-q")
     first = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *RIGHT, *ledger, "--name", "base")
-    assert first.returncode == 3, first.stderr
+    assert first.returncode == 5, first.stderr
     made = calls(tmp_path)
     replay = ("run", "d.jsonl", "--trials", "2", *RIGHT, *ledger)
     figures = [line.split()[:5] for line in first.stdout.splitlines() if line.startswith("contains ")]
     for name in ("base", "last"):
         done = evalstone(*replay, "--target", f"replay:{name}")
-        assert done.returncode == 3, done.stderr
+        assert done.returncode == 5, done.stderr
         assert [line.split()[:5] for line in done.stdout.splitlines() if line.startswith("contains ")] == figures
     done = evalstone(*replay, "--target", "replay:base", "--dry-run")
     assert (done.returncode, done.stdout.count("calls: 2 (6 answers")) == (0, 1), done.stdout
@@ -419,7 +419,7 @@ def test_a_run_in_the_ledger_is_a_target(evalstone: Evalstone, app: str, tmp_pat
         f'targets = ["{app}:free", "replay:base"]\n'
     )
     done = evalstone("run", "grid.toml", "-q")
-    assert done.returncode == 3, done.stderr
+    assert done.returncode == 5, done.stderr
     assert "base" in done.stdout
     assert calls(tmp_path) == made
     for more, problem in (

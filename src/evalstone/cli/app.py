@@ -18,30 +18,34 @@ from evalstone.cli import completion
 from evalstone.cli.command import Commands, usage_error
 from evalstone.cli.output import guard, replace_unprintable, to_stderr
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.results.endings import ExitCode
+from evalstone.results.endings import EXIT_CODES, ExitCode
 
-_EXIT_CODES = "Exit codes: 0 success; 2 usage error; 3 could not be completed; 130 interrupted."
-_JUDGE_EXIT_CODES = (
-    "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, or incomplete; 130 interrupted."
-)
-EXIT_CODES = {
-    "": _EXIT_CODES,
-    "run": "Exit codes: 0 success; 1 a threshold was not met; 2 usage error; 3 some scores failed, no sample "
-    "was scored, the judge gave no answers, or the run is incomplete or could not be completed; "
-    "4 with --gate, inconclusive; 130 interrupted.",
-    "score": "Exit codes: 0 success; 2 usage error; 3 the score failed or could not be computed; 130 interrupted.",
-    "report": "Exit codes: 0 success; 2 usage error; 3 some scores failed, no sample was scored, the run is "
-    "incomplete or could not be read; 130 interrupted.",
-    "gate": "Exit codes: 0 every check passes; 1 a check fails; 2 usage error; 3 every check passes, but some scores "
-    "failed or the run is incomplete; or the run was broken off, or the command could not be completed; "
-    "4 inconclusive; 130 interrupted.",
-    "coverage": "Exit codes: 0 everything is accounted for; 1 it is not; 2 usage error; 3 could not be completed; "
-    "130 interrupted.",
-    "drift": "Exit codes: 0 no drift; 1 drift; 2 usage error; 3 could not be completed; 130 interrupted.",
-    "verify": "Exit codes: 0 intact; 1 damaged; 2 usage error; 3 could not be completed; 130 interrupted.",
-    "calibrate": _JUDGE_EXIT_CODES,
-    "audit": _JUDGE_EXIT_CODES,
+_EVERY = (ExitCode.OK, ExitCode.USAGE, ExitCode.INCOMPLETE, ExitCode.INTERRUPTED)
+_JUDGING = (ExitCode.SCORES_FAILED,)
+_CHECKING = (ExitCode.CHECK_FAILED,)
+_MORE = {
+    "run": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
+    "gate": (*_CHECKING, ExitCode.INCONCLUSIVE, *_JUDGING),
+    "report": _JUDGING,
+    "calibrate": _JUDGING,
+    "audit": _JUDGING,
+    "drift": _CHECKING,
+    "coverage": _CHECKING,
+    "verify": _CHECKING,
 }
+"""By command, the exit codes that not all commands have."""
+
+
+def exit_codes(command: str) -> tuple[ExitCode, ...]:
+    """The exit codes of a command. All have 141, too, if nobody reads their output."""
+    return tuple(sorted((*_EVERY, *_MORE.get(command, ()))))
+
+
+def _epilog(command: str) -> str:
+    return f"Exit codes: {'; '.join(f'{code} {EXIT_CODES[code][0]}' for code in exit_codes(command))}."
+
+
+_EPILOGS = {name: _epilog(name) for name in ("", *_MORE)}
 """By command, what follows its help; "" for all others."""
 
 # Each command with its module and the first line of its help. Its function has the command's name.
@@ -106,8 +110,8 @@ app = Commands(
     "evalstone",
     "Evaluate the outputs of LLMs, RAG pipelines and agents.",
     COMMANDS,
-    EXIT_CODES,
-    groups=[Commands(name, COMMANDS[name][1], table, EXIT_CODES) for name, table in GROUPS.items()],
+    _EPILOGS,
+    groups=[Commands(name, COMMANDS[name][1], table, _EPILOGS) for name, table in GROUPS.items()],
     params=[
         click.Option(
             ["--version"],
@@ -158,9 +162,9 @@ def main() -> None:
     except ConfigError as error:
         _fail(error.text(COMMAND_LINE), ExitCode.USAGE)
     except EvalstoneError as error:
-        _fail(error.text(COMMAND_LINE), ExitCode.FAILURES)
+        _fail(error.text(COMMAND_LINE), ExitCode.INCOMPLETE)
     except OSError as error:
-        _fail(str(error), ExitCode.FAILURES)
+        _fail(str(error), ExitCode.INCOMPLETE)
 
 
 def _fail(message: str, code: ExitCode) -> None:

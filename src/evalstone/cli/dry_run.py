@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.display import count, money, safe
-from evalstone._core.file_format import ESTIMATE_FORMAT
+from evalstone._core.file_format import AUDIT_ESTIMATE_FORMAT, EXPERIMENT_ESTIMATE_FORMAT
 from evalstone._core.json import to_jsonable
 from evalstone.cli.output import formats, present
 from evalstone.report.view import Cell, Column, Section, Table, View, bare_judge, words
@@ -23,7 +23,7 @@ def show_estimate(plan: Plan, config: RunConfig) -> None:
     """Show the estimated calls and cost of a run."""
     work = _estimate(plan, config)
     view = View(plan.dataset.name, f"{_planned(work, plan)} · dry run", tuple(_sections(work, plan, config)))
-    present(view, formats(view, config, {"format": ESTIMATE_FORMAT, **_data(work, plan)}))
+    present(view, formats(view, config, work.to_dict()))
 
 
 def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs) -> None:
@@ -35,8 +35,8 @@ def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs
         planned = f"{plan.dataset.name}: {_planned(estimates[name], plan)}"
         sections += [Section(name, (planned,)), *of_cell]
     view = View("Experiment", f"{count(len(cells), 'run')} · dry run", tuple(sections))
-    runs = {name: _data(estimates[name], plan) for name, (plan, _) in cells.items()}
-    present(view, formats(view, outputs, {"format": ESTIMATE_FORMAT, "runs": runs}))
+    runs = {name: estimate.to_dict() for name, estimate in estimates.items()}
+    present(view, formats(view, outputs, {"format": EXPERIMENT_ESTIMATE_FORMAT, "runs": runs}))
 
 
 def show_audit_estimate(estimates: Sequence[Estimate], outputs: Outputs) -> None:
@@ -54,7 +54,7 @@ def show_audit_estimate(estimates: Sequence[Estimate], outputs: Outputs) -> None
         (Section("", (_expense(calls, usage, cost),), (_judges_table(judges, "Calls by judge"),)),),
     )
     data = {
-        "format": ESTIMATE_FORMAT,
+        "format": AUDIT_ESTIMATE_FORMAT,
         "judge": judge,
         "versions": versions,
         "samples": plain,
@@ -78,19 +78,6 @@ def _planned(work: Estimate, plan: Plan) -> str:
     target = f" · target {plan.target.identity}" if plan.target is not None else ""
     samples = count(work.samples, "sample") + (f" × {plan.trials:,} trials" if plan.trials > 1 else "")
     return f"{samples}{target} · judge {work.judge}"
-
-
-def _data(work: Estimate, plan: Plan) -> dict[str, Any]:
-    """An estimate as plain data."""
-    return {
-        "dataset": plan.dataset.name,
-        "trials": plan.trials,
-        "target": None if plan.target is None else plan.target.identity,
-        **to_jsonable(work),
-        "calls": work.calls,
-        "usage": to_jsonable(work.usage),
-        "cost": work.cost,
-    }
 
 
 def _sections(work: Estimate, plan: Plan, config: RunConfig, of: str = "") -> Iterator[Section]:

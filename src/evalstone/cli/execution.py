@@ -233,7 +233,7 @@ def interruptible(*, shuffled: bool = False, resume: str = RESUME) -> Generator[
         to_stderr(
             f"Interrupted; {resume}." if interrupted else f"evalstone: {ended(error.text(COMMAND_LINE))} {finished}"
         )
-        raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.FAILURES) from None
+        raise SystemExit(ExitCode.INTERRUPTED if interrupted else ExitCode.INCOMPLETE) from None
     except KeyboardInterrupt:
         to_stderr(f"Stopped. Finished calls are in the ledger; {resume}.")
         raise SystemExit(ExitCode.INTERRUPTED) from None

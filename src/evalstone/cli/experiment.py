@@ -43,7 +43,7 @@ from evalstone.cli.execution import (
 from evalstone.cli.output import console, formats, present, prints_to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
-from evalstone.results.endings import ExitCode, exit_code
+from evalstone.results.endings import ExitCode, exit_code, first_code
 from evalstone.results.several_runs import Experiment
 from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
@@ -119,7 +119,7 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> i
     view = result.view(COMMAND_LINE)
     if present(view, formats(view, config, result.to_dict(), csv=result.csv_lines)):
         _show_next(cells, results, config)
-    return max(exit_code(result) for result in results.values())
+    return first_code(exit_code(result) for result in results.values())
 
 
 def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:

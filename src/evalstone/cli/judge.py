@@ -16,15 +16,16 @@ from evalstone.cli.output import (
     console,
     deliver,
     formats,
+    json_lines,
     present,
     table,
     to_stderr,
     written,
 )
 from evalstone.cli.values import finite, judge_spec, scorer_specs
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, absent
 from evalstone.report.view import bare_judge
-from evalstone.results.endings import INTERRUPTED, ExitCode
+from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration
@@ -176,7 +177,7 @@ def calibrate(
         screen.print()
         for title, path in saved.items():
             screen.print(safe(f"{title} {path}", 2000), soft_wrap=True)
-    return ExitCode.FAILURES if any(one.failed or one.stop_reason for one in calibrations) else ExitCode.OK
+    return first_code(code_of_judging(one.failed, one.stop_reason) for one in calibrations)
 
 
 def _label_range(text: str) -> tuple[float, float]:
@@ -189,7 +190,7 @@ def _label_range(text: str) -> tuple[float, float]:
 def audit(
     data: Annotated[
         Value,
-        options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet).", default="bundled RAG answers", complete=FILE),
+        options.argument("DATA", "Samples (JSON, JSONL, CSV, Parquet); not needed with --list.", complete=FILE),
     ] = None,
     perturbation: Annotated[
         Values,
@@ -243,13 +244,18 @@ def audit(
     Each sample is judged unchanged and with small perturbations, such as reordered passages or an injected instruction.
     """
     from evalstone._core import sync
-    from evalstone.datasets.demo import DEMO_DATA
     from evalstone.judge_quality.audit import AuditOptions, estimate_audit
     from evalstone.ledger.base import DEFAULT_LEDGER
 
     if list_perturbations:
-        _list_perturbations()
+        _list_perturbations(outputs)
         return ExitCode.OK
+    if data is None:
+        raise ConfigError(
+            absent(
+                "DATA", "audit needs DATA, samples to judge; evalstone demo --out demo writes demo/samples.jsonl to try"
+            )
+        )
     specs = scorer_specs(scorer or ["faithfulness"])
     check_outputs(outputs.files)
     resume = RESUME if cache else WITHOUT_NO_CACHE
@@ -271,12 +277,11 @@ def audit(
             "progress": not quiet and sys.stderr.isatty(),
             "stop": stop,
         }
-        source = data or DEMO_DATA
         result, estimates = None, ()
         if dry_run:
-            estimates = sync.run(estimate_audit(source, specs, **judged, options=AuditOptions(**settings)))
+            estimates = sync.run(estimate_audit(data, specs, **judged, options=AuditOptions(**settings)))
         else:
-            result = evalstone.audit(source, specs, **judged, **settings)
+            result = evalstone.audit(data, specs, **judged, **settings)
     if result is None:
         from evalstone.cli.dry_run import show_audit_estimate
 
@@ -287,13 +292,17 @@ def audit(
         return ExitCode.INTERRUPTED
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
-    return ExitCode.FAILURES if result.failed or result.stop_reason else ExitCode.OK
+    return code_of_judging(result.failed, result.stop_reason)
 
 
-def _list_perturbations() -> None:
+def _list_perturbations(outputs: Outputs) -> None:
     from evalstone.judge_quality.perturbations import PERTURBATIONS
 
+    found = PERTURBATIONS.values()
+    plain = [{"name": one.name, "family": one.family, "why": one.why} for one in found]
+    if deliver(json_lines(outputs.as_json, *plain)):
+        return
     rows = table("perturbation", "family", "an affected judge reacts to")
-    for perturbation in PERTURBATIONS.values():
+    for perturbation in found:
         rows.add_row(perturbation.name, perturbation.family, perturbation.why)
     console().print(rows)

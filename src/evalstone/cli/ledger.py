@@ -235,7 +235,7 @@ def verify(ledger: options.Ledger = None) -> int:
     if not result.sound:
         screen.print(f"{name} is damaged. To copy what is readable into a new ledger, run:", style="red")
         screen.print(f"evalstone ledger recover {name} --into NEW.db")
-        return ExitCode.FAILED_THRESHOLD
+        return ExitCode.CHECK_FAILED
     if result.schema_version != SCHEMA_VERSION:
         screen.print(f"{name} is intact, but of version {result.schema_version or 'none yet'}; its rows were not read.")
     else:

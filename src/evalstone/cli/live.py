@@ -99,7 +99,7 @@ def drift(
                 f"An age is relative to now ({', '.join(moving)}), so the error rate holds only for this look. To look "
                 "again, use a fixed time."
             )
-    return ExitCode.FAILED_THRESHOLD if result.passed is False else ExitCode.OK
+    return ExitCode.CHECK_FAILED if result.passed is False else ExitCode.OK
 
 
 def coverage(
@@ -118,4 +118,4 @@ def coverage(
     result = covered(stream, ledger=ledger, since=since)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
-    return ExitCode.FAILED_THRESHOLD if result.total.unaccounted else ExitCode.OK
+    return ExitCode.CHECK_FAILED if result.total.unaccounted else ExitCode.OK

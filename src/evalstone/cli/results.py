@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
-    from evalstone.results.human_labels import PPIResult, RoganGladenResult
+    from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
     from evalstone.stats.gates import GateVerdict
 
 
@@ -113,13 +113,13 @@ def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> P
     return corrected(run, scorer, file, slice_by=slice_by)
 
 
-def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, str]:
-    """The file of labels of each `SCORER=FILE`, by scorer."""
-    labels: dict[str, str] = {}
+def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, Labels]:
+    """The labels of each `SCORER=FILE`, by scorer."""
+    labels: dict[str, Labels] = {}
     for text in texts:
         scorer, file = _scorer_and_file(run, text, option)
         _check_once(labels, scorer, f"{option} {text}")
-        labels[scorer] = file
+        labels[scorer] = evalstone.load_labels(run, scorer, file)
     return labels
 
 
@@ -141,7 +141,7 @@ def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict
     return labels
 
 
-def _check_once(labels: Mapping[str, str], scorer: str, usage: str) -> None:
+def _check_once(labels: Mapping[str, object], scorer: str, usage: str) -> None:
     if scorer in labels:
         raise ConfigError(f"{usage}: {scorer} has labels already; put all of them into one file")
 
@@ -294,7 +294,7 @@ def drift(
         result = evalstone.drift(*compared, confidence=confidence)
         view = drift_view(result, COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
-    return ExitCode.FAILED_THRESHOLD if result.passed is False else ExitCode.OK
+    return ExitCode.CHECK_FAILED if result.passed is False else ExitCode.OK
 
 
 def gate(

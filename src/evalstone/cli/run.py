@@ -138,7 +138,7 @@ def score(
         return record_csv(record)
 
     present(view, formats(view, outputs, record.to_dict(), csv=csv))
-    return ExitCode.FAILURES if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
+    return ExitCode.INCOMPLETE if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK
 
 
 def _run(

@@ -111,7 +111,7 @@ def traces(
     elif chosen:
         write_samples(Path(out), chosen)
     click.echo(f"{len(chosen):,} of {count(len(dataset), 'sample')}" + (f" in {safe(out)}" if out and chosen else ""))
-    return ExitCode.OK if chosen else ExitCode.FAILURES
+    return ExitCode.OK if chosen else ExitCode.INCOMPLETE
 
 
 @dataclass(frozen=True)

@@ -63,3 +63,6 @@ from evalstone.results.trials import PassK as PassK
 from evalstone.results.trials import Reliability as Reliability
 
 __all__: list[str]
+from evalstone.run.dry_run import Estimate as Estimate
+from evalstone.run.dry_run import JudgeEstimate as JudgeEstimate
+from evalstone.run.dry_run import ScorerEstimate as ScorerEstimate

@@ -5,6 +5,7 @@ The command line takes its exit codes from it, `summary.json` names the ending, 
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from typing import TYPE_CHECKING
@@ -30,23 +31,48 @@ class ExitCode(IntEnum):
     """The exit codes of commands."""
 
     OK = 0
-    FAILED_THRESHOLD = 1
+    CHECK_FAILED = 1
     USAGE = 2
-    FAILURES = 3
+    INCOMPLETE = 3
     INCONCLUSIVE = 4
+    SCORES_FAILED = 5
     INTERRUPTED = 130
     BROKEN_PIPE = 141
 
 
 EXIT_CODES = {
-    ExitCode.OK: "the run is complete, or its gate is decided, and no threshold is missed",
-    ExitCode.FAILED_THRESHOLD: "a threshold is missed",
-    ExitCode.USAGE: "the command can't start: a wrong option, file or setting, or a missing key",
-    ExitCode.FAILURES: "some scores failed, no sample was scored, the judge gave no answers, or the run ended early",
-    ExitCode.INCONCLUSIVE: "a check is inconclusive",
-    ExitCode.INTERRUPTED: "the command was interrupted",
+    ExitCode.OK: ("success", "the command is complete, and no check fails"),
+    ExitCode.CHECK_FAILED: (
+        "a check fails",
+        "a check fails: a threshold is missed, scores have drifted, a ledger is damaged, or counts don't add up",
+    ),
+    ExitCode.USAGE: ("could not start", "the command can't start: a wrong option, file or setting, or a missing key"),
+    ExitCode.INCOMPLETE: (
+        "did not complete",
+        "the command did not complete: the run ended early, no sample was scored, the judge gave no answers, or "
+        "something could not be read or written",
+    ),
+    ExitCode.INCONCLUSIVE: ("inconclusive", "the samples don't decide a check"),
+    ExitCode.SCORES_FAILED: ("complete, but some scores failed", "the command is complete, but some scores failed"),
+    ExitCode.INTERRUPTED: ("interrupted", "the command was interrupted by Ctrl-C, SIGTERM or SIGHUP"),
+    ExitCode.BROKEN_PIPE: ("nobody reads the output", "its output is piped to a command that stops reading"),
 }
-"""What the exit codes of `run`, `report` and `gate` mean."""
+"""What each exit code means: in a few words for the help of a command, and in full."""
+_FIRST = (
+    ExitCode.INTERRUPTED,
+    ExitCode.USAGE,
+    ExitCode.CHECK_FAILED,
+    ExitCode.INCOMPLETE,
+    ExitCode.INCONCLUSIVE,
+    ExitCode.SCORES_FAILED,
+)
+"""Which exit code a command has if several hold: the first of these."""
+
+
+def first_code(codes: Iterable[ExitCode]) -> ExitCode:
+    """The exit code of a command to which all of these apply."""
+    given = set(codes)
+    return next((code for code in _FIRST if code in given), ExitCode.OK)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,7 +98,7 @@ class Ending:
     @property
     def saved_code(self) -> ExitCode:
         """The exit code of later commands on the run, which weren't interrupted themselves."""
-        return ExitCode.FAILURES if self.code is ExitCode.INTERRUPTED else self.code
+        return ExitCode.INCOMPLETE if self.code is ExitCode.INTERRUPTED else self.code
 
 
 _FINISHED = "completed and kept, within 60 seconds"
@@ -96,14 +122,14 @@ DECIDED = Ending(
 BUDGET = Ending(
     name="budget",
     cause="the next call may exceed `--budget`",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     kept="completed and kept; samples in progress are finished as far as the budget allows",
     rerun="resumes with a higher `--budget`",
 )
 MAX_REQUESTS = Ending(
     name="max_requests",
     cause="`max_requests` of the judge or the target is reached",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     kept="completed and kept",
     rerun="resumes, with as many requests again",
 )
@@ -111,7 +137,7 @@ JUDGE_REFUSED = Ending(
     name="judge_refused",
     cause="the judge's endpoint refuses the key or the model (HTTP 401; 403 or 404 for all questions), requires "
     "payment (HTTP 402, or in words), or redirects",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept=_FINISHED,
     rerun=_ASKS_FAILED,
@@ -119,7 +145,7 @@ JUDGE_REFUSED = Ending(
 JUDGE_UNAVAILABLE = Ending(
     name="judge_unavailable",
     cause="the judge fails on each of the first 10 questions, or doesn't answer 10 in a row",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept=_FINISHED,
     rerun=_ASKS_FAILED,
@@ -128,7 +154,7 @@ TARGET_UNAVAILABLE = Ending(
     name="target_unavailable",
     cause="the target refuses the first call (HTTP 401, 403, 404 or a redirect; a model also for lack of credit), "
     "fails on each of the first 10 samples or can't be reached 10 times in a row",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept=_FINISHED,
     rerun=_ASKS_FAILED,
@@ -136,7 +162,7 @@ TARGET_UNAVAILABLE = Ending(
 BATCH = Ending(
     name="batch",
     cause="`--batch`: answers will come later, or the provider didn't accept a batch",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept="the batches go on",
     rerun="collects the answers, and continues",
@@ -144,7 +170,7 @@ BATCH = Ending(
 STORAGE = Ending(
     name="storage",
     cause="the ledger is deleted, its server stays down, or the disk is full",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept="lost",
     rerun="resumes, if the ledger is there again",
@@ -160,7 +186,7 @@ INTERRUPTED = Ending(
 STOPPED = Ending(
     name="stopped",
     cause="in Python: `StopSignal.request`, a canceled task, or an exception in `on_record` or `on_sample`",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept="completed and kept; dropped if the task is canceled",
     rerun=_RESUMES,
@@ -168,7 +194,7 @@ STOPPED = Ending(
 ERROR = Ending(
     name="error",
     cause="any other error, such as a judge in your code that returns a wrong type",
-    code=ExitCode.FAILURES,
+    code=ExitCode.INCOMPLETE,
     broken_off=True,
     kept=_FINISHED,
     rerun=_ASKS_FAILED,
@@ -184,7 +210,7 @@ KILLED = Ending(
 )
 NOT_STARTED = Ending(
     name=None,
-    cause=EXIT_CODES[ExitCode.USAGE],
+    cause=EXIT_CODES[ExitCode.USAGE][1],
     code=ExitCode.USAGE,
     broken_off=True,
     out="unchanged",
@@ -233,6 +259,13 @@ def ending_of(error: BaseException) -> Ending:
     return by_type or (ERROR if isinstance(error, EvalstoneError) else STOPPED)
 
 
+def code_of_judging(failed: int, stop_reason: str) -> ExitCode:
+    """The exit code of a calibration or an audit: of its number of failed scores, and why it ended early, or ""."""
+    if stop_reason:
+        return ExitCode.INCOMPLETE
+    return ExitCode.SCORES_FAILED if failed else ExitCode.OK
+
+
 def exit_code(run: Run, verdict: GateVerdict = "pass", *, saved: bool = True) -> ExitCode:
     """The exit code of a command on a run.
 
@@ -241,25 +274,37 @@ def exit_code(run: Run, verdict: GateVerdict = "pass", *, saved: bool = True) ->
         verdict: the verdict of the thresholds that the command tests.
         saved: whether the run was saved before; otherwise it ended in this command.
     """
-    code = run.ending.saved_code if saved else run.ending.code
-    scored = any(line.scored for line in run.summary)
-    if run.ending.broken_off or (code and not scored):
+    if run.ending.broken_off:
+        return run.ending.saved_code if saved else run.ending.code
+    code, _ = _shortfall(run)
+    if run.ending.code and not any(line.scored for line in run.summary):
         return code
-    if verdict != "pass":
-        return ExitCode.FAILED_THRESHOLD if verdict == "fail" else ExitCode.INCONCLUSIVE
-    return code or (ExitCode.FAILURES if shortfall_of(run) else ExitCode.OK)
+    return first_code((_OF_VERDICTS[verdict], code))
+
+
+_OF_VERDICTS: Mapping[GateVerdict, ExitCode] = {
+    "pass": ExitCode.OK,
+    "fail": ExitCode.CHECK_FAILED,
+    "inconclusive": ExitCode.INCONCLUSIVE,
+}
 
 
 def shortfall_of(run: Run) -> str:
     """Why a run is no success although no threshold is missed, or ""."""
+    return _shortfall(run)[1]
+
+
+def _shortfall(run: Run) -> tuple[ExitCode, str]:
+    """What a run lacks: its exit code, and why."""
     if run.ending.code:
-        return "the run ended early"
-    if run.failed:
-        return f"{count(run.failed, 'score')} failed"
+        return ExitCode.INCOMPLETE, "the run ended early"
     if not any(line.scored for line in run.summary):
-        return "no sample was scored"
+        failed = f"{count(run.failed, 'score')} failed" if run.failed else "no sample was scored"
+        return ExitCode.INCOMPLETE, failed
     # A scorer to which the judge gave no answers may have another one with scores.
     judged = [line for line in run.summary if line.judges or line.unanswered]
     if any(line.no_answer for line in judged) and not any(line.scored for line in judged):
-        return "the judge gave no answers"
-    return ""
+        return ExitCode.INCOMPLETE, "the judge gave no answers"
+    if run.failed:
+        return ExitCode.SCORES_FAILED, f"{count(run.failed, 'score')} failed"
+    return ExitCode.OK, ""

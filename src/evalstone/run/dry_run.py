@@ -15,6 +15,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from evalstone._core.file_format import ESTIMATE_FORMAT
+from evalstone._core.json import to_jsonable
+from evalstone._core.truth import NoTruthValue
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
@@ -47,7 +50,7 @@ def _repeated(usage: Usage, times: int) -> Usage:
     return Usage(usage.input * times, usage.output * times, usage.cached * times, usage.requests * times)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ScorerEstimate:
     """The judge calls of one scorer."""
 
@@ -79,7 +82,7 @@ class ScorerEstimate:
         self.usage = _repeated(self.usage, times)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class JudgeEstimate:
     """The calls of one single judge, which may be a member of a composite judge."""
 
@@ -96,10 +99,14 @@ class JudgeEstimate:
         self.cost = None if self.cost is None else self.cost * times
 
 
-@dataclass(frozen=True)
-class Estimate:
-    """The estimated calls and cost of a run."""
+@dataclass(frozen=True, kw_only=True)
+class Estimate(NoTruthValue):
+    """The estimated calls and cost of a run, as `dry_run` returns and `--dry-run` shows them."""
 
+    dataset_name: str
+    trials: int
+    target: str | None
+    """The identity of the target; None if there is none."""
     judge: str
     """The judges of the scorers, comma-separated; "none" if there are none."""
     samples: int
@@ -136,6 +143,11 @@ class Estimate:
         """Tokens of the calls."""
         return sum((scorer.usage for scorer in self.scorers), Usage())
 
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as plain data, as `evalstone run --dry-run --json` prints it."""
+        totals = {"calls": self.calls, "usage": to_jsonable(self.usage), "cost": self.cost}
+        return {"format": ESTIMATE_FORMAT, **to_jsonable(self), **totals}
+
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     """Estimate a plan. The ledger is only read, and only if it exists.
@@ -152,7 +164,7 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     store = Ledger(ledger) if ledger is not None and is_there(ledger) else None
     try:
         session = _DryRunSession(plan, store if plan.target is None else None)
-        lines = tuple(ScorerEstimate(plan.titles[scorer.signature]) for scorer in plan.scorers)
+        lines = tuple(ScorerEstimate(name=plan.titles[scorer.signature]) for scorer in plan.scorers)
         unknown = 0
         for sample in plan.dataset:
             work = list(zip(plan.scorers, lines, strict=True))
@@ -174,7 +186,19 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
     kinds = {kind: number * plan.trials for kind, number in session.kinds.items()}
     judges = tuple(session.judges.values())
     named = [judge.identity for judge in plan.asked_judges] or [judge.judge for judge in judges] or ["none"]
-    return Estimate(", ".join(named), len(plan.dataset), lines, judges, kinds, calls, answers, unknown)
+    return Estimate(
+        dataset_name=plan.dataset.name,
+        trials=plan.trials,
+        target=None if plan.target is None else plan.target.identity,
+        judge=", ".join(named),
+        samples=len(plan.dataset),
+        scorers=lines,
+        judges=judges,
+        kinds=kinds,
+        target_calls=calls,
+        target_answers=answers,
+        without_stand_in=unknown,
+    )
 
 
 def _turns(plan: Plan, sample: Sample) -> int:
@@ -226,9 +250,11 @@ def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
     """The calls of each judge, summed over several estimates."""
     sums: dict[str, JudgeEstimate] = {}
     for line in (judge for estimate in estimates for judge in estimate.judges):
-        before = sums.get(line.judge, JudgeEstimate(line.judge))
+        before = sums.get(line.judge, JudgeEstimate(judge=line.judge))
         cost = total_cost((before.cost, line.cost))
-        sums[line.judge] = JudgeEstimate(line.judge, before.calls + line.calls, before.usage + line.usage, cost)
+        sums[line.judge] = JudgeEstimate(
+            judge=line.judge, calls=before.calls + line.calls, usage=before.usage + line.usage, cost=cost
+        )
     return list(sums.values())
 
 
@@ -247,7 +273,7 @@ class _DryRunSession(Session):
         self.kinds: Counter[str] = Counter()
         self.judges: dict[str, JudgeEstimate] = {}
         self._store = store
-        self._line, self._has_target = ScorerEstimate(""), plan.target is not None
+        self._line, self._has_target = ScorerEstimate(name=""), plan.target is not None
         self._all_free = not any(judge.cacheable for judge in plan.judges)
 
     async def score(self, scorer: Scorer, sample: Sample, line: ScorerEstimate) -> None:
@@ -277,7 +303,7 @@ class _DryRunSession(Session):
         question, line, judge = call.question, self._line, _unwrapped(call.judge)
         if judge.cacheable and (stored := self._stored(call)) is not None:
             return stored
-        asked = self.judges.setdefault(call.key.judge, JudgeEstimate(call.key.judge))
+        asked = self.judges.setdefault(call.key.judge, JudgeEstimate(judge=call.key.judge))
         asked.calls += 1
         if judge.cacheable or self._all_free:
             self.kinds[question.kind] += 1
