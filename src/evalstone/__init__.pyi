@@ -16,8 +16,6 @@ from evalstone import stats as stats
 from evalstone import targets as targets
 from evalstone import types as types
 from evalstone._core.prompts import Prompt as Prompt
-from evalstone.api import Samples as Samples
-from evalstone.api import ScorerSpec as ScorerSpec
 from evalstone.api import TargetSpec as TargetSpec
 from evalstone.api import UserSpec as UserSpec
 from evalstone.api import adry_run as adry_run
@@ -27,6 +25,7 @@ from evalstone.api import dry_run as dry_run
 from evalstone.api import evaluate as evaluate
 from evalstone.api import score as score
 from evalstone.datasets import Dataset as Dataset
+from evalstone.datasets import Samples as Samples
 from evalstone.datasets import load as load
 from evalstone.errors import (
     ConfigError as ConfigError,
@@ -98,7 +97,7 @@ from evalstone.judges import (
 from evalstone.judges import (
     parse_judge as parse_judge,
 )
-from evalstone.judges.parse import JudgeSpec as JudgeSpec
+from evalstone.judges.base import JudgeSpec as JudgeSpec
 from evalstone.live.client import Live as Live
 from evalstone.live.guard import guard as guard
 from evalstone.questions.answers import JudgeAnswer as JudgeAnswer
@@ -142,6 +141,7 @@ from evalstone.scorers import (
 from evalstone.scorers import (
     scorer as scorer,
 )
+from evalstone.scorers.base import ScorerSpec as ScorerSpec
 from evalstone.types import (
     Failed as Failed,
 )

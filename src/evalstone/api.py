@@ -9,15 +9,15 @@ import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, Unpack
 
 from evalstone._core import sync
 from evalstone._core.display import joined
-from evalstone.datasets import Dataset, load
+from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
 from evalstone.errors import ConfigError
-from evalstone.judges.base import Judge, MemberCalls, NoJudge
-from evalstone.judges.parse import JudgeSpec, parse_judge
+from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, NoJudge
+from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
@@ -29,29 +29,14 @@ from evalstone.run.saved import recorded_run
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import ScorerSpec
 from evalstone.targets import Target, User, parse_target, parse_user
-from evalstone.types import SAMPLE_FIELDS, Record, Sample
+from evalstone.types import SAMPLE_FIELDS, Record, Sample, SampleFields
 
 if TYPE_CHECKING:
     from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
     from evalstone.run.dry_run import Estimate
 
-Samples: TypeAlias = "Dataset | Iterable[Sample | Mapping[str, Any]] | str | Path | object"
-"""Sample values, dictionaries, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars, pyarrow, Hugging Face), or
-a Dataset."""
-
-
-class AsScorer(Protocol):
-    """An object that can be used as a scorer, such as an evaluator."""
-
-    def as_scorer(self) -> Scorer:
-        """The scorer."""
-        ...
-
-
-ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | Callable[..., Any] | AsScorer"
-"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
-function of sample fields."""
 TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 """A function, an address such as "my_app:agent", a table of settings, or a Target."""
 UserSpec: TypeAlias = "str | Mapping[str, Any] | Sequence[str] | Callable[..., Any] | Judge | User"
@@ -249,7 +234,7 @@ async def ascore(
     judge: JudgeSpec | None = "lexical",
     ledger: str | Path | None = None,
     keep_reasoning: bool = False,
-    **fields: Any,
+    **fields: Unpack[SampleFields],
 ) -> Record:
     """Score one sample: `await ascore("faithfulness", output="…", context=["…"])`.
 

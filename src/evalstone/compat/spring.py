@@ -18,12 +18,13 @@ from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, cast,
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.prompts import Prompt
+from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone._core.sync import run as run_blocking
 from evalstone._core.text import is_blank
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.values import Value
 from evalstone.errors import BudgetExceeded, ConfigError, JudgeError, OutcomeError, PromptError, ReplyError, invalid
-from evalstone.judges.base import Judge
+from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.parse import parse_judge
 from evalstone.questions.base import Question
 from evalstone.scorers.rag.graded import (
@@ -209,7 +210,7 @@ class JudgeEvaluator(Value):
     documents_are_reference: ClassVar[bool] = False
     """Whether the documents of a request without a reference are the ground truth, as in Spring AI Alibaba."""
 
-    judge: Annotated[Judge | str | Mapping[str, Any] | None, _JUDGE] = field(default=None, kw_only=False)
+    judge: Annotated[ReadAs[JudgeSpec | None, Judge | None], _JUDGE] = field(default=NOTHING, kw_only=False)
     threshold: Annotated[float, Range(0, 1, exclusive=True)] = 0.5
     prompt: Prompt | str | None = None
     on_undecided: OnUndecided = "keep"
@@ -367,9 +368,7 @@ class FactCheckingEvaluator(JudgeEvaluator):
     layout: Layout = "instructed"
 
     @classmethod
-    def for_bespoke_minicheck(
-        cls, judge: Judge | str | Mapping[str, Any] | None = None, **options: Any
-    ) -> FactCheckingEvaluator:
+    def for_bespoke_minicheck(cls, judge: JudgeSpec | None = None, **options: Any) -> FactCheckingEvaluator:
         """Return an evaluator for Bespoke-MiniCheck as the judge: its trained layout, one sentence at a time."""
         return cls(judge, layout="minicheck", **options)
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeGuard, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, excerpt, named
@@ -27,7 +27,7 @@ from evalstone.datasets.files import find, standard_input
 from evalstone.datasets.identity import Version, made_unique, version_of, with_unique_ids
 from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
-from evalstone.datasets.tables import Rows, is_table, memory_rows, numbered, table_rows
+from evalstone.datasets.tables import Rows, TableLike, is_table, memory_rows, numbered, table_rows
 from evalstone.datasets.traces import TraceReader
 from evalstone.errors import ConfigError, DataError
 from evalstone.types import Sample
@@ -88,7 +88,14 @@ class Dataset:
         return iter(self.samples)
 
 
-def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
+Samples: TypeAlias = (
+    "Dataset | Iterable[Sample | Mapping[str, Any]] | Mapping[str, Any] | str | os.PathLike[str] | TableLike"
+)
+"""Sample values, dictionaries, a dictionary of columns, a path (JSON, JSONL, CSV, Parquet), a table (pandas, polars,
+pyarrow, Hugging Face), or a Dataset."""
+
+
+def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
     """Load samples from a file, a table or an iterable.
 
     Args:
@@ -113,7 +120,7 @@ def load(source: Any, *, map: ColumnMapping | None = None) -> Dataset:
     if names_code(source):
         return _from_code(str(source).strip(), map)
     if isinstance(source, str | os.PathLike):
-        path = Path(cast("str | os.PathLike[str]", source))
+        path = Path(source)
         if path == Path("-"):
             first, rows = _opened(standard_input(), "stdin")
             if is_telemetry(first):
@@ -180,7 +187,7 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
     return Dataset(samples, name, notes=notes)
 
 
-def turns(samples: Any) -> Dataset:
+def turns(samples: Samples) -> Dataset:
     """Turn conversations into one sample per turn: "c1 turn 2".
 
     The turns of a conversation and of its trials form one group, so that intervals account for them. If the
@@ -194,10 +201,10 @@ def turns(samples: Any) -> Dataset:
         DataError: A sample has neither turns nor user messages.
     """
     whole = isinstance(samples, str | os.PathLike | Dataset | Mapping) or is_table(samples)
-    listed = list(cast("Iterable[object]", samples)) if isinstance(samples, Iterable) and not whole else []
+    listed = list(cast("Iterable[Any]", samples)) if isinstance(samples, Iterable) and not whole else []
     # Trials of a sample share its id, which a dataset doesn't allow; their turns have different names.
     has_trials = any(isinstance(one, Sample) and one.trial is not None for one in listed)
-    conversations = cast("list[Sample]", listed) if has_trials else load(listed or samples)
+    conversations = cast("list[Sample]", listed) if has_trials else load(cast("Samples", listed or samples))
     name = conversations.name if isinstance(conversations, Dataset) else IN_MEMORY
     samples_of_turns: list[Sample] = []
     for sample in conversations:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
 from evalstone._core.display import excerpt, shortlist
 from evalstone._core.guards import is_array, is_mapping, is_object
@@ -22,6 +22,38 @@ from evalstone.types import Sample
 Rows: TypeAlias = Iterator[tuple[str, Any]]
 """Rows with their positions, for error messages."""
 
+
+class ColumnsToDict(Protocol):
+    """A table like that of pandas."""
+
+    @property
+    def columns(self) -> Any:
+        """The names of the columns."""
+        ...
+
+    def to_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The rows, with orient="records"."""
+        ...
+
+
+class ToDicts(Protocol):
+    """A table like that of polars."""
+
+    def to_dicts(self) -> Any:
+        """The rows."""
+        ...
+
+
+class ToPylist(Protocol):
+    """A table like that of pyarrow."""
+
+    def to_pylist(self, *args: Any, **kwargs: Any) -> Any:
+        """The rows."""
+        ...
+
+
+TableLike: TypeAlias = ColumnsToDict | ToDicts | ToPylist
+"""A table of pandas, polars or pyarrow."""
 LIST_NAMES = ("data", "samples", "items", "rows", "examples", "test_cases", "goldens")
 _WHOLE = re.compile(r"-?\d+")
 _NORMAL_LIST_NAMES = frozenset(normal(name) for name in LIST_NAMES)

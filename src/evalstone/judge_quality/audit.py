@@ -12,14 +12,14 @@ from urllib.parse import quote, unquote
 from evalstone._core import sync
 from evalstone._core.declarations import Range
 from evalstone.agents.reasoning import answered, has_reasoning
-from evalstone.api import DEFAULT_LEDGER, Samples, ScorerSpec
-from evalstone.datasets import Dataset, load
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
 from evalstone.judge_quality.calibrate import JudgeOptions, default_threshold, texts_of
 from evalstone.judge_quality.perturbations import REPEAT, from_column, select_perturbations
 from evalstone.judges import Judge, parse_judge
-from evalstone.judges.parse import JudgeSpec
+from evalstone.judges.base import JudgeSpec
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
@@ -28,6 +28,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import scorer_info
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.intervals import mean_interval, proportion_interval
 from evalstone.stats.multiple_testing import holm
 from evalstone.types import Sample, reaches, total_cost

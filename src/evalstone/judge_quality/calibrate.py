@@ -15,11 +15,12 @@ from evalstone._core.declarations import ANYTHING, Range, check_settings
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.sizes import Concurrency
-from evalstone.api import DEFAULT_LEDGER, Samples, ScorerSpec
-from evalstone.datasets import Dataset
+from evalstone.api import DEFAULT_LEDGER
+from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judges.parse import JudgeSpec, parse_judge
+from evalstone.judges.base import JudgeSpec
+from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
 from evalstone.results.labels import LabeledSamples, LabelReader, read_labels
@@ -31,6 +32,7 @@ from evalstone.run.budget import StopSignal
 from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import ScorerSpec
 from evalstone.types import RunKind
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import time
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import MISSING, field, fields
-from typing import Any, TypeVar, cast, dataclass_transform
+from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
@@ -23,6 +23,8 @@ from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 
 A = TypeVar("A")
+JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
+"""A name such as "lexical", "openai/gpt-5.1" or "my_app:judge", a table of settings, or a Judge."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))

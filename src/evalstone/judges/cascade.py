@@ -23,9 +23,9 @@ from evalstone._core.declarations import Range, check_settings
 from evalstone._core.guards import class_of, is_list, is_number
 from evalstone._core.sync import blocking
 from evalstone.errors import ConfigError, DataError, JudgeError, invalid, repeated
-from evalstone.judges.base import Judge, MemberCalls
+from evalstone.judges.base import Judge, JudgeSpec, MemberCalls
 from evalstone.judges.composite import Composite
-from evalstone.judges.parse import JudgeSpec, parse_member
+from evalstone.judges.parse import parse_member
 from evalstone.models.limits import NO_LIMITS, Limits
 from evalstone.questions.answers import JudgeAnswer, item_confidences
 from evalstone.questions.base import Question, answer_type

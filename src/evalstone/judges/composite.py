@@ -23,10 +23,10 @@ from evalstone.errors import (
     RunAborted,
     invalid,
 )
-from evalstone.judges.base import Judge, MemberCalls, leaves
+from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, leaves
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
-from evalstone.judges.parse import JudgeSpec, parse_member
+from evalstone.judges.parse import parse_member
 from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer

@@ -15,8 +15,8 @@ from evalstone._core.files import cannot_write, private
 from evalstone._core.json import to_jsonable
 from evalstone._core.redaction import redacted
 from evalstone.errors import JudgeError
-from evalstone.judges.base import Judge, MemberCalls, register_secrets
-from evalstone.judges.parse import JudgeSpec, parse_member
+from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, register_secrets
+from evalstone.judges.parse import parse_member
 from evalstone.questions.answers import JudgeAnswer, failed_call, judge_call
 from evalstone.questions.base import Question
 from evalstone.questions.limits import ContextLimits

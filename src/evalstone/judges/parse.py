@@ -21,18 +21,16 @@ import inspect
 import re
 import reprlib
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from evalstone._core.addresses import built, find, is_address, of_kind
 from evalstone._core.display import joined
 from evalstone._core.guards import is_list
 from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, absent, invalid, repeated, unknown
-from evalstone.judges.base import Judge, register_secrets
+from evalstone.judges.base import Judge, JudgeSpec, register_secrets
 from evalstone.models.limits import Limits
 
-JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
-"""A name such as "lexical", "openai/gpt-5.1" or "my_app:judge", a table of settings, or a Judge."""
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "panel": ("composite.Panel", None, ("vote", "quorum")),
     "cascade": ("cascade.Cascade", 2, ("threshold",)),

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, cast, overload
 
 from evalstone._core import sync
 from evalstone._core.declarations import Range, Rule, check_argument
@@ -20,24 +20,27 @@ from evalstone._core.display import count, excerpt
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
 from evalstone._core.sizes import Concurrency, Queue
-from evalstone.api import JudgeSpec, ScorerSpec, plan_for
+from evalstone.api import plan_for
 from evalstone.errors import ConfigError, described, error_text, repeated
+from evalstone.judges.base import JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
 from evalstone.live.asgi import Application, Middleware, Read
 from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
 from evalstone.live.sender import Channel, ProcessChannel, Sender
 from evalstone.live.tracing import Trace, current_trace
-from evalstone.live.watching import watched
+from evalstone.live.watching import WatchedFields, watched
 from evalstone.results.summary import ScorerInfo
 from evalstone.run.budget import Budget
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.scorers import Scorer
-from evalstone.types import Record, Sample
+from evalstone.scorers.base import ScorerSpec
+from evalstone.types import Record, Sample, SampleFields
 
 if TYPE_CHECKING:
     from evalstone.live.accounting import Coverage
 
+F = TypeVar("F", bound=Callable[..., Any])
 SHUTDOWN = 5.0
 """Seconds to finish calls in flight when the application ends."""
 _LOOK_AGAIN = 0.02
@@ -195,7 +198,7 @@ class Live:
         trace_id: str | None = None,
         entity: str | None = None,
         source: str = "live",
-        **fields: Any,
+        **fields: Unpack[SampleFields],
     ) -> bool:
         """Submit a sample, or its fields as keyword arguments. Returns immediately and never raises.
 
@@ -220,7 +223,7 @@ class Live:
         trace_id: str | None = None,
         entity: str | None = None,
         source: str = "live",
-        **fields: Any,
+        **fields: Unpack[SampleFields],
     ) -> bool:
         """`submit` that waits while the queue is full and drops nothing: for samples from a file or another queue.
 
@@ -243,7 +246,7 @@ class Live:
         trace_id: str | None,
         entity: str | None,
         source: str,
-        fields: dict[str, Any],
+        fields: SampleFields,
         *,
         exceeding: bool = False,
     ) -> bool:
@@ -371,7 +374,13 @@ class Live:
             self._sender.tell("filter", f"the filter failed, and what it fails on is not scored: {described(error)}")
             return False
 
-    def watch(self, function: Callable[..., Any] | None = None, *, entity: str | None = None, **fields: str) -> Any:
+    @overload
+    def watch(self, function: F, /, *, entity: str | None = None, **fields: Unpack[WatchedFields]) -> F: ...
+    @overload
+    def watch(self, /, *, entity: str | None = None, **fields: Unpack[WatchedFields]) -> Callable[[F], F]: ...
+    def watch(
+        self, function: F | None = None, /, *, entity: str | None = None, **fields: Unpack[WatchedFields]
+    ) -> F | Callable[[F], F]:
         """A decorator: score what a function returns.
 
         The parameters of the function that are named like the inputs of a target (input, messages, context,
@@ -389,7 +398,7 @@ class Live:
             ConfigError: No parameter is a field of the sample, or there is no such parameter or field.
         """
         if function is None:
-            return functools.partial(watched, self, entity=entity, fields=fields)
+            return cast("Callable[[F], F]", functools.partial(watched, self, entity=entity, fields=fields))
         return watched(self, function, entity, fields)
 
     def asgi(

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, cast
 
 from evalstone._core import sync
 from evalstone._core.declarations import Range, check_argument
@@ -21,9 +21,9 @@ from evalstone._core.guards import is_array, is_mapping
 from evalstone._core.redaction import masked
 from evalstone._core.truth import NoTruthValue
 from evalstone.agents.reasoning import has_reasoning
-from evalstone.api import JudgeSpec, ScorerSpec, one_sample, open_session
+from evalstone.api import one_sample, open_session
 from evalstone.errors import ConfigError, DataError, EvalstoneError, described, error_text
-from evalstone.judges.base import Judge, leaves
+from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.live.frames import USER_ERRORS, copied
@@ -36,8 +36,9 @@ from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import named_scorer, scorer_info
 from evalstone.run.scoring import score_sample
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import ScorerSpec
 from evalstone.targets.answers import Answer
-from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, Score, Skipped, reaches
+from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, SampleFields, Score, Skipped, reaches
 
 log = logging.getLogger("evalstone.live")
 P = ParamSpec("P")
@@ -99,7 +100,9 @@ class Guard(NoTruthValue):
     keep_reasoning: bool = False
     _tell: Callable[[str, str], None] = field(init=False, repr=False, default_factory=lambda: OncePerKind("guard").warn)
 
-    def __call__(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
+    def __call__(
+        self, sample: Sample | Mapping[str, Any] | None = None, **fields: Unpack[SampleFields]
+    ) -> GuardVerdict:
         """Check an answer: `check(input=…, output=…, context=…)`. Waits at most `timeout` seconds.
 
         Raises:
@@ -113,7 +116,9 @@ class Guard(NoTruthValue):
             work.future.cancel()
         return self._verdict(work)
 
-    async def acheck(self, sample: Sample | Mapping[str, Any] | None = None, **fields: Any) -> GuardVerdict:
+    async def acheck(
+        self, sample: Sample | Mapping[str, Any] | None = None, **fields: Unpack[SampleFields]
+    ) -> GuardVerdict:
         """Check an answer in another thread, so that a long text doesn't block the event loop.
 
         Raises:

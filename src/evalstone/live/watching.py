@@ -6,7 +6,7 @@ import functools
 import inspect
 import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar, cast
 
 from evalstone._core import sync
 from evalstone.errors import ConfigError, unknown
@@ -18,8 +18,20 @@ from evalstone.targets.base import INPUTS
 if TYPE_CHECKING:
     from evalstone.live.client import Live
 
+F = TypeVar("F", bound=Callable[..., Any])
 
-def watched(live: Live, function: Callable[..., Any], entity: str | None, fields: Mapping[str, str]) -> Any:
+
+class WatchedFields(TypedDict, total=False):
+    """The parameter of a watched function for each field of the sample."""
+
+    input: str
+    messages: str
+    context: str
+    instructions: str
+    metadata: str
+
+
+def watched(live: Live, function: F, entity: str | None, fields: Mapping[str, Any]) -> F:
     """The function, with its calls submitted. Raises ConfigError as `Live.watch`."""
     if not callable(function):
         raise ConfigError(f"live.watch takes a function, not {type(function).__name__}")
@@ -100,7 +112,7 @@ def watched(live: Live, function: Callable[..., Any], entity: str | None, fields
             return result
 
         wrapper = reporting
-    return functools.wraps(function)(wrapper)
+    return cast("F", functools.wraps(function)(wrapper))
 
 
 class _Watch:

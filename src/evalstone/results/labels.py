@@ -229,7 +229,7 @@ def read_labels(
     """
     source_name = named(str(cast("Any", source))) if isinstance(source, str | os.PathLike) else "the labels"
     try:
-        dataset = load(source if data is None else data, map=map)
+        dataset = load(cast("Any", source if data is None else data), map=map)
         rows = _own_rows(dataset, source) if data is None else _joined_rows(source, dataset)
         return _labeled(dataset, rows, reader, tuple(columns), dataset.columns if data is None else {})
     except DataError as error:

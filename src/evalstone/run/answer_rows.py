@@ -141,7 +141,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 def as_stored(answer: Answer) -> Answer:
     """The answer as it is read from a row, so that a resumed run scores the same: the values in tool calls are JSON
     data, and the two halves of a character that Python keeps apart are one character."""
-    messages = cast("Sequence[Message]", answer.messages)
+    messages = answer.messages
     texts = (answer.output, answer.instructions, *(answer.context or ()), *(message.content for message in messages))
     halves = any(text is not None and not text.isascii() and _HALVES.search(text) for text in texts)
     if not halves and not answer.turns and not any(message.tool_calls for message in messages):

@@ -11,7 +11,7 @@ import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple, Self, cast
+from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, cast
 
 from evalstone._core import sync
 from evalstone._core.code_identity import brief, class_hash, is_own_code
@@ -20,20 +20,44 @@ from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Prompt
+from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
 from evalstone._core.values import Value
 from evalstone.agents.messages import tool_results
 from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
+from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
 from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at, passages
 
-if TYPE_CHECKING:
-    from evalstone.judges.base import Judge
-
 SIDES = ("input", "output")
+
+
+class Scalar(Protocol):
+    """A number of numpy, of any type."""
+
+    def item(self) -> Any:
+        """The number of Python."""
+        ...
+
+
+class AsScorer(Protocol):
+    """An object that can be used as a scorer, such as an evaluator."""
+
+    def as_scorer(self) -> Scorer:
+        """The scorer."""
+        ...
+
+
+Scored: TypeAlias = "float | Scalar | Score | Skipped"
+"""What a function that is a scorer returns: a number, True or False, a Score, or Skipped."""
+ScorerFunction: TypeAlias = "Callable[..., Scored | Awaitable[Scored]]"
+"""A function of sample fields, `def` or `async def`."""
+ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | ScorerFunction | AsScorer"
+"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
+function of sample fields."""
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
@@ -105,7 +129,7 @@ class Scorer(Value):
 
     scale: Annotated[float, Range(0, MOST_SCALE, exclusive=True)] = 1.0
     explain: bool = False
-    judge: Annotated[Any, JUDGE] = None
+    judge: Annotated[ReadAs[JudgeSpec | None, Judge | None], JUDGE] = NOTHING
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         """Refuse an unknown parameter with the command line's message, which suggests the nearest name."""

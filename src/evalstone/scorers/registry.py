@@ -14,7 +14,7 @@ from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
 from evalstone._core.syntax import parse_spec
 from evalstone.errors import ConfigError, absent, unknown
-from evalstone.scorers.base import Scorer, require_known
+from evalstone.scorers.base import Scorer, ScorerSpec, require_known
 
 
 class Registry(Mapping[str, type[Scorer]]):
@@ -124,14 +124,14 @@ TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "
 OWN_CODE = "to score with your own code, write a function of sample fields, or derive a class from evalstone.Scorer"
 
 
-def parse_scorers(specs: object) -> tuple[Scorer, ...]:
+def parse_scorers(specs: ScorerSpec | Iterable[ScorerSpec]) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs; see `parse_scorer`."""
     if isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable):
-        return (parse_scorer(cast(object, specs)),)
-    return tuple(map(parse_scorer, cast("Iterable[object]", specs)))
+        return (parse_scorer(cast("ScorerSpec", specs)),)
+    return tuple(map(parse_scorer, cast("Iterable[ScorerSpec]", specs)))
 
 
-def parse_scorer(spec: object) -> Scorer:
+def parse_scorer(spec: ScorerSpec) -> Scorer:
     """Return a scorer from its name (optionally with parameters), a table, a Scorer, its class, a function or an
     evaluator.
 
@@ -147,7 +147,7 @@ def parse_scorer(spec: object) -> Scorer:
     if isinstance(spec, type) and issubclass(spec, Scorer):
         return _made(spec, {}, spec.__name__)
     if callable(as_scorer := getattr(cast(object, spec), "as_scorer", None)):
-        return parse_scorer(as_scorer())
+        return parse_scorer(cast("ScorerSpec", as_scorer()))
     if isinstance(spec, str):
         return _build(*(_parsed(spec) if not is_address(spec) else (spec, {})))
     if callable(cast(object, spec)) and not isinstance(spec, type):

@@ -9,21 +9,20 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from types import CoroutineType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, ClassVar, TypeAlias, TypeVar, cast
 
 from evalstone._core.declarations import TEXT, Range, Rule, check_settings
 from evalstone._core.display import count, joined
 from evalstone._core.guards import is_whole
 from evalstone._core.prompts import Prompt
+from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone.agents.turns import step_samples, turns_of
 from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeError, OutcomeError
+from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.limits import ContextLimits
-from evalstone.scorers.base import Scorer, listed
+from evalstone.scorers.base import Scorer, ScorerSpec, listed
 from evalstone.types import Sample, Score, Skipped
-
-if TYPE_CHECKING:
-    from evalstone.judges.base import Judge
 
 A = TypeVar("A")
 MOST_REPEATS = 1000
@@ -52,11 +51,11 @@ class Wrapper(Scorer, ABC, kw_only=False):
     lacks: ClassVar[tuple[str, ...]] = ()
     """The sample fields that no part has."""
 
-    scorer: Annotated[Any, _SCORER]
+    scorer: Annotated[ReadAs[ScorerSpec, Scorer], _SCORER]
     _: KW_ONLY
     scale: float = field(default=1.0, init=False)
     explain: bool = field(default=False, init=False)
-    judge: Any = field(default=None, init=False)
+    judge: ReadAs[JudgeSpec | None, Judge | None] = field(default=NOTHING, init=False)
 
     def __post_init__(self) -> None:
         from evalstone.scorers.registry import parse_scorer  # noqa: PLC0415 - the registry imports this module

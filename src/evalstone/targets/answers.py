@@ -11,6 +11,7 @@ from typing import Any, cast
 from evalstone._core.display import excerpt, joined, shortlist
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import strict_jsonable, to_jsonable
+from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.validation import read_data
 from evalstone.agents.formats.messages import conversation_in
 from evalstone.agents.formats.values import plain
@@ -21,9 +22,10 @@ from evalstone.datasets.columns import field_of
 from evalstone.datasets.stored import NESTED, sample_row
 from evalstone.errors import ConfigError, DataError, TargetError, invalid, unknown
 from evalstone.targets.base import conversation
-from evalstone.types import NO_USAGE, Message, Sample, Trajectory, Usage, passages
+from evalstone.types import NO_USAGE, Message, Sample, Trajectory, TrajectoryData, Usage, passages
 from evalstone.types.samples import check_text
 
+_NO_USAGE: Any = NO_USAGE
 _OF_THE_CALL = "target"
 """The entry of the metadata that an answer may not have: it describes the call."""
 
@@ -40,13 +42,13 @@ class Answer:
     output: str | None = None
     """The answer; by default, the assistant's last message after the last user message, else that of the spans in
     `trace`."""
-    messages: Sequence[Message | Mapping[str, Any]] = ()
+    messages: ReadAs[Sequence[Message | Mapping[str, Any]], Sequence[Message]] = EMPTY
     """The conversation with its tool calls: Message values, or messages of a known format. By default, those of the
     spans in `trace`."""
-    context: Sequence[str] | None = None
+    context: ReadAs[Sequence[str] | str | None, Sequence[str] | None] = NOTHING
     """The retrieved passages, in order of retrieval; by default those in the messages, if they are of a format that has
     some, else those of the spans in `trace`."""
-    trajectory: Trajectory | None = None
+    trajectory: ReadAs[TrajectoryData | None, Trajectory | None] = NOTHING
     """The steps that the agent or workflow took; plain data is accepted too. By default, those of the spans in
     `trace`."""
     state: Any = None
@@ -55,7 +57,7 @@ class Answer:
     """The system prompt, if it isn't that of the sample; by default, the system messages."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Any other data for scorers, added to the sample's: JSON data. It can't have `target`."""
-    usage: Usage = NO_USAGE
+    usage: ReadAs[Usage | Mapping[str, int], Usage] = _NO_USAGE
     """Tokens, if known; by default those of the messages after the user's last one, if they have counts, else those of
     the spans in `trace`."""
     cost: float | None = None
@@ -63,7 +65,7 @@ class Answer:
     trace: Any = None
     """Anything to keep with the answer, such as its spans or the id of its trace: JSON data, or objects of
     OpenTelemetry's SDK. Spans of one request fill the fields that aren't given, as `read_transcript` reads them."""
-    turns: Sequence[Sample] = ()
+    turns: ReadAs[Sequence[Sample | Mapping[str, Any] | str], Sequence[Sample]] = EMPTY
     """The turns of a conversation that the target held on its own, with their answers."""
 
     def __post_init__(self) -> None:
@@ -98,16 +100,16 @@ class Answer:
         if cost is not None and (isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost < 1e9):
             raise ConfigError(invalid("cost", "US dollars, 0 or more", cost))
         if self.usage == NO_USAGE:
-            object.__setattr__(self, "usage", answer_usage(cast("Sequence[Message]", self.messages)))
+            object.__setattr__(self, "usage", answer_usage(self.messages))
         if self.output is None:
-            object.__setattr__(self, "output", answer_text(cast("Sequence[Message]", self.messages)))
+            object.__setattr__(self, "output", answer_text(self.messages))
         if isinstance(self.trace, Trajectory):
             raise ConfigError("trace is a Trajectory; pass it as trajectory")
         if self.trace is not None:
             object.__setattr__(self, "trace", plain(self.trace))
             self._read_trace()
         if self.trajectory is not None:
-            steps = Trajectory.read(cast(object, self.trajectory))
+            steps = Trajectory.read(self.trajectory)
             object.__setattr__(self, "trajectory", Trajectory.read(_json("trajectory", steps)))
         self._check_metadata()
         for name in ("state", "trace", "metadata"):
@@ -157,7 +159,7 @@ class Answer:
                 raise DataError(f"{by} returned None; return text or an Answer")
             case _:
                 answer = answer_of(value, by)
-        own = any(message.role not in ("user", "system") for message in cast("Sequence[Message]", answer.messages))
+        own = any(message.role not in ("user", "system") for message in answer.messages)
         scored = (answer.output, answer.context, answer.state, answer.trajectory, answer.metadata or None)
         if not own and not answer.turns and all(value is None for value in scored):
             raise NoAnswer(f"{by} returned no answer: it has nothing to score", answer)
@@ -192,7 +194,7 @@ class Answer:
         """
         if differing := [n for n, value in self.metadata.items() if sample.metadata.get(n, value) != value]:
             raise DataError(f"metadata of the answer and of the sample have different values of {joined(differing)}")
-        messages = cast("tuple[Message, ...]", tuple(self.messages))
+        messages = tuple(self.messages)
         if not messages and any(message.role == "user" for message in sample.messages):
             messages = conversation(sample)
         elif messages and all(message.role != "user" for message in messages):

@@ -105,7 +105,9 @@ class Tools:
     def __call__(self, function: F, *, name: str = "", ignore: Collection[str] = ()) -> F: ...
     @overload
     def __call__(self, *, name: str = "", ignore: Collection[str] = ()) -> Callable[[F], F]: ...
-    def __call__(self, function: Any = None, *, name: str = "", ignore: Collection[str] = ()) -> Any:
+    def __call__(
+        self, function: F | None = None, *, name: str = "", ignore: Collection[str] = ()
+    ) -> F | Callable[[F], F]:
         """Wrap a function.
 
         Args:
@@ -117,7 +119,7 @@ class Tools:
             ConfigError: The function can't be wrapped, the name belongs to another one, or a parameter is unknown.
         """
         if function is None:
-            return functools.partial(self, name=name, ignore=ignore)
+            return cast("Callable[[F], F]", functools.partial(self, name=name, ignore=ignore))
         tool = _Tool(self, function, name, ignore)
         if (known := self._names.setdefault(tool.name, tool.place)) != tool.place:
             raise ConfigError(f"{known} and {tool.place} are both called {tool.name}; name one: @tools(name=…)")
@@ -130,7 +132,7 @@ class Tools:
                     return returned(await result if inspect.isawaitable(result) else result)
 
             setattr(call_async, ANSWERED_BY, self.source.identity)
-            return call_async
+            return cast("F", call_async)
 
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
@@ -142,7 +144,7 @@ class Tools:
                 return returned(result)
 
         setattr(call, ANSWERED_BY, self.source.identity)
-        return call
+        return cast("F", call)
 
 
 def parse_tools(value: Tools | str | None) -> Tools | None:

@@ -21,9 +21,9 @@ from evalstone._core.sizes import MOST_TURNS
 from evalstone._core.text import is_blank
 from evalstone._core.values import Value
 from evalstone.errors import ConfigError, TargetError, invalid, unknown
-from evalstone.judges.base import Judge, leaves
+from evalstone.judges.base import Judge, JudgeSpec, leaves
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.judges.parse import JudgeSpec, parse_judge
+from evalstone.judges.parse import parse_judge
 from evalstone.questions.base import Question
 from evalstone.questions.simulated_user import CHECK_USER, SAY_NEXT, CheckUser, SayNext
 from evalstone.targets.base import conversation

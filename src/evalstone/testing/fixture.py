@@ -13,7 +13,7 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, cast, get_args
+from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, Unpack, cast, get_args
 
 import pytest
 
@@ -22,11 +22,13 @@ from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping
-from evalstone.api import JudgeSpec, Samples, ScorerSpec, TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
+from evalstone.api import TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
+from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError, invalid
 from evalstone.judges import Judge, parse_judge
+from evalstone.judges.base import JudgeSpec
 from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import GateCriteria
@@ -38,17 +40,19 @@ from evalstone.results.views.samples import goodness, with_texts
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
+from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.gates import Decision
 from evalstone.stats.intervals import check_number
 from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
 from evalstone.testing.names import PROPERTIES, SCORED, system_of
 from evalstone.testing.settings import settings_of
 from evalstone.testing.summary import as_data, write_test_run
-from evalstone.types import Failed, Record, Sample, Skipped
+from evalstone.types import Failed, Record, Sample, SampleFields, Skipped
 from evalstone.types.records import TARGET_FAILED
 
 T = TypeVar("T")
 P = ParamSpec("P")
+S = TypeVar("S", bound=ScorerSpec)
 Inconclusive: TypeAlias = Literal["fail", "pass", "skip"]
 INCONCLUSIVE = get_args(Inconclusive)
 WORST = 3
@@ -96,7 +100,7 @@ class Evalstone:
         *,
         judge: JudgeSpec | None = None,
         keep_reasoning: bool = False,
-        **fields: Any,
+        **fields: Unpack[SampleFields],
     ) -> Record:
         """Score one sample: `evalstone.score("faithfulness", output="…", context=["…"])`.
 
@@ -108,12 +112,12 @@ class Evalstone:
 
     async def aassert_scores(
         self,
-        thresholds: Mapping[Any, float],
+        thresholds: Mapping[S, float],
         sample: Sample | Mapping[str, Any] | None = None,
         *,
         judge: JudgeSpec | None = None,
         keep_reasoning: bool = False,
-        **fields: Any,
+        **fields: Unpack[SampleFields],
     ) -> Mapping[str, Record]:
         """Check that each score of a sample reaches its threshold:
         `evalstone.assert_scores({"faithfulness": 0.9, "hallucination": 0.1}, output="…", context=["…"])`.
@@ -150,7 +154,7 @@ class Evalstone:
         sample: Sample | Mapping[str, Any] | None,
         fields: Mapping[str, Any],
         judge: JudgeSpec | None,
-        thresholds: Mapping[Any, float] | None = None,
+        thresholds: Mapping[S, float] | None = None,
         *,
         keep_reasoning: bool,
     ) -> tuple[Plan, tuple[Record, ...]]:

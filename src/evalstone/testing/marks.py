@@ -17,11 +17,12 @@ from evalstone._core.declarations import ANYTHING, Rule, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping
 from evalstone._core.sizes import Limit, Trials
-from evalstone.api import JudgeSpec, TargetSpec, UserSpec
+from evalstone.api import TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, EvalstoneError, absent, invalid, unknown
 from evalstone.judges import parse_judge
+from evalstone.judges.base import JudgeSpec
 from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.summary import scorer_titles

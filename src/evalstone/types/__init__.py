@@ -41,6 +41,7 @@ from evalstone.types.samples import LISTS as LISTS
 from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
 from evalstone.types.samples import USER_METADATA as USER_METADATA
 from evalstone.types.samples import Sample as Sample
+from evalstone.types.samples import SampleFields as SampleFields
 from evalstone.types.samples import case_key as case_key
 from evalstone.types.samples import default_id_note as default_id_note
 from evalstone.types.samples import is_own_id as is_own_id
@@ -51,10 +52,12 @@ from evalstone.types.scorer_names import scorer_name as scorer_name
 from evalstone.types.scorer_names import without_fingerprints as without_fingerprints
 from evalstone.types.trajectories import STEP_DATA as STEP_DATA
 from evalstone.types.trajectories import TOOL_STEPS as TOOL_STEPS
+from evalstone.types.trajectories import ExpectationData as ExpectationData
 from evalstone.types.trajectories import ExpectedStep as ExpectedStep
 from evalstone.types.trajectories import Ordering as Ordering
 from evalstone.types.trajectories import StepType as StepType
 from evalstone.types.trajectories import Trajectory as Trajectory
+from evalstone.types.trajectories import TrajectoryData as TrajectoryData
 from evalstone.types.trajectories import TrajectoryExpectation as TrajectoryExpectation
 from evalstone.types.trajectories import TrajectoryStep as TrajectoryStep
 

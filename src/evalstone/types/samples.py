@@ -8,17 +8,25 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from evalstone._core.display import excerpt
 from evalstone._core.guards import is_mapping, is_sequence, is_texts
 from evalstone._core.json import content_hash
 from evalstone._core.literals import written_list
+from evalstone._core.read_as import EMPTY, NOTHING, ReadAs
 from evalstone._core.text import is_blank
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.types.agreement import agreed
 from evalstone.types.messages import Message
-from evalstone.types.trajectories import Trajectory, TrajectoryExpectation, entries_of, items_of
+from evalstone.types.trajectories import (
+    ExpectationData,
+    Trajectory,
+    TrajectoryData,
+    TrajectoryExpectation,
+    entries_of,
+    items_of,
+)
 
 SAMPLE_FIELDS = (
     "input",
@@ -67,7 +75,7 @@ class Sample:
     """The user's question or request."""
     output: str | None = None
     """The answer to score."""
-    context: Sequence[str] | None = None
+    context: ReadAs[Sequence[str] | str | None, Sequence[str] | None] = NOTHING
     """The retrieved passages, in the order of retrieval. A single text is one passage, unless it is a list in JSON or
     Python."""
     reference: str | None = None
@@ -79,19 +87,19 @@ class Sample:
     """The system prompt."""
     metadata: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Any other data. Some scorers, targets and simulated users read entries of it (docs/data.md)."""
-    group: str | None = None
+    group: ReadAs[str | float | None, str | None] = NOTHING
     """The cluster of the sample. Samples of one group, such as questions about one document, are not independent, and
     confidence intervals account for it. A number is taken as text."""
     weight: float | None = None
     """How many samples of the population this one represents: a finite number above 0. Means are weighted by it. Only
     ratios of weights matter; None counts as 1."""
-    trajectory: Trajectory | None = None
+    trajectory: ReadAs[TrajectoryData | None, Trajectory | None] = NOTHING
     """The steps that the agent took; plain data is accepted too."""
-    expected_trajectory: TrajectoryExpectation | None = None
+    expected_trajectory: ReadAs[ExpectationData | None, TrajectoryExpectation | None] = NOTHING
     """The expected trajectory; plain data is accepted too."""
     state: Any = None
     """The final state that a target left, as JSON data: files, database rows, a shopping cart."""
-    turns: Sequence[Sample] = ()
+    turns: ReadAs[Sequence[Sample | Mapping[str, Any] | str], Sequence[Sample]] = EMPTY
     """The turns of a conversation. Each turn is a sample: what the user says (`input`), the expected answer, and, after
     a target has answered, its answer and the messages of this turn only. A text is taken as the input; plain data is
     accepted too. The default IDs are "1", "2", … The input of the conversation is that of the first turn."""
@@ -183,6 +191,25 @@ class Sample:
 
     def __hash__(self) -> int:
         return hash((self.id, self.content_hash))
+
+
+class SampleFields(TypedDict, total=False):
+    """The fields of a sample as keyword arguments: what a call that scores one sample takes instead of a Sample."""
+
+    id: str
+    input: str | None
+    output: str | None
+    context: Sequence[str] | str | None
+    reference: str | None
+    messages: Sequence[Message | Mapping[str, Any]]
+    instructions: str | None
+    metadata: Mapping[str, Any]
+    group: str | float | None
+    weight: float | None
+    trajectory: TrajectoryData | None
+    expected_trajectory: ExpectationData | None
+    state: Any
+    turns: Sequence[Sample | Mapping[str, Any] | str]
 
 
 def _turns(value: object) -> tuple[Sample, ...]:

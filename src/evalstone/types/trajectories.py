@@ -92,7 +92,7 @@ class TrajectoryStep:
             yield from child.walk()
 
     @classmethod
-    def read(cls, data: Any) -> TrajectoryStep:
+    def read(cls, data: TrajectoryStep | Mapping[str, Any]) -> TrajectoryStep:
         """A step from plain data. Entries that its type doesn't have go to the metadata. Raises ConfigError."""
         if isinstance(data, cls):
             return data
@@ -127,11 +127,11 @@ class Trajectory:
             yield from step.walk()
 
     @classmethod
-    def read(cls, data: Any) -> Trajectory:
+    def read(cls, data: TrajectoryData) -> Trajectory:
         """A trajectory from a list of steps, or from an object with this list under `steps`. Raises ConfigError."""
         if isinstance(data, cls):
             return data
-        entries = entries_of(data, "a trajectory") if is_mapping(data) else {"steps": data}
+        entries: dict[str, Any] = entries_of(data, "a trajectory") if is_mapping(data) else {"steps": data}
         if "steps" not in entries:
             raise ConfigError(f"a trajectory must have steps; it has {', '.join(entries) or 'nothing'}")
         steps = tuple(map(TrajectoryStep.read, items_of(entries["steps"], "the steps of a trajectory")))
@@ -172,7 +172,7 @@ class ExpectedStep:
         return _with_known_data(data)
 
     @classmethod
-    def read(cls, data: Any) -> ExpectedStep:
+    def read(cls, data: ExpectedStep | TrajectoryStep | Mapping[str, Any] | str) -> ExpectedStep:
         """An expected step from its name, from plain data, or from a TrajectoryStep (without duration and metadata).
 
         A list under `children` contains the steps of a nested expectation. Raises ConfigError.
@@ -227,15 +227,16 @@ class TrajectoryExpectation:
         return replace(defaults, **own)
 
     @classmethod
-    def read(cls, data: Any) -> TrajectoryExpectation:
+    def read(cls, data: ExpectationData) -> TrajectoryExpectation:
         """An expectation from plain data; a list, or a Trajectory, stands for its steps. Raises ConfigError."""
         if isinstance(data, cls):
             return data
         if isinstance(data, Trajectory):
             return cls(steps=tuple(map(ExpectedStep.read, data.steps)))
+        entries: dict[str, Any] = {"steps": data}
         if is_mapping(data):
-            data = {_OF_MASTRA.get(str(key), key): value for key, value in data.items()}
-        entries = entries_of(data, "an expectation") if is_mapping(data) else {"steps": data}
+            own = {_OF_MASTRA.get(str(key), str(key)): value for key, value in data.items()}
+            entries = entries_of(own, "an expectation")
         entries = {key: value for key, value in entries.items() if key not in _OF_A_TRAJECTORY and value is not None}
         known = [f.name for f in fields(cls)]
         if odd := [key for key in entries if key not in known]:
@@ -243,6 +244,17 @@ class TrajectoryExpectation:
         if "steps" in entries:
             entries["steps"] = tuple(map(ExpectedStep.read, items_of(entries["steps"], "expected steps")))
         return cls(**entries)
+
+
+TrajectoryData: TypeAlias = Trajectory | Mapping[str, Any] | Sequence[TrajectoryStep | Mapping[str, Any]]
+"""A trajectory, its data, or its steps."""
+ExpectationData: TypeAlias = (
+    TrajectoryExpectation
+    | Trajectory
+    | Mapping[str, Any]
+    | Sequence[ExpectedStep | TrajectoryStep | Mapping[str, Any] | str]
+)
+"""What is expected of a trajectory, its data, a trajectory to follow, or the expected steps."""
 
 
 def _check_step(step_type: object, name: Any, data: Mapping[str, Any]) -> tuple[str, ...]:

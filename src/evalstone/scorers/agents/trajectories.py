@@ -6,10 +6,11 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, ClassVar, cast
 
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import count
+from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone.agents.trajectory_comparison import (
     TrajectoryComparison,
     check_efficiency,
@@ -24,6 +25,7 @@ from evalstone.scorers.agents import TrajectorySource
 from evalstone.scorers.base import Scorer, as_text, listed, reason_with, shortened
 from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import (
+    ExpectationData,
     ExpectedStep,
     Ordering,
     Score,
@@ -91,7 +93,7 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
         "mastra": Definition("the same; 0 where no steps are expected", otherwise=0.0),
     }
 
-    expected: Annotated[TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
+    expected: Annotated[ReadAs[ExpectationData | None, TrajectoryExpectation | None], _EXPECTED] = NOTHING
     ordering: Ordering = "relaxed"
     allow_repeated_steps: bool = True
 
@@ -102,7 +104,7 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
     ) -> Score | Skipped:
-        own = cast("TrajectoryExpectation | None", self.expected) or TrajectoryExpectation()
+        own = self.expected or TrajectoryExpectation()
         defaults = TrajectoryExpectation(ordering=self.ordering, allow_repeated_steps=self.allow_repeated_steps)
         expectation = (expected_trajectory or TrajectoryExpectation()).over(own.over(defaults))
         steps = own.steps if own.steps is not None else expectation.steps
@@ -171,7 +173,7 @@ class TrajectoryJudge(TrajectorySource):
         "number of steps, or give the order in the instructions."
     )
 
-    expected: Annotated[TrajectoryExpectation | Trajectory | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
+    expected: Annotated[ReadAs[ExpectationData | None, TrajectoryExpectation | None], _EXPECTED] = NOTHING
     necessary: Annotated[float, Range(0, 1)] = 0.6
     in_order: Annotated[float, Range(0, 1)] = 0.3
     missing: Annotated[float, Range(0, 1)] = 0.1
@@ -183,7 +185,7 @@ class TrajectoryJudge(TrajectorySource):
     async def score(
         self, ask: Ask, *, input: str, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
     ) -> Score:
-        expectation = cast("TrajectoryExpectation | None", self.expected) or expected_trajectory
+        expectation = self.expected or expected_trajectory
         expected = (expectation.steps if expectation is not None else None) or ()
         question = JudgeSteps(
             task=input, steps=tuple(map(step_line, trajectory.steps)), expected=tuple(map(step_line, expected))
@@ -383,7 +385,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
         "mastra": Definition("the same; 1 less retries where nothing is expected", otherwise=1.0),
     }
 
-    defaults: Annotated[TrajectoryExpectation | Mapping[str, Any] | Sequence[Any] | None, _EXPECTED] = None
+    defaults: Annotated[ReadAs[ExpectationData | None, TrajectoryExpectation | None], _EXPECTED] = NOTHING
     weights: TrajectoryWeights | Mapping[str, float] = field(default_factory=TrajectoryWeights)
 
     def __post_init__(self) -> None:
@@ -393,7 +395,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
     def score(
         self, *, trajectory: Trajectory, expected_trajectory: TrajectoryExpectation | None = None
     ) -> Score | Skipped:
-        defaults = cast("TrajectoryExpectation | None", self.defaults) or TrajectoryExpectation()
+        defaults = self.defaults or TrajectoryExpectation()
         expected = (expected_trajectory or TrajectoryExpectation()).over(defaults)
         level = review(trajectory, expected, cast(TrajectoryWeights, self.weights))
         if not expects_something(expected) and (self.definition == OURS or not level.parts):

@@ -5,23 +5,26 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import KW_ONLY
 from operator import attrgetter
-from typing import Annotated, Any, cast, overload
+from typing import Annotated, Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from evalstone._core import sync
 from evalstone._core.declarations import TEXTS
 from evalstone.errors import ConfigError, OutcomeError, unknown
+from evalstone.judges.base import JudgeSpec
 from evalstone.questions.base import Ask, Question
-from evalstone.scorers.base import QUESTIONS
+from evalstone.scorers.base import QUESTIONS, Scored
 from evalstone.scorers.custom import CustomScorer
 from evalstone.types import SAMPLE_FIELDS, Score, Skipped
 
+P = ParamSpec("P")
+R = TypeVar("R", bound=Scored | Awaitable[Scored], covariant=True)
 _NAMED = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
 
 
-class FunctionScorer(CustomScorer, kw_only=False):
+class FunctionScorer(CustomScorer, Generic[P, R], kw_only=False):
     """A scorer that is a function: `evaluate(samples, [brevity])`, or decorated with `@scorer`.
 
         function scorer = what the function returns          range [0, scale]; a value outside is an error
@@ -45,7 +48,7 @@ class FunctionScorer(CustomScorer, kw_only=False):
 
     excluded_from_signature = (*CustomScorer.excluded_from_signature, "questions", "case_metadata")
 
-    function: Callable[..., Any]
+    function: Callable[P, R]
     _: KW_ONLY
     reads_blank: Sequence[str] = ()  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
     questions: Annotated[Sequence[type[Question[Any]]], QUESTIONS] = ()  # pyright: ignore[reportIncompatibleVariableOverride]
@@ -106,7 +109,7 @@ class FunctionScorer(CustomScorer, kw_only=False):
             raise OutcomeError(f"{self.name} must return {expected}, not {type(result).__name__}")
         return Score(result)
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Return what the function returns."""
         return self.function(*args, **kwargs)
 
@@ -125,9 +128,7 @@ def _named(module: str, name: str) -> Any:
 
 
 @overload
-def scorer(function: Callable[..., Any], /) -> FunctionScorer: ...
-
-
+def scorer(function: Callable[P, R], /) -> FunctionScorer[P, R]: ...
 @overload
 def scorer(
     *,
@@ -139,23 +140,52 @@ def scorer(
     questions: Sequence[type[Question[Any]]] = (),
     case_metadata: Sequence[str] = (),
     explain: bool = False,
-    judge: Any = None,
-) -> Callable[[Callable[..., Any]], FunctionScorer]: ...
-
-
-def scorer(function: Callable[..., Any] | None = None, /, **parameters: Any) -> Any:
+    judge: JudgeSpec | None = None,
+) -> Callable[[Callable[P, R]], FunctionScorer[P, R]]: ...
+def scorer(
+    function: Callable[P, R] | None = None,
+    /,
+    *,
+    name: str = "",
+    scale: float = 1.0,
+    lower_is_better: bool = False,
+    version: int = 1,
+    reads_blank: Sequence[str] = (),
+    questions: Sequence[type[Question[Any]]] = (),
+    case_metadata: Sequence[str] = (),
+    explain: bool = False,
+    judge: JudgeSpec | None = None,
+) -> FunctionScorer[P, R] | Callable[[Callable[P, R]], FunctionScorer[P, R]]:
     """Make a function a scorer: `@scorer`, or `@scorer(scale=10, lower_is_better=True)`.
 
     Args:
         function: Its parameters are sample fields; it returns a number, a bool, a Score or Skipped.
-        parameters: The parameters of FunctionScorer: name (by default the function's), scale, lower_is_better, version,
-            reads_blank, questions, case_metadata, explain, judge.
+        name: The name of the scorer; by default the function's.
+        scale: The highest score.
+        lower_is_better: Whether a lower score is better.
+        version: Increase it when what the function calls changes its scores; its own code is in the signature.
+        reads_blank: The fields whose blank text is scored as it is.
+        questions: The kinds of question that the function asks: one entry for each judge call.
+        case_metadata: The entries of the metadata that answers are held against.
+        explain: Have the judge write the reason, in one more call.
+        judge: The judge of this scorer; by default, the run's.
 
     Raises:
         ConfigError: A parameter of the function is not a sample field, or a parameter of the scorer is invalid.
     """
 
-    def decorate(function: Callable[..., Any]) -> FunctionScorer:
-        return FunctionScorer(function, **parameters)
+    def decorate(function: Callable[P, R]) -> FunctionScorer[P, R]:
+        return FunctionScorer(
+            function,
+            name=name,
+            scale=scale,
+            lower_is_better=lower_is_better,
+            version=version,
+            reads_blank=reads_blank,
+            questions=questions,
+            case_metadata=case_metadata,
+            explain=explain,
+            judge=judge,
+        )
 
     return decorate if function is None else decorate(function)

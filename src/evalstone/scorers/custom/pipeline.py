@@ -3,22 +3,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
+from typing import Annotated, Any, TypeAlias, cast
 
 from evalstone._core import sync
 from evalstone._core.declarations import check_settings
 from evalstone._core.display import joined
 from evalstone._core.prompts import Prompt
+from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone.errors import ConfigError, EvalstoneError, OutcomeError, PromptError, invalid, unknown
+from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask
 from evalstone.questions.custom import AnswerAs, AnswerForm, GiveNumber, OwnQuestion, filled
 from evalstone.questions.grade import Grade
 from evalstone.scorers.base import JUDGE, is_absent, value_of
 from evalstone.scorers.custom import PLACEHOLDERS, CustomScorer, as_material, inputs, is_field, template_prompt
 from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
-
-if TYPE_CHECKING:
-    from evalstone.judges.base import Judge
 
 STEPS = ("preprocess", "analyze", "score", "reason")
 
@@ -73,7 +72,7 @@ class PromptStep:
     template: str | Callable[[SoFar], str | Awaitable[str]]
     answer: Any = str
     instructions: str = ""
-    judge: Annotated[Any, JUDGE] = None
+    judge: Annotated[ReadAs[JudgeSpec | None, Judge | None], JUDGE] = NOTHING
 
     def __post_init__(self) -> None:
         check_settings(self, type(self).__name__)
