@@ -14,8 +14,8 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 import evalstone
 
-OF_MODULES = {"evalstone.run.plan.Plan"}
-"""Types that only methods between evalstone's own modules take."""
+OF_MODULES = {"evalstone.run.plan.Plan", "evalstone._core.read_as.ReadAs"}
+"""Types that only methods between evalstone's own modules take, and one that stands for two others."""
 ROOT = Path(evalstone.__file__).parent
 
 

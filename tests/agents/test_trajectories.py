@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import json
 import pickle
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, cast
 
 import pytest
 
@@ -95,7 +96,7 @@ def test_the_keys_inside_arguments_stay_as_they_are():
 
 
 def test_a_list_of_steps_is_a_trajectory():
-    assert Trajectory.read(CAMEL["steps"]).steps == Trajectory.read(CAMEL).steps
+    assert Trajectory.read(cast("list[Mapping[str, Any]]", CAMEL["steps"])).steps == Trajectory.read(CAMEL).steps
 
 
 def test_walking_goes_from_the_top_down():
@@ -135,10 +136,12 @@ def test_an_expectation_over_another_wins_entry_by_entry():
 
 
 def test_trajectories_and_expectations_are_values():
-    for value in (Trajectory.read(CAMEL), TrajectoryExpectation.read(EXPECTED)):
+    trajectory, expectation = Trajectory.read(CAMEL), TrajectoryExpectation.read(EXPECTED)
+    assert Trajectory.read(trajectory) is trajectory
+    assert TrajectoryExpectation.read(expectation) is expectation
+    for value in (trajectory, expectation):
         assert pickle.loads(pickle.dumps(value)) == value
         assert isinstance(hash(value), int)
-        assert type(value).read(value) is value
 
 
 def test_what_was_written_as_json_reads_back():

@@ -20,6 +20,7 @@ from evalstone.live import frames, scoring, sender
 from evalstone.live.frames import Content, Frame, Reply, Settings, Submitted
 from evalstone.live.sender import ChannelLost, Sender
 from evalstone.scorers import parse_scorers
+from evalstone.scorers.base import ScorerFunction
 from tests.fakes import awaited
 from tests.live import scoring as own
 from tests.live.test_live import answered
@@ -37,12 +38,12 @@ class Worker:
     def __init__(self, ledger: Path) -> None:
         self.ledger = str(ledger)
 
-    def settings(self, owner: str, scorer: Callable[..., object]) -> Settings:
+    def settings(self, owner: str, scorer: ScorerFunction) -> Settings:
         scorers, judge = parse_scorers([scorer]), parse_judge("lexical")
         return Settings(stream="s", owner=owner, scorers=scorers, judge=judge, ledger=self.ledger)
 
     @asynccontextmanager
-    async def of(self, owner: str, scorer: Callable[..., object]) -> AsyncGenerator[scoring.Scoring]:
+    async def of(self, owner: str, scorer: ScorerFunction) -> AsyncGenerator[scoring.Scoring]:
         async with scoring.Scoring(self.settings(owner, scorer)) as opened:
             yield opened
 

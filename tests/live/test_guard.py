@@ -516,7 +516,7 @@ def test_a_code_scorer_needs_no_timeout_whatever_the_judge() -> None:
 def test_fields_that_are_none_are_refused() -> None:
     check = guard({"faithfulness": 0.9})
     with pytest.raises(ConfigError, match="unknown sample field"):
-        check(answer=GOOD)
+        check(answer=GOOD)  # pyright: ignore[reportCallIssue]
     with pytest.raises(ConfigError, match="unknown sample field"):
         check({"answer": GOOD})
     with suppress(ConfigError):

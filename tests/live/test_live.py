@@ -200,7 +200,7 @@ class Unclear:
 
 def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> None:
     live = start()
-    live.submit(output=object(), metadata={"when": object()})
+    live.submit(output=object(), metadata={"when": object()})  # pyright: ignore[reportArgumentType]
     live.submit({"output": "x", "reference": Path("x")})
     assert numbers(live).failed == 2
     outcomes = [each.record.outcome for each in found(live) if each.record is not None]

@@ -227,7 +227,7 @@ def test_the_trace_id_of_no_trace_decides_for_nobody(start: Start) -> None:
 def test_what_can_be_read_only_once_is_left_to_the_application_and_fails(start: Start) -> None:
     live = start("faithfulness")
     passages = (passage for passage in ("In Rome.", "In Paris."))
-    live.submit(output="In Rome.", context=passages)
+    live.submit(output="In Rome.", context=passages)  # pyright: ignore[reportArgumentType]
     assert list(passages) == ["In Rome.", "In Paris."]
     assert numbers(live).failed == 1
     (row,) = found(live)
@@ -362,7 +362,7 @@ def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_i
     live = start(on_record=keep)
     source = {"trace_id": trace(1), "span_id": "00f067aa0ba902b7", "response_id": "r"}
     live.submit({"said": "x", "metadata": {"trace": source}}, entity="guide")
-    live.submit(nonsense="x", trace_id="not of OpenTelemetry")
+    live.submit(nonsense="x", trace_id="not of OpenTelemetry")  # pyright: ignore[reportCallIssue]
     live.submit(iter(["a generator"]))  # pyright: ignore[reportArgumentType]
     asked(live.asgi(app, lambda request, response: 1 / 0), "?")  # pyright: ignore[reportArgumentType, reportReturnType]
     assert numbers(live).failed == len(seen) == 4

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import execnet
 import pytest
 
-from evalstone.datasets import Dataset, load
+from evalstone.datasets import Dataset, Samples, load
 from evalstone.testing import marks
 from tests.testing.test_fixture import COUNTING
 from tests.testing.test_marks import ALONE, project, run
@@ -439,7 +439,7 @@ def test_a_file_is_read_once_in_a_session_unless_it_changes(
 ) -> None:
     loaded: list[object] = []
 
-    def counting(source: object, **options: Any) -> Dataset:
+    def counting(source: Samples, **options: Any) -> Dataset:
         loaded.append(options["map"])
         return load(source, **options)
 

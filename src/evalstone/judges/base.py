@@ -23,8 +23,6 @@ from evalstone.questions.limits import DEFAULT_LIMITS, ContextLimits
 from evalstone.types import NO_USAGE, JudgeCall, Note, Sample, Usage, total_cost
 
 A = TypeVar("A")
-JudgeSpec: TypeAlias = "str | Mapping[str, Any] | Judge"
-"""A name such as "lexical", "openai/gpt-5.1" or "my_app:judge", a table of settings, or a Judge."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -131,6 +129,10 @@ class Judge(metaclass=ValueMeta):
 
     def check(self) -> None:
         """Raise ConfigError for problems that can be detected before the first call, such as a missing API key."""
+
+
+JudgeSpec: TypeAlias = str | Mapping[str, Any] | Judge
+"""A name such as "lexical", "openai/gpt-5.1" or "my_app:judge", a table of settings, or a Judge."""
 
 
 def _shown(value: Any) -> str:

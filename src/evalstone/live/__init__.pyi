@@ -25,5 +25,6 @@ from evalstone.live.score_drift import ScorerWatch as ScorerWatch
 from evalstone.live.score_drift import WatchedMean as WatchedMean
 from evalstone.live.score_drift import drift as drift
 from evalstone.live.tracing import Trace as Trace
+from evalstone.live.watching import WatchedFields as WatchedFields
 
 __all__: list[str]

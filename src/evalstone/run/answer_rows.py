@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from evalstone._core.files import unchanged
 from evalstone._core.json import content_hash, to_jsonable
@@ -15,7 +15,7 @@ from evalstone.errors import EvalstoneError
 from evalstone.ledger import Key, StoredAnswer
 from evalstone.models.replies import IN_PLACE
 from evalstone.targets import Answer
-from evalstone.types import NO_USAGE, Failed, Message, Sample, Skipped, Usage, trace_metadata
+from evalstone.types import NO_USAGE, Failed, Sample, Skipped, Usage, trace_metadata
 
 
 class TargetCost(NamedTuple):

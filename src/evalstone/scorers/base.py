@@ -51,13 +51,6 @@ class AsScorer(Protocol):
         ...
 
 
-Scored: TypeAlias = "float | Scalar | Score | Skipped"
-"""What a function that is a scorer returns: a number, True or False, a Score, or Skipped."""
-ScorerFunction: TypeAlias = "Callable[..., Scored | Awaitable[Scored]]"
-"""A function of sample fields, `def` or `async def`."""
-ScorerSpec: TypeAlias = "str | Mapping[str, Any] | Scorer | type[Scorer] | ScorerFunction | AsScorer"
-"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
-function of sample fields."""
 _ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
@@ -398,6 +391,15 @@ class Scorer(Value):
             measure=f"{self.name}: {score.value:.4g} out of {self.scale:g} ({direction}).\n{self.description()}",
             evidence=f"{score.reason}\n{json.dumps(to_jsonable(score.evidence), ensure_ascii=False)}",
         )
+
+
+Scored: TypeAlias = float | Scalar | Score | Skipped
+"""What a function that is a scorer returns: a number, True or False, a Score, or Skipped."""
+ScorerFunction: TypeAlias = Callable[..., Scored | Awaitable[Scored]]
+"""A function of sample fields, `def` or `async def`."""
+ScorerSpec: TypeAlias = str | Mapping[str, Any] | Scorer | type[Scorer] | ScorerFunction | AsScorer
+"""A name such as "faithfulness" or "context_relevance(scale=10)", a table of name and parameters, a Scorer, or a
+function of sample fields."""
 
 
 def summary(kind: type[Scorer]) -> str:

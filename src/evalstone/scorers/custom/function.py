@@ -17,7 +17,7 @@ from evalstone.judges.base import JudgeSpec
 from evalstone.questions.base import Ask, Question
 from evalstone.scorers.base import QUESTIONS, Scored
 from evalstone.scorers.custom import CustomScorer
-from evalstone.types import SAMPLE_FIELDS, Score, Skipped
+from evalstone.types import SAMPLE_FIELDS, Sample, Score, Skipped
 
 P = ParamSpec("P")
 R = TypeVar("R", bound=Scored | Awaitable[Scored], covariant=True)
@@ -141,6 +141,8 @@ def scorer(
     case_metadata: Sequence[str] = (),
     explain: bool = False,
     judge: JudgeSpec | None = None,
+    context: Sequence[str] | None = None,
+    context_from: Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None = None,
 ) -> Callable[[Callable[P, R]], FunctionScorer[P, R]]: ...
 def scorer(
     function: Callable[P, R] | None = None,
@@ -155,6 +157,8 @@ def scorer(
     case_metadata: Sequence[str] = (),
     explain: bool = False,
     judge: JudgeSpec | None = None,
+    context: Sequence[str] | None = None,
+    context_from: Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None = None,
 ) -> FunctionScorer[P, R] | Callable[[Callable[P, R]], FunctionScorer[P, R]]:
     """Make a function a scorer: `@scorer`, or `@scorer(scale=10, lower_is_better=True)`.
 
@@ -169,6 +173,8 @@ def scorer(
         case_metadata: The entries of the metadata that answers are held against.
         explain: Have the judge write the reason, in one more call.
         judge: The judge of this scorer; by default, the run's.
+        context: The passages for every sample, instead of the sample's own.
+        context_from: A function of the sample that returns its passages. It overrides `context`.
 
     Raises:
         ConfigError: A parameter of the function is not a sample field, or a parameter of the scorer is invalid.
@@ -186,6 +192,8 @@ def scorer(
             case_metadata=case_metadata,
             explain=explain,
             judge=judge,
+            context=context,
+            context_from=context_from,
         )
 
     return decorate if function is None else decorate(function)
