@@ -38,11 +38,13 @@ SET_HERE = {
     "--out": "results", "-o": "results", "--judge": "judge", "-j": "judge", "--scorer": "scorers", "-s": "scorers",
 }  # fmt: skip
 """Options of `evalstone run` that are inputs of the action."""
-CHECKS = ("min", "max", "max-regression", "pass-rate", "require")
+CHECKS = ("min", "max", "pass-rate", "max-regression", "max-difference", "require")
+OF_BASELINE = ("max-regression", "max-difference")
+SETTINGS = ("alpha", "missing")
 USAGE = 2
 UNFINISHED = {3: "incomplete", 5: "scores_failed"}
 """The verdicts of exit codes that no check gives."""
-INCONCLUSIVE = {"exit4": 4, "fail": 1, "pass": 0}
+INCONCLUSIVE = {"report": 4, "fail": 1, "pass": 0}
 
 
 def main() -> int:
@@ -56,6 +58,8 @@ def main() -> int:
     if not re.fullmatch(r"[\w .-]+", title):
         fail(f"name must consist of letters, digits, spaces, dots and hyphens, not {title!r}")
     comments = given("comment") == "true"
+    if given("allow-mismatch") not in ("", "true", "false"):
+        fail(f"allow-mismatch must be true or false, not {given('allow-mismatch')!r}")
     if not comments and given("comment") != "false":
         fail(f"comment must be true or false, not {given('comment')!r}")
     if not given("data"):
@@ -80,10 +84,10 @@ def main() -> int:
     verdict, gate_code, parts = checked(results, inconclusive)
     if verdict in ("pass", "none"):
         verdict = UNFINISHED.get(run_code, verdict)
-    if run_code == 1:  # a threshold among the arguments of the run, which is sure where a gate may not be
+    if run_code == 1:  # a threshold among the arguments of the run
         verdict, gate_code = "fail", 1
         parts.insert(0, "**A threshold in the arguments of the run is not met; the job's log says which.**")
-    if run_code == 4:  # with --gate among them
+    if run_code == 4:
         parts.insert(0, "**The samples don't decide the thresholds in the arguments of the run.**")
         run_code = INCONCLUSIVE[inconclusive]
         verdict = "fail" if verdict == "fail" else "inconclusive"
@@ -114,15 +118,18 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
     """The verdict of the gate, its exit code, and its report. A regression without a baseline is inconclusive."""
     checks = {name: lines(name) for name in CHECKS}
     baseline = has_baseline()
-    unmeasured = [] if baseline else checks.pop("max-regression")
+    unmeasured = [] if baseline else [check for name in OF_BASELINE for check in checks.pop(name)]
     options = [word for name, values in checks.items() for value in values for word in (f"--{name}", value)]
     verdict, code, parts = "none", 0, list[str]()
     if options:
-        against = ["--baseline", given("baseline")] if checks.get("max-regression") else []
+        against = ["--baseline", given("baseline")] if any(checks.get(name) for name in OF_BASELINE) else []
+        against += [word for value in lines("max-change") if against for word in ("--max-change", value)]
+        against += ["--allow-mismatch"] if against and given("allow-mismatch") == "true" else []
         file = Path(results, "gate.md")
         file.unlink(missing_ok=True)
         # Each run of a workflow is about another state of the system: the first look at it.
-        settings = ["--look", "1", "--inconclusive", inconclusive, "--markdown", str(file), "--json"]
+        settings = [word for name in SETTINGS if given(name) for word in (f"--{name}", given(name))]
+        settings += ["--look", "1", "--inconclusive", inconclusive, "--markdown", str(file), "--json"]
         code, output = evalstone("gate", *options, *against, *settings, "--", results, quiet=True)
         if not file.is_file() or not output:
             stopped("gate", code or USAGE)

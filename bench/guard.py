@@ -18,7 +18,7 @@ PASSAGE = 80
 
 def main() -> None:
     """Print milliseconds by size."""
-    check = guard({"faithfulness": 0.5})
+    check = guard(min={"faithfulness": 0.5})
     pool = [word for answer, _ in cases(50) for word in f"{answer}.".split()]
     draw = random.Random(0)
     print("| answer, passages (words) | p50 | p95 | p99 |\n|---|---|---|---|")

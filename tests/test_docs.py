@@ -132,7 +132,7 @@ def test_the_commands_of_the_readme_find_the_files_that_they_name(tmp_path: Path
         assert not done.stderr.startswith("evalstone: "), done.stderr
     assert len(codes) >= 10
     assert {command for command, code in codes.items() if code} <= {
-        command for command in codes if "--fail-under" in command or " gate " in command
+        command for command in codes if "--min" in command or " gate " in command
     }
 
 

@@ -125,7 +125,7 @@ SAID = [
     (invalid("name", "text", 1, "int: 1"), "name must be text, not int: 1"),
     (invalid("", "an object", []), "must be an object, not []"),
     (absent("steps", "steps is missing"), "steps is missing"),
-    (repeated("--fail-under", "f1", "--fail-under names f1 twice"), "--fail-under names f1 twice"),
+    (repeated("--min", "f1", "--min names f1 twice"), "--min names f1 twice"),
 ]
 
 

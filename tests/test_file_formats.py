@@ -105,7 +105,7 @@ def written(folder: Path) -> None:
     write_run(run, folder / "run")
     write_run(evaluate(SAMPLES, "contains", target=agent, trials=2, ledger=ledger), folder / "with_target")
     write_run(evaluate([TURNS], "regex(pattern=a)", ledger=None), folder / "turns")
-    criteria = GateCriteria(minimum={"contains": 0.5})
+    criteria = GateCriteria(min={"contains": 0.5})
     remember(folder / "run", run, criteria, "pass", look=1, alpha=0.05, missing="worst")
     labeled = [{"output": output, "label": label} for output, label in (("Oslo", "yes"), ("Rome", "no"))]
     calibrate(labeled, "contains(expected=Oslo)", ledger=ledger)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from evalstone import Run, compare, drift, evaluate, gate, power
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
 
@@ -39,7 +38,9 @@ RESULTS = {
     "compare with labels": compare(RUN, OTHER, labels=LABELS),
     "gate": gate(
         OTHER,
-        GateCriteria(minimum={"exact_match": 0.5}, max_regression={"exact_match": 0.1}, require=["exact_match"]),
+        min={"exact_match": 0.5},
+        max_regression={"exact_match": 0.1},
+        require=["exact_match"],
         baseline=RUN,
     ),
     "power": power(RUN, baseline=OTHER),

@@ -43,7 +43,7 @@ def test_the_types_in_public_signatures_are_public() -> None:
     assert without_a_home() == {}
 
 
-VALUES = {"GateCriteria", "Note", "LabeledScore", "Perturbation"}
+VALUES = {"Note", "LabeledScore", "Perturbation"}
 """Classes of results that people write themselves."""
 
 

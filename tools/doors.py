@@ -114,7 +114,7 @@ def _of_decisions() -> frozenset[str]:
     return frozenset((*asked, *options, *(name for name in fields if name in THRESHOLDS), *THRESHOLDS))
 
 
-THRESHOLDS = ("fail_under", "fail_over", "min", "max", "pass_rate", "max_regression", "max_difference")
+THRESHOLDS = ("min", "max", "pass_rate", "max_regression", "max_difference")
 INPUT = re.compile(r"^  ([\w-]+):$", re.MULTILINE)
 
 

@@ -19,7 +19,6 @@ from evalstone.judges.lexical import LexicalJudge
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult
 from evalstone.results.gate import Gate
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import load_labels
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.several_runs import Experiment
@@ -123,7 +122,7 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         comparison,
         *comparison.scorers,
         *comparison.corrected,
-        evalstone.gate(now, GateCriteria(minimum={"exact_match": 0.5})),
+        evalstone.gate(now, min={"exact_match": 0.5}),
         evalstone.power(now),
         evalstone.drift(before, before),
         Experiment(runs={"a": before}),

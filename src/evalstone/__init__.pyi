@@ -109,7 +109,6 @@ from evalstone.results.drift import drift as drift
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
 from evalstone.results.gate import gate as gate
-from evalstone.results.gate_criteria import GateCriteria as GateCriteria
 from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.power_analysis import power as power
 from evalstone.results.run import Run as Run

@@ -6,25 +6,28 @@ import pickle
 
 import pytest
 
-from evalstone._core.front_ends import COMMAND_LINE, MARK, PYTHON, FrontEnd, Hint, Setting, SettingValue
+from evalstone._core.front_ends import COMMAND_LINE, MARK, NOTHING, PYTHON, TOML, FrontEnd, Hint, Setting, SettingValue
 from evalstone.errors import ConfigError, DataError
 
 
 @pytest.mark.parametrize(
     ("setting", "value", "names"),
     [
-        ("missing", None, ("missing", "--missing", "missing")),
-        ("missing", "worst", ('missing="worst"', "--missing worst", 'missing="worst"')),
-        ("minimum", {"a": 0.5, "b": 1}, ('minimum={"a": 0.5, "b": 1}', "--min a=0.5 --min b=1",
-                                         'fail_under={"a": 0.5, "b": 1}')),
-        ("look", 2, ("look=2", "--look 2", "")),
-        ("labels", ..., ("labels=…", "--labels", "")),
-        ("scorers", ("a", "b"), ('scorers=["a", "b"]', "--scorer a --scorer b", 'scorers=["a", "b"]')),
-        ("allow_mismatch", True, ("allow_mismatch=True", "--allow-mismatch", "")),
+        ("missing", None, ("missing", "--missing", "missing", "missing")),
+        ("missing", "worst", ('missing="worst"', "--missing worst", 'missing="worst"', 'missing = "worst"')),
+        ("min", {"a": 0.5, "b(c=d)": 1}, ('min={"a": 0.5, "b(c=d)": 1}', "--min a=0.5 --min b(c=d)=1",
+                                          'min={"a": 0.5, "b(c=d)": 1}', '[min] a = 0.5, "b(c=d)" = 1')),
+        ("look", 2, ("look=2", "--look 2", "", "look = 2")),
+        ("labels", ..., ("labels=…", "--labels", "", "labels")),
+        ("scorers", ("a", "b"), ('scorers=["a", "b"]', "--scorer a --scorer b", 'scorers=["a", "b"]',
+                                 'scorers = ["a", "b"]')),
+        ("allow_mismatch", True, ("allow_mismatch=True", "--allow-mismatch", "allow_mismatch=True",
+                                  "allow_mismatch = true")),
+        ("alpha", NOTHING, ("alpha=None", "--alpha none", "alpha=None", 'alpha = "none"')),
     ],
 )  # fmt: skip
 def test_each_front_end_has_its_own_name(setting: str, value: SettingValue, names: tuple[str, ...]) -> None:
-    kinds: tuple[FrontEnd, ...] = (PYTHON, COMMAND_LINE, MARK)
+    kinds: tuple[FrontEnd, ...] = (PYTHON, COMMAND_LINE, MARK, TOML)
     assert [kind.term(setting, value) for kind in kinds] == list(names)
 
 

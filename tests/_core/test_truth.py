@@ -15,7 +15,6 @@ import pytest
 import evalstone
 from evalstone import (
     Failed,
-    GateCriteria,
     Live,
     Score,
     ScriptedJudge,
@@ -198,7 +197,7 @@ def refuses(result: object) -> str:
 def test_a_gate_and_its_decisions_pass_or_fail_or_are_undecided(
     answers: list[str], alpha: float | None, passed: bool | None
 ) -> None:
-    result = gate(run_of(answers), GateCriteria(minimum={"given": 0.8}), alpha=alpha)
+    result = gate(run_of(answers), min={"given": 0.8}, alpha=alpha)
     assert (result.passed, result.decisions[0].passed) == (passed, passed)
     assert ".passed" in refuses(result)
     assert ".passed" in refuses(result.decisions[0])
@@ -231,7 +230,7 @@ def test_a_judge_passes_if_it_did_not_drift(before: list[str], now: list[str], p
 
 
 def test_a_guard_and_its_verdict_are_no_conditions() -> None:
-    check = guard("faithfulness", below=0.9)
+    check = guard(min={"faithfulness": 0.9})
     verdict = check(output="Rome is on Mars.", context=["Rome is in Italy."])
     assert verdict.passed is False
     assert ".passed" in refuses(verdict)

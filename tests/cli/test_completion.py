@@ -42,7 +42,7 @@ def completed(line: str) -> list[str]:
         ("run d.jsonl --out ", ["dir"]),
         ("run d.jsonl --scorer faith", ["faithfulness"]),
         ("run d.jsonl -s ", SCORERS),
-        ("run d.jsonl --fail-under faith", ["faithfulness="]),
+        ("run d.jsonl --min faith", ["faithfulness="]),
         ("run d.jsonl --map outp", ["output="]),
         ("run d.jsonl -j ", ["lexical", *(f"{name}/" for name in PROVIDERS)]),
         ("run d.jsonl --target ope", ["openai/", "openrouter/"]),

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.slow
 ENCODINGS = ["cp1252", "cp437", "cp932", "latin-1", "ascii"]
 # For each command: its arguments, its exit code in UTF-8, and what is typed.
 CALLS: dict[str, tuple[str, int, str]] = {
-    "run": ("run data.jsonl -s faithfulness -s contains --out out --fail-under contains=0.5", 0, ""),
-    "run --gate": ("run data.jsonl -s contains --out g --gate --fail-under contains=0.9", 4, ""),
+    "run": ("run data.jsonl -s faithfulness -s contains --out out --min contains=0.5", 0, ""),
+    "run --gate": ("run data.jsonl -s contains --out g --gate --min contains=0.9", 4, ""),
     "score": ("score -s contains --output Zürich→日本 --reference 日本", 0, ""),
     "demo": ("demo", 0, ""),
     "scorers": ("scorers", 0, ""),

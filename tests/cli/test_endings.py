@@ -70,7 +70,7 @@ REDIRECT = error(307, Location="http://other/v1/chat/completions")
 CASES = {
     "complete": Case(COMPLETE),
     "the first samples": Case(COMPLETE, options=("--limit", "5")),
-    "passed during the run": Case(DECIDED, options=("--gate", "--fail-under", "faithfulness=0.3")),
+    "passed during the run": Case(DECIDED, options=("--sequential", "--min", "faithfulness=0.3")),
     "a budget": Case(BUDGET, options=("--budget", "0.02")),
     "a budget for nothing": Case(BUDGET, options=("--budget", "0")),
     "max_requests": Case(MAX_REQUESTS, judge="max_requests=12"),

@@ -133,7 +133,7 @@ def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, eva
     rows = [{"id": str(n), "output": "one" if n % 5 else "two", "reference": "one"} for n in range(400)]
     (tmp_path / "d.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     scorers = ("-s", "rouge_l", "-s", "exact_match")
-    done = evalstone("run", "d.jsonl", *scorers, "--fail-under", "rouge_l=0.5", "--gate", "-q", "--out", "r")
+    done = evalstone("run", "d.jsonl", *scorers, "--min", "rouge_l=0.5", "--sequential", "-q", "--out", "r")
     assert done.returncode == 0, done.stderr
     line = read_run(tmp_path / "r")["rouge_l"]
     assert line.scored < 400

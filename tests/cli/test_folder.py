@@ -156,7 +156,7 @@ def test_an_installed_module_comes_before_one_of_the_folder(folder: Path) -> Non
 
 def test_a_threshold_imports_no_module(folder: Path) -> None:
     line = plant_scorer(folder)
-    arguments = ["run", "data.jsonl", "-q", "-s", "contains(expected=Paris)", "--fail-under"]
+    arguments = ["run", "data.jsonl", "-q", "-s", "contains(expected=Paris)", "--min"]
     done = command(folder, *arguments, "my_scorers:short(x)=1")
     assert done.returncode == 2
     assert line not in done.stderr
@@ -195,7 +195,9 @@ def test_a_function_beside_the_data_is_applied_per_turn(tmp_path: Path, form: st
     (tmp_path / "run.toml").write_text(TABLE)
     named = ["talks.jsonl", "-s", "per_turn(scorer='by_option:brevity', turn=2)"]
     data = ["run.toml"] if form == "by_table" else named
-    done = command(tmp_path, "run", *data, "-q", "--out", "results", "--fail-under", "brevity in turn 2=0.25")
+    done = command(
+        tmp_path, "run", *data, "-q", "--out", "results", "--alpha", "none", "--min", "brevity in turn 2=0.25"
+    )
     assert done.returncode == 0, done.stderr
     assert done.stderr.count(f"Scorer code: {tmp_path / form}.py") == 1
     (record,) = map(json.loads, (tmp_path / "results/records.jsonl").read_text().splitlines())

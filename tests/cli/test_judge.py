@@ -452,7 +452,7 @@ def test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3(
         alone = evalstone("run", "cal.jsonl", *by)
         beside = evalstone("run", "cal.jsonl", *by, "-s", "contains(expected=Good)", "--html", "page.html")
         gated = evalstone(
-            "run", "cal.jsonl", *by, "-s", "contains(expected=o)", "--fail-under", "contains=0.1", "--gate"
+            "run", "cal.jsonl", *by, "-s", "contains(expected=o)", "--min", "contains=0.1", "--sequential"
         )
         calibrated = evalstone("calibrate", *by, "--labels", "cal.jsonl", "--label", "alice")
         audited = evalstone("audit", "cal.jsonl", *by, "--perturbation", "verbosity")

@@ -58,7 +58,7 @@ def test_output_that_cannot_be_written_loses_no_results(
 def test_messages_that_nobody_reads_lose_no_results_and_change_no_exit_code(tmp_path: Path, redirection: str) -> None:
     assert shell(tmp_path, [*RUN, "--verbose"], redirection).returncode == 0
     assert (tmp_path / "res" / "records.jsonl").exists()
-    assert shell(tmp_path, [*RUN, "-q", "--fail-over", "faithfulness=1"], redirection).returncode == 2
+    assert shell(tmp_path, [*RUN, "-q", "--max", "faithfulness=1"], redirection).returncode == 2
     assert shell(tmp_path, ["run", "nowhere.jsonl"], redirection).returncode == 2
 
 

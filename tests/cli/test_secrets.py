@@ -484,7 +484,7 @@ def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
         ["run", "x", "-j", ESCAPES], ["run", "x", "-s", ESCAPES], ["run", "x", "--ledger", f"mysql://{ESCAPES}"],
         ["run", "x.toml"], ["run", "y.toml"], ["run", "z.toml"], ["scorers", ESCAPES], ["scorers", "--from", ESCAPES],
         ["ledger", ESCAPES], ["ledger", "export", ESCAPES], ["report", ESCAPES], ["runs", ESCAPES], ["power", ESCAPES],
-        ["run", "x", "--map", ESCAPES], ["run", "x", "--fail-under", ESCAPES], ["calibrate", ESCAPES],
+        ["run", "x", "--map", ESCAPES], ["run", "x", "--min", ESCAPES], ["calibrate", ESCAPES],
         ["audit", ESCAPES],
         ["compare", ESCAPES, ESCAPES], ["gate", ESCAPES], ["drift", ESCAPES, ESCAPES], ["annotate", ESCAPES],
     ],

@@ -172,7 +172,7 @@ def test_a_dry_run_does_not_count_as_skipped_what_an_answer_may_hold(
 
 
 def test_a_gate_watches_a_target_but_no_trials(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
-    gate = ("--gate", "--fail-under", "contains=0.5", *RIGHT, "-q")
+    gate = ("--sequential", "--min", "contains=0.5", *RIGHT, "-q")
     done = evalstone("run", "d.jsonl", "--target", f"{app}:free", *gate)
     assert done.returncode == 4, done.stderr
     done = evalstone("run", "d.jsonl", "--target", f"{app}:agent", "--trials", "2", *gate)

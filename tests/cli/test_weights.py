@@ -56,7 +56,7 @@ def test_weights_go_from_the_data_through_every_command(tmp_path: Path, runs: Ev
 
 
 def test_a_gate_that_stops_the_run_refuses_weights(runs: Evalstone) -> None:
-    done = runs("run", "a.jsonl", "--scorer", "exact_match", "--gate", "--fail-under", "exact_match=0.5")
+    done = runs("run", "a.jsonl", "--scorer", "exact_match", "--sequential", "--min", "exact_match=0.5")
     assert done.returncode == 2
     assert "no weighted form" in done.stderr
     assert "(evalstone gate)" in done.stderr

@@ -71,7 +71,7 @@ def test_a_scorer_sees_the_context_of_the_request() -> None:
     def language(output: str) -> float:
         return float(LANGUAGE.get() == output)
 
-    check = guard([language], below=1)
+    check = guard(min={language: 1})
     token = LANGUAGE.set("fr")
     try:
         assert check(output="fr").passed
@@ -82,12 +82,12 @@ def test_a_scorer_sees_the_context_of_the_request() -> None:
 
 
 def test_a_score_that_is_missing_is_of_the_group_of_its_sample() -> None:
-    (record,) = guard([Sleeps(seconds=0.05)], below=1, timeout=0.001)(Sample(output="x", group="g")).records
+    (record,) = guard(min={Sleeps(seconds=0.05): 1}, timeout=0.001)(Sample(output="x", metadata={"group": "g"})).records
     assert (record.group, record.value) == ("g", None)
 
 
 def test_a_claim_that_no_passage_supports_blocks_and_the_explanation_quotes_both() -> None:
-    check = guard({"faithfulness": 0.9, "contains(expected=Paris)": 1})
+    check = guard(min={"faithfulness": 0.9, "contains(expected=Paris)": 1})
     verdict = check(input="Tell me of Paris.", output=BAD, context=CONTEXT)
     assert (verdict.passed, verdict.blocked, verdict.blocked_by) == (False, True, ("faithfulness",))
     assert verdict.undefined == ()
@@ -102,23 +102,23 @@ def test_a_claim_that_no_passage_supports_blocks_and_the_explanation_quotes_both
 
 
 def test_lower_is_better_turns_the_threshold_around() -> None:
-    check = guard(["hallucination"], below=0.4)
+    check = guard(max={"hallucination": 0.4})
     verdict = check(output=BAD, context=CONTEXT)
     assert verdict.blocked_by == ("hallucination",)
     assert "hallucination is 0.5, above 0.4" in verdict.explanation
     assert check(output=GOOD, context=CONTEXT).passed
-    assert guard(["hallucination"], below=0.5)(output=BAD, context=CONTEXT).passed  # the threshold itself passes
+    assert guard(max={"hallucination": 0.5})(output=BAD, context=CONTEXT).passed  # the threshold itself passes
 
 
-def test_thresholds_may_be_named_apart_and_are_in_the_unit_of_the_score() -> None:
-    check = guard(["contains(expected=a)", "faithfulness"], below={"faithfulness": 0.4, "contains": 1.0})
+def test_thresholds_are_in_the_unit_of_the_score() -> None:
+    check = guard(min={"contains(expected=a)": 1.0, "faithfulness": 0.4})
     assert check(output=BAD, context=CONTEXT).passed
     assert [threshold for _, threshold in check.thresholds] == [1.0, 0.4]
 
 
 def test_flagging_lets_the_answer_through_and_says_what_is_wrong() -> None:
     seen: list[GuardVerdict] = []
-    check = guard({"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
+    check = guard(min={"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
     assert check.protect("no")(says(BAD))(CONTEXT) == BAD
     (verdict,) = seen
     assert (verdict.passed, verdict.blocked, verdict.blocked_by) == (False, False, ("faithfulness",))
@@ -126,7 +126,7 @@ def test_flagging_lets_the_answer_through_and_says_what_is_wrong() -> None:
 
 @pytest.mark.parametrize(("on_undefined", "passed"), [("block", False), ("pass", True)])
 def test_what_has_no_score_blocks_unless_it_is_let_pass_and_is_always_named(on_undefined: Any, passed: bool) -> None:
-    check = guard([Breaks(), "faithfulness", "contains(expected=Paris)"], below=0.5, on_undefined=on_undefined)
+    check = guard(min={Breaks(): 0.5, "faithfulness": 0.5, "contains(expected=Paris)": 0.5}, on_undefined=on_undefined)
     verdict = check(output=GOOD)
     assert verdict.passed is passed
     assert verdict.undefined == ("breaks", "faithfulness")
@@ -137,11 +137,11 @@ def test_what_has_no_score_blocks_unless_it_is_let_pass_and_is_always_named(on_u
 
 
 def test_it_blocks_by_default_where_it_can_not_decide() -> None:
-    assert guard({"faithfulness": 0.5})(output=GOOD).blocked
+    assert guard(min={"faithfulness": 0.5})(output=GOOD).blocked
 
 
 def test_a_slow_scorer_is_not_waited_for_and_the_others_count() -> None:
-    check = guard(["contains(expected=Paris)", Sleeps(seconds=1.5)], below=0.5, timeout=0.3)
+    check = guard(min={"contains(expected=Paris)": 0.5, Sleeps(seconds=1.5): 0.5}, timeout=0.3)
     began = time.perf_counter()
     verdict = check(output=GOOD)
     assert time.perf_counter() - began < 1
@@ -156,17 +156,17 @@ async def never(_: Any) -> str:
 
 
 def test_judges_that_are_silent_are_left_after_the_timeout_and_their_threads_are_free_again() -> None:
-    check = guard({"faithfulness": 0.5}, judge=ScriptedJudge(never), timeout=0.1)
+    check = guard(min={"faithfulness": 0.5}, judge=ScriptedJudge(never), timeout=0.1)
     for _ in range(THREADS + 1):
         began = time.perf_counter()
         assert check(output=GOOD, context=CONTEXT).undefined == ("faithfulness",)
         assert time.perf_counter() - began < 1
-    assert guard({"contains(expected=Paris)": 1}, timeout=5)(output=GOOD).seconds < 1
+    assert guard(min={"contains(expected=Paris)": 1}, timeout=5)(output=GOOD).seconds < 1
 
 
 def test_a_text_that_takes_longer_than_the_timeout_is_not_waited_for() -> None:
     """The lexical judge doesn't stop before it is done."""
-    check = guard({"faithfulness": 0.5}, timeout=0.05)
+    check = guard(min={"faithfulness": 0.5}, timeout=0.05)
     text = " ".join(f"Town {n} has {n} towers and lies at the river." for n in range(3000))
     for verdict in (check(output=text, context=[text]), asyncio.run(check.acheck(output=f"{text}!", context=[text]))):
         assert verdict.undefined == ("faithfulness",)
@@ -174,18 +174,18 @@ def test_a_text_that_takes_longer_than_the_timeout_is_not_waited_for() -> None:
 
 
 def test_guards_that_are_stuck_keep_others_from_a_verdict_but_not_from_an_end() -> None:
-    stuck = guard([Sleeps(seconds=0.8)], below=0.5, timeout=0.05)
+    stuck = guard(min={Sleeps(seconds=0.8): 0.5}, timeout=0.05)
     for _ in range(THREADS):
         assert stuck(output=GOOD).undefined == ("sleeps",)
     began = time.perf_counter()
-    verdict = guard({"contains(expected=Paris)": 1}, timeout=0.1)(output=GOOD)
+    verdict = guard(min={"contains(expected=Paris)": 1}, timeout=0.1)(output=GOOD)
     assert time.perf_counter() - began < 0.5
     assert verdict.undefined == () or verdict.records[0].outcome == Failed("no score within 0.1 s")
 
 
 @pytest.mark.slow
 def test_the_event_loop_goes_on_while_a_long_text_is_looked_at() -> None:
-    check = guard({"faithfulness": 0.5}, timeout=30)
+    check = guard(min={"faithfulness": 0.5}, timeout=30)
     text = " ".join(f"Town {n} has {n} towers and lies at the river." for n in range(1500))
 
     async def main() -> float:
@@ -197,7 +197,7 @@ def test_the_event_loop_goes_on_while_a_long_text_is_looked_at() -> None:
 
 
 def test_answers_are_looked_at_beside_each_other() -> None:
-    check = guard([Sleeps(seconds=0.3)], below=0.5, timeout=10)
+    check = guard(min={Sleeps(seconds=0.3): 0.5}, timeout=10)
 
     async def main() -> None:
         await asyncio.gather(*(check.acheck(output=GOOD) for _ in range(THREADS)))
@@ -208,7 +208,7 @@ def test_answers_are_looked_at_beside_each_other() -> None:
 
 
 def test_many_answers_at_once_each_get_their_own_verdict() -> None:
-    check = guard({"contains(expected=n7)": 1}, timeout=10)
+    check = guard(min={"contains(expected=n7)": 1}, timeout=10)
 
     async def main() -> list[GuardVerdict]:
         return await asyncio.gather(*(check.acheck(output=f"n{n}") for n in range(40)))
@@ -218,7 +218,7 @@ def test_many_answers_at_once_each_get_their_own_verdict() -> None:
 
 
 def test_a_canceled_check_leaves_no_work_behind() -> None:
-    check = guard([Sleeps(seconds=0.3)], below=0.5, timeout=10)
+    check = guard(min={Sleeps(seconds=0.3): 0.5}, timeout=10)
 
     async def main() -> None:
         tasks = [asyncio.create_task(check.acheck(output=GOOD)) for _ in range(THREADS + 60)]
@@ -227,14 +227,14 @@ def test_a_canceled_check_leaves_no_work_behind() -> None:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
         began = time.perf_counter()
-        assert (await guard({"contains(expected=Paris)": 1}, timeout=5).acheck(output=GOOD)).passed
+        assert (await guard(min={"contains(expected=Paris)": 1}, timeout=5).acheck(output=GOOD)).passed
         assert time.perf_counter() - began < 1  # those that waited for their turn were left out
 
     asyncio.run(main())
 
 
 def test_a_protected_function_returns_the_fallback_in_place_of_a_blocked_answer() -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
 
     @check.protect("I don't know.")
     def answer(input: str, context: Sequence[str] = CONTEXT) -> str:
@@ -248,7 +248,7 @@ def test_a_protected_function_returns_the_fallback_in_place_of_a_blocked_answer(
 
 
 def test_a_protected_coroutine_function_may_bring_its_context_and_make_its_fallback() -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
 
     def blocked(verdict: GuardVerdict) -> Answer:
         return Answer(output=f"Blocked: {', '.join(verdict.blocked_by)}")
@@ -262,7 +262,7 @@ def test_a_protected_coroutine_function_may_bring_its_context_and_make_its_fallb
 
 
 def test_a_function_with_names_of_its_own_says_what_the_sample_is() -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
 
     def case(answer: tuple[int, str], question: str, docs: list[str]) -> Sample:
         return Sample(input=question, output=answer[1], context=docs)
@@ -281,7 +281,7 @@ def test_a_function_whose_parameters_are_no_fields_is_warned_of_once(
     def answer(question: str, docs: list[str]) -> str:
         return GOOD
 
-    check = guard({"faithfulness": 0.9}, mode=mode)
+    check = guard(min={"faithfulness": 0.9}, mode=mode)
     if mode == "block":
         with pytest.raises(ConfigError, match="fallback=…"):
             check.protect()
@@ -291,12 +291,12 @@ def test_a_function_whose_parameters_are_no_fields_is_warned_of_once(
     assert re.search(r"answer: .* needs context", said)
     assert "sample=" in said
     caplog.clear()
-    assert guard({"faithfulness": 0.9}).protect("no")(says(GOOD))([]) == "no"
+    assert guard(min={"faithfulness": 0.9}).protect("no")(says(GOOD))([]) == "no"
     assert not caplog.records
 
 
 def test_a_blank_answer_has_no_score() -> None:
-    assert guard({"faithfulness": 0.9}).protect("no")(says(""))(CONTEXT) == "no"
+    assert guard(min={"faithfulness": 0.9}).protect("no")(says(""))(CONTEXT) == "no"
 
 
 @pytest.mark.parametrize("answer", [{"text": GOOD, "source": 1}, None, 3, object(), {"output": GOOD, "context": 5}])
@@ -307,7 +307,7 @@ def test_an_answer_that_can_not_be_read_has_no_score_and_the_request_goes_on(
 ) -> None:
     seen: list[GuardVerdict] = []
     scorers = ["faithfulness", "contains(expected=Paris)"]
-    check = guard(scorers, below=0.9, mode=mode, on_undefined=on_undefined, on_verdict=seen.append)
+    check = guard(min=dict.fromkeys(scorers, 0.9), mode=mode, on_undefined=on_undefined, on_verdict=seen.append)
     protected = check.protect("no")(says(answer))
     blocked = mode == "block" and on_undefined == "block"
     assert [protected(CONTEXT) for _ in range(2)] == ["no" if blocked else answer] * 2
@@ -323,8 +323,8 @@ def test_an_async_function_whose_answer_can_not_be_read_is_not_broken_by_its_gua
     async def answer(context: list[str]) -> Any:
         return None
 
-    assert asyncio.run(guard({"faithfulness": 0.9}, mode="flag").protect()(answer)(CONTEXT)) is None
-    assert asyncio.run(guard({"faithfulness": 0.9}).protect("no")(answer)(CONTEXT)) == "no"
+    assert asyncio.run(guard(min={"faithfulness": 0.9}, mode="flag").protect()(answer)(CONTEXT)) is None
+    assert asyncio.run(guard(min={"faithfulness": 0.9}).protect("no")(answer)(CONTEXT)) == "no"
 
 
 @pytest.mark.parametrize("made", [None, 3, {"answer": GOOD}, {"output": 3}, ZeroDivisionError()])
@@ -335,7 +335,7 @@ def test_a_sample_that_can_not_be_made_is_no_score(made: Any) -> None:
         return made
 
     seen: list[GuardVerdict] = []
-    check = guard({"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
+    check = guard(min={"faithfulness": 0.9}, mode="flag", on_verdict=seen.append)
     assert check.protect(sample=case)(says(GOOD))(CONTEXT) == GOOD
     assert seen[0].undefined == ("faithfulness",)
 
@@ -347,7 +347,7 @@ def test_an_error_of_on_verdict_is_logged_once_and_the_verdict_stands(
     def fails(verdict: GuardVerdict) -> None:
         raise ZeroDivisionError("0")
 
-    check = guard({"faithfulness": 0.9}, mode=mode, on_verdict=fails)
+    check = guard(min={"faithfulness": 0.9}, mode=mode, on_verdict=fails)
     verdict = check(output=BAD, context=CONTEXT)
     assert (verdict.passed, verdict.blocked) == (False, mode == "block")
     assert asyncio.run(check.acheck(output=GOOD, context=CONTEXT)).passed
@@ -359,7 +359,7 @@ def test_an_error_of_on_verdict_is_logged_once_and_the_verdict_stands(
 def test_on_verdict_must_be_a_function() -> None:
     number: Any = 3
     with pytest.raises(ConfigError, match="on_verdict"):
-        guard({"faithfulness": 0.9}, on_verdict=number)
+        guard(min={"faithfulness": 0.9}, on_verdict=number)
 
 
 class Answers:
@@ -382,7 +382,7 @@ def answer_to(question: str, source: str) -> str:
 
 
 def test_partial_functions_and_callable_objects_are_protected_and_named(caplog: pytest.LogCaptureFixture) -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
     assert check.protect("no")(functools.partial(answer_to, source="web"))("?") == "no"
     assert check.protect("no")(Answers())("?") == "no"
     assert asyncio.run(check.protect("no")(AnswersLater())("?")) == "no"
@@ -398,14 +398,14 @@ def test_a_coroutine_function_as_the_fallback_is_awaited() -> None:
     async def answer(context: list[str]) -> str:
         return BAD
 
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
     assert asyncio.run(check.protect(blocked)(answer)(CONTEXT)) == "Blocked by faithfulness"
     with pytest.raises(ConfigError, match="coroutine"):
         check.protect(blocked)(says(BAD))
 
 
 def test_what_a_function_does_to_its_arguments_is_no_part_of_the_sample() -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
 
     @check.protect("no")
     def answer(context: list[str]) -> str:
@@ -428,7 +428,7 @@ def test_an_error_of_the_function_is_its_own() -> None:
         raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
-        guard({"faithfulness": 0.9}).protect("no")(fails)(CONTEXT)
+        guard(min={"faithfulness": 0.9}).protect("no")(fails)(CONTEXT)
 
 
 def test_a_generator_can_not_be_protected() -> None:
@@ -441,21 +441,21 @@ def test_a_generator_can_not_be_protected() -> None:
 
     for function in (stream, functools.partial(stream), Streams()):
         with pytest.raises(ConfigError, match="is a generator"):
-            guard({"faithfulness": 0.9}).protect("no")(function)
+            guard(min={"faithfulness": 0.9}).protect("no")(function)
 
 
 def test_what_it_quotes_can_not_steer_a_terminal() -> None:
-    verdict = guard({"faithfulness": 0.9})(output="It has \x1b[2J 90 million inhabitants\u202e.", context=CONTEXT)
+    verdict = guard(min={"faithfulness": 0.9})(output="It has \x1b[2J 90 million inhabitants\u202e.", context=CONTEXT)
     assert "90 million" in verdict.explanation
     assert "\x1b" not in verdict.explanation
     assert "\u202e" not in verdict.explanation
-    skipped = guard([declines], below=1)(output="\x1b[2J\u202e")
+    skipped = guard(min={declines: 1})(output="\x1b[2J\u202e")
     assert skipped.undefined == ("declines",)
     assert not {"\x1b", "\u202e"} & {*skipped.explanation}
 
 
 def test_it_works_in_evalstones_own_loop_and_beside_other_threads() -> None:
-    check = guard({"contains(expected=Paris)": 1}, timeout=5)
+    check = guard(min={"contains(expected=Paris)": 1}, timeout=5)
     found: list[bool] = []
     threads = [threading.Thread(target=lambda: found.append(check(output=GOOD).passed)) for _ in range(8)]
     for thread in threads:
@@ -466,32 +466,31 @@ def test_it_works_in_evalstones_own_loop_and_beside_other_threads() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "options", "says"),
+    ("options", "says"),
     [
-        (["faithfulness"], {}, "no threshold for faithfulness"),
-        ({"faithfulness": 0.5}, {"below": 0.5}, "have thresholds already"),
-        (["faithfulness"], {"below": {"toxicity": 0.5}}, "toxicity"),
-        ({"faithfulness": 1.5}, {}, "threshold must be a number from 0 to 1"),
-        ({"faithfulness": 0}, {}, "every score reaches"),
-        ({"hallucination": 1}, {}, "every score reaches"),
-        ({}, {}, "needs a scorer"),
-        (["faithfulness", "faithfulness"], {"below": 0.5}, "twice"),
-        ({"faithfulness": 0.5}, {"mode": "warn"}, "mode must be"),
-        ({"faithfulness": 0.5}, {"on_undefined": "skip"}, "on_undefined must be"),
-        ({"faithfulness": 0.5}, {"timeout": 0}, "timeout must be"),
-        ({"faithfulness": 0.5}, {"timeout": 1e300}, "timeout must be"),
-        ({"faithfulness": 0.5}, {"timeout": 2 * threading.TIMEOUT_MAX}, "timeout must be"),
-        ({"faithfulness": 0.5}, {"judge": "vllm/m(base_url=http://127.0.0.1:1)"}, "timeout="),
-        ({"nope": 0.5}, {}, "nope"),
+        ({"min": {"faithfulness": 1.5}}, r"min of faithfulness must be in \[0, 1\]"),
+        ({"min": {"hallucination": 0.5}}, r'use max=\{"hallucination": 0.5\}'),
+        ({"min": {"faithfulness": 0}}, "every score reaches"),
+        ({"max": {"hallucination": 1}}, "every score reaches"),
+        ({}, "needs a scorer"),
+        ({"min": ["faithfulness"]}, "min must be a table"),
+        ({"min": {"contains(expected=a)": 0.5, "contains(expected='a')": 0.5}}, "two thresholds"),
+        ({"min": {"faithfulness": 0.5}, "mode": "warn"}, "mode must be"),
+        ({"min": {"faithfulness": 0.5}, "on_undefined": "skip"}, "on_undefined must be"),
+        ({"min": {"faithfulness": 0.5}, "timeout": 0}, "timeout must be"),
+        ({"min": {"faithfulness": 0.5}, "timeout": 1e300}, "timeout must be"),
+        ({"min": {"faithfulness": 0.5}, "timeout": 2 * threading.TIMEOUT_MAX}, "timeout must be"),
+        ({"min": {"faithfulness": 0.5}, "judge": "vllm/m(base_url=http://127.0.0.1:1)"}, "timeout="),
+        ({"min": {"nope": 0.5}}, "nope"),
     ],
 )
-def test_a_guard_that_can_not_work_is_refused(arguments: Any, options: dict[str, Any], says: str) -> None:
+def test_a_guard_that_can_not_work_is_refused(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ConfigError, match=says):
-        guard(arguments, **options)
+        guard(**options)
 
 
 def test_a_judge_over_the_network_is_taken_with_a_timeout_and_its_errors_are_no_scores() -> None:
-    check = guard({"faithfulness": 0.5}, judge="vllm/m(base_url=http://127.0.0.1:1, retries=0)", timeout=0.5)
+    check = guard(min={"faithfulness": 0.5}, judge="vllm/m(base_url=http://127.0.0.1:1, retries=0)", timeout=0.5)
     assert isinstance(check, Guard)
     verdict = check(output=GOOD, context=CONTEXT)
     assert verdict.undefined == ("faithfulness",)
@@ -501,7 +500,7 @@ def test_a_judge_over_the_network_is_taken_with_a_timeout_and_its_errors_are_no_
 def test_a_refused_key_is_no_score_and_the_other_scorers_count() -> None:
     with serving(lambda request, number: Response(401, {"error": {"message": "no such key"}})) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, api_key="k")
-        check = guard([Sleeps(seconds=0.3), "faithfulness"], below=0.5, judge=judge, timeout=10)
+        check = guard(min={Sleeps(seconds=0.3): 0.5, "faithfulness": 0.5}, judge=judge, timeout=10)
         verdict = check(output=GOOD, context=CONTEXT)
     assert verdict.undefined == ("faithfulness",)
     assert verdict.records[0].value == 1.0
@@ -510,11 +509,11 @@ def test_a_refused_key_is_no_score_and_the_other_scorers_count() -> None:
 
 def test_a_code_scorer_needs_no_timeout_whatever_the_judge() -> None:
     judge = "vllm/m(base_url=http://127.0.0.1:1)"
-    assert guard({"contains(expected=Paris)": 1}, judge=judge)(output=GOOD).passed
+    assert guard(min={"contains(expected=Paris)": 1}, judge=judge)(output=GOOD).passed
 
 
 def test_fields_that_are_none_are_refused() -> None:
-    check = guard({"faithfulness": 0.9})
+    check = guard(min={"faithfulness": 0.9})
     with pytest.raises(ConfigError, match="unknown sample field"):
         check(answer=GOOD)  # pyright: ignore[reportCallIssue]
     with pytest.raises(ConfigError, match="unknown sample field"):
@@ -529,7 +528,7 @@ def test_a_guard_answers_where_the_process_can_start_no_thread(monkeypatch: pyte
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("no thread")
 
-    check = guard({"contains(expected='Paris')": 1}, timeout=20)
+    check = guard(min={"contains(expected='Paris')": 1}, timeout=20)
     monkeypatch.setattr(sync, "_threads", {})
     with monkeypatch.context() as full:
         full.setattr(threading.Thread, "start", refuse)
@@ -574,14 +573,14 @@ def outcomes(records: Iterable[Record]) -> list[tuple[str, float | None]]:
 )
 def test_fields_are_read_as_evaluate_reads_them(fields: dict[str, Any]) -> None:
     run = evaluate([fields], ONE_READER, judge="lexical", ledger=None)
-    check = guard(ONE_READER, below=0.5, timeout=20)
+    check = guard(min=dict.fromkeys(ONE_READER, 0.5), timeout=20)
     assert outcomes(check(**fields).records) == outcomes(run.records)
     assert outcomes(check(fields).records) == outcomes(run.records)
 
 
 def test_a_field_that_can_not_be_read_is_refused() -> None:
     with pytest.raises(DataError, match=r"^context .* 'nan'"):
-        guard({"faithfulness": 0.9})(output=GOOD, context="nan")
+        guard(min={"faithfulness": 0.9})(output=GOOD, context="nan")
 
 
 @pytest.mark.parametrize(
@@ -606,7 +605,9 @@ def test_a_protected_function_is_read_as_a_target(asked: Any, answer: Any) -> No
         return answer
 
     row = {"input": asked, "context": [{"page_content": text} for text in CONTEXT]}
-    guard(ONE_READER, below=0.5, mode="flag", timeout=20, on_verdict=seen.append).protect()(function)(**row)
+    guard(min=dict.fromkeys(ONE_READER, 0.5), mode="flag", timeout=20, on_verdict=seen.append).protect()(function)(
+        **row
+    )
     run = evaluate([row], ONE_READER, judge="lexical", target=target, ledger=None)
     assert outcomes(seen[0].records) == outcomes(run.records)
 
@@ -625,7 +626,7 @@ def test_the_duration_of_a_protected_function_is_that_of_the_answer() -> None:
         time.sleep(0.1)
         return GOOD
 
-    check = guard([duration], below=0.05, mode="flag", on_verdict=seen.append)
+    check = guard(min={duration: 0.05}, mode="flag", on_verdict=seen.append)
     check.protect()(answer)("?")
     asyncio.run(check.protect()(answer_later)("?"))  # type: ignore[arg-type]
     assert [0.1 <= (verdict.records[0].value or 0) < 1 for verdict in seen] == [True, True]

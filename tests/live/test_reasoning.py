@@ -37,7 +37,7 @@ THOUGHT_ROW = {"input": "A or B?", "output": THOUGHT}
 def test_a_guard_decides_by_the_scores_of_a_run_and_says_once_whether_reasoning_is_scored(
     keep: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
-    check = guard(CHECKS, below=0.5, mode="flag", keep_reasoning=keep)
+    check = guard(min=dict.fromkeys(CHECKS, 0.5), mode="flag", keep_reasoning=keep)
     for _ in range(2):
         assert [record.value for record in check(THOUGHT_ROW).records] == of_run(keep=keep)
     assert [entry.getMessage() for entry in caplog.records] == [f"guard: {NOTES[keep]}"]
@@ -46,7 +46,7 @@ def test_a_guard_decides_by_the_scores_of_a_run_and_says_once_whether_reasoning_
 @keeping
 @pytest.mark.parametrize("returned", [THOUGHT, Answer(output=THOUGHT), {"output": THOUGHT}])
 def test_a_protected_function_is_checked_by_the_scores_of_a_run(keep: bool, returned: object) -> None:
-    @guard(CHECKS, below=0.5, keep_reasoning=keep).protect(fallback=lambda verdict: verdict)
+    @guard(min=dict.fromkeys(CHECKS, 0.5), keep_reasoning=keep).protect(fallback=lambda verdict: verdict)
     def answer(input: str) -> Any:
         return returned
 
@@ -55,7 +55,7 @@ def test_a_protected_function_is_checked_by_the_scores_of_a_run(keep: bool, retu
 
 
 def test_a_guard_says_nothing_of_reasoning_where_there_is_none(caplog: pytest.LogCaptureFixture) -> None:
-    guard(CHECKS, below=0.5)(output="B <think>")
+    guard(min=dict.fromkeys(CHECKS, 0.5))(output="B <think>")
     assert not caplog.records
 
 

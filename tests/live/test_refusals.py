@@ -30,7 +30,7 @@ async def later(*_: object) -> None: ...
 def ignored(*_: object) -> None: ...
 
 
-CHECKED: Any = guard({"faithfulness": 0.9})
+CHECKED: Any = guard(min={"faithfulness": 0.9})
 REFUSED: dict[str, Callable[[Any, World], object]] = {
     "read must be a function of a request and a response": lambda live, world: live.asgi(later, "x"),
     "paths must be a list of paths, not '/ask'": lambda live, world: live.asgi(later, ignored, paths="/ask"),
@@ -49,7 +49,7 @@ REFUSED: dict[str, Callable[[Any, World], object]] = {
         lambda live, world: CHECKED.protect(later)(answer)
     ),
     "on_verdict must be a plain function of a verdict": (
-        lambda live, world: guard({"faithfulness": 0.9}, on_verdict=later)  # pyright: ignore[reportArgumentType]
+        lambda live, world: guard(min={"faithfulness": 0.9}, on_verdict=later)  # pyright: ignore[reportArgumentType]
     ),
     f"since {NO_ZONE} {NAIVE!r}": lambda live, world: coverage("shop", ledger=world.url, since=NAIVE),
     f"since {NO_ZONE} '24h'": lambda live, world: world.drift("nightly", since="24h"),

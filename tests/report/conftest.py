@@ -11,7 +11,6 @@ import pytest
 import evalstone
 from evalstone import (
     Failed,
-    GateCriteria,
     Record,
     Score,
     audit,
@@ -71,7 +70,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Shown]:
         "slices": one.slices("kind")[0],
         "comparison": compare(one, other, slice_by="kind"),
         "comparison of three": compare(one, other, one, missing="ignore"),
-        "gate": gate(one, GateCriteria(minimum={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}, require=("harm",))),
+        "gate": gate(one, min={"given": 0.7}, pass_rate={"given": (0.5, 0.5)}, require=("harm",)),
         "sample size": power(one, 0.03),
         "drift": drift(one, one),
         "audit": audit(ROWS, ledger=None, perturbations=("repeat", "duplicated", "injection_checked")),

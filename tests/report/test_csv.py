@@ -12,7 +12,6 @@ from evalstone import gate, power
 from evalstone.report.csv import Value, csv_rows, inert, lines
 from evalstone.report.view import Cell, Column, Section, View, table, words
 from evalstone.results.gate import Gate
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.power_analysis import PowerAnalysis
 from tests._core.test_display import WRITTEN
 from tests.runs import run_of
@@ -172,8 +171,7 @@ def headers(result: Gate | PowerAnalysis) -> list[str]:
 
 def test_the_columns_of_a_result_are_the_same_whatever_its_data_are() -> None:
     run, other = run_of([0.1, 0.5, 0.9, 0.4]), run_of([0.1, 0.5, 0.8, 0.5])
-    criteria = GateCriteria(minimum={"given": 0.5})
-    tested, untested = gate(run, criteria), gate(run, criteria, alpha=None)
+    tested, untested = gate(run, min={"given": 0.5}), gate(run, min={"given": 0.5}, alpha=None)
     assert headers(tested) == headers(untested)
     assert {"limits, low", "limits, high"} <= {*headers(tested)}
     assert headers(power(run)) == headers(power(run, 1, baseline=other))

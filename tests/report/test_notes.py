@@ -496,7 +496,7 @@ SAID: tuple[tuple[Note, str], ...] = (
     ),
     (
         note("unused_baseline", "caution"),
-        "The baseline is not used: no maximum regression or difference (max_regression or max_difference) was set.",
+        "The baseline is not used: neither max_regression nor max_difference was set.",
     ),
     (
         missing("missing_left_out", counted=0, undefined=1),
@@ -569,7 +569,7 @@ def test_a_note_is_a_sentence(given: Note, said: str) -> None:
     ("given", "command_line", "mark"),
     [
         (SAID_BY_KIND["could_be_paired"], "without --unpaired,", "without unpaired=True,"),
-        (SAID_BY_KIND["unused_baseline"], "(--max-regression or --max-difference)", "difference was set"),
+        (SAID_BY_KIND["unused_baseline"], "--max-regression nor --max-difference", "max_regression nor max_difference"),
         (SAID_BY_KIND["reasoning_left_out"], "(--keep-reasoning scores it)", "(keep_reasoning=True scores it)"),
         (SAID_BY_KIND["labels_in_run"], "samples: --labels needs", "2 labeled samples"),
         (SAID_BY_KIND["missing_counted"], "; --missing failed leaves", '; missing="failed" leaves'),

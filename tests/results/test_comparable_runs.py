@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, Skipped, compare, evaluate, gate, power
+from evalstone import ConfigError, Run, Skipped, compare, evaluate, gate, power
 from tests.results.test_trials import INFO
 from tests.results.test_trials import run_of as run_of_trials
 from tests.runs import run_of as run_with
@@ -24,7 +24,7 @@ def test_runs_of_which_one_scores_the_reasoning_are_not_comparable(keep: bool) -
     with pytest.raises(ConfigError, match="keep_reasoning"):
         compare(a, b)
     with pytest.raises(ConfigError, match="keep_reasoning"):
-        gate(b, GateCriteria(max_regression={"contains": 0.1}), baseline=a)
+        gate(b, max_regression={"contains": 0.1}, baseline=a)
     assert compare(a, b, allow_mismatch=True)["contains"].result.mean_a == float(keep)
 
 
@@ -70,14 +70,14 @@ def test_an_unpaired_comparison_counts_the_missing_scores_of_either_run() -> Non
 def test_a_regression_pairs_trials_one_by_one() -> None:
     whole = run_of_trials({f"s{n}": [1.0, 0.0] for n in range(8)}, id="a")
     cut = run_of_trials({"s0": [0.0, Skipped("x")], **{f"s{n}": [1.0, 0.0] for n in range(1, 8)}}, id="b")
-    (found,) = gate(cut, GateCriteria(max_regression={"check": 0.2}), baseline=whole, missing="ignore").decisions
+    (found,) = gate(cut, max_regression={"check": 0.2}, baseline=whole, missing="ignore").decisions
     assert (found.n, found.estimate) == (15, pytest.approx(-1 / 15))
 
 
 def test_a_regression_weighs_samples() -> None:
     weights = {"s0": 3.0, **{f"s{n}": 1.0 for n in range(1, 8)}}
     before, after = (run_of_trials({f"s{n}": [float(n > 0 or x)] for n in range(8)}, weights=weights) for x in (1, 0))
-    (found,) = gate(after, GateCriteria(max_regression={"check": 0.2}), baseline=before).decisions
+    (found,) = gate(after, max_regression={"check": 0.2}, baseline=before).decisions
     assert found.estimate == pytest.approx(-3 / 10)
 
 

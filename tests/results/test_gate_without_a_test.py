@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import ConfigError, GateCriteria, Run, Skipped, evaluate, gate, write_run
+from evalstone import ConfigError, Run, Skipped, evaluate, gate, write_run
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.looks import LOOKS, next_look, remember
 from evalstone.results.views.gate import LONGEST_REASON, UNTESTED, gate_view, miss_cells, verdict_text
 from evalstone.results.views.junit import gate_junit
@@ -21,12 +22,12 @@ TEN = Given(scale=10)
 
 
 def required(run: Run, name: str = "given") -> Decision:
-    (found,) = gate(run, GateCriteria(require=[name])).decisions
+    (found,) = gate(run, require=[name]).decisions
     return found
 
 
-def compared(run: Run, criteria: GateCriteria, **more: Any) -> list[str]:
-    return [one.verdict for one in gate(run, criteria, alpha=None, **more).decisions]
+def compared(run: Run, **criteria: Any) -> list[str]:
+    return [one.verdict for one in gate(run, alpha=None, **criteria).decisions]
 
 
 # ---- The best score in all samples ----
@@ -79,13 +80,13 @@ def test_every_trial_counts_and_a_failed_answer_misses() -> None:
 
 
 def test_samples_that_were_skipped_are_left_out_and_said() -> None:
-    found = gate(run_of(["1", "skip"]), GateCriteria(require="given"))
+    found = gate(run_of(["1", "skip"]), require="given")
     assert found.notes == (note("undefined_left_out", "caution", "given", samples=1),)
 
 
 def test_a_judge_that_declines_does_not_say_that_a_score_is_the_best() -> None:
     run = evaluate([{"id": "a", "output": "Hello!"}], "bias", judge="lexical", ledger=None)
-    found = gate(run, GateCriteria(require=["bias"]))
+    found = gate(run, require=["bias"])
     (miss,) = found.decisions[0].misses
     assert (found.verdict, found.decisions[0].n, miss.sample_id, miss.value) == ("fail", 1, "a", None)
     assert isinstance(run.records[0].outcome, Skipped)
@@ -95,8 +96,8 @@ def test_a_judge_that_declines_does_not_say_that_a_score_is_the_best() -> None:
 
 def test_a_requirement_spends_no_part_of_alpha() -> None:
     run = run_of(["1.0", "0.8"] * 20, [Given(), Harm()])
-    alone = gate(run, GateCriteria(minimum={"given": 0.8}))
-    beside = gate(run, GateCriteria(minimum={"given": 0.8}, require=["harm"]))
+    alone = gate(run, min={"given": 0.8})
+    beside = gate(run, min={"given": 0.8}, require=["harm"])
     assert beside.decisions[0] == alone.decisions[0]
     assert (alone.verdict, beside.verdict) == ("pass", "fail")
 
@@ -106,7 +107,7 @@ def test_a_requirement_is_no_look(tmp_path: Any) -> None:
     folder = write_run(run, tmp_path)
     assert not remember(folder, run, criteria, "pass", look=1, alpha=0.05, missing="worst")
     assert not (folder / LOOKS).exists()
-    both = GateCriteria(minimum={"given": 0.1}, require=["given"])
+    both = GateCriteria(min={"given": 0.1}, require=["given"])
     assert not remember(folder, run, both, "pass", look=1, alpha=0.05, missing="worst")
     assert (next_look(folder, more, both), next_look(folder, more, criteria)) == (2, 1)
 
@@ -123,17 +124,17 @@ def test_a_requirement_is_no_look(tmp_path: Any) -> None:
 )
 def test_a_wrong_requirement_is_refused(criteria: dict[str, Any], message: str) -> None:
     with pytest.raises(ConfigError, match=message):
-        gate(run_of(["1"]), GateCriteria(**criteria))
+        gate(run_of(["1"]), **criteria)
 
 
 def test_a_scorer_that_is_named_twice_alike_is_checked_once() -> None:
-    found = gate(run_of(["1"], [Given(), Harm()]), GateCriteria(require=["given", "given", "harm"]))
+    found = gate(run_of(["1"], [Given(), Harm()]), require=["given", "given", "harm"])
     assert [(one.name, one.verdict) for one in found.decisions] == [("given", "pass"), ("harm", "fail")]
 
 
 def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     run = run_of(["1", "0.5", "fail"])
-    found = gate(run, GateCriteria(require=["given"]))
+    found = gate(run, require=["given"])
     text = "\n".join(lines(gate_view(found))).replace("\\", "")
     assert "| given | 1 of 3 | best" in text
     assert " | 3 | ✕ fail |" in text
@@ -147,14 +148,14 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert case.attrib["name"].startswith("given best")
     assert {one.attrib["name"] for one in case.iter("property")} == {"estimate"}
     assert "s2: 0.5 (says 0.5)" in (case[1].text or "")
-    assert "without a test" not in str(gate(run, GateCriteria(require=["given"]), alpha=None))
+    assert "without a test" not in str(gate(run, require=["given"], alpha=None))
     (plain,) = found.to_dict()["criteria"]
     assert (plain["kind"], plain["p_pass"]) == ("require", None)
     assert plain["misses"][0] == {"sample_id": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
 
 
 def test_without_any_score_reports_say_so() -> None:
-    text = "\n".join(lines(gate_view(gate(run_of(["skip"]), GateCriteria(require=["given"])))))
+    text = "\n".join(lines(gate_view(gate(run_of(["skip"]), require=["given"]))))
     assert "? inconclusive; no sample" in text
 
 
@@ -163,18 +164,18 @@ def test_without_any_score_reports_say_so() -> None:
 
 def test_without_a_test_the_mean_itself_is_compared() -> None:
     run = run_of(["0.5", "0.7"], [Given(), Harm()])
-    assert compared(run, GateCriteria(minimum={"given": 0.6}, maximum={"harm": 0.6})) == ["pass", "pass"]
-    assert compared(run, GateCriteria(minimum={"given": 0.61}, maximum={"harm": 0.59})) == ["fail", "fail"]
-    assert gate(run, GateCriteria(minimum={"given": 0.6})).verdict == "inconclusive"  # two samples say little
-    assert "with missing scores" not in str(gate(run, GateCriteria(minimum={"given": 0.6}), alpha=None))
+    assert compared(run, min={"given": 0.6}, max={"harm": 0.6}) == ["pass", "pass"]
+    assert compared(run, min={"given": 0.61}, max={"harm": 0.59}) == ["fail", "fail"]
+    assert gate(run, min={"given": 0.6}).verdict == "inconclusive"  # two samples say little
+    assert "with missing scores" not in str(gate(run, min={"given": 0.6}, alpha=None))
 
 
 def test_without_a_test_pass_rates_and_regressions_are_compared_too() -> None:
     before, now = run_of(["0.5", "0.7"]), run_of(["0.4", "0.7"])
-    assert compared(now, GateCriteria(pass_rate={"given": (0.7, 0.5)})) == ["pass"]
-    assert compared(now, GateCriteria(pass_rate={"given": (0.7, 0.51)})) == ["fail"]
-    assert compared(now, GateCriteria(max_regression={"given": 0.05}), baseline=before) == ["pass"]
-    assert compared(now, GateCriteria(max_regression={"given": 0.04}), baseline=before) == ["fail"]
+    assert compared(now, pass_rate={"given": (0.7, 0.5)}) == ["pass"]
+    assert compared(now, pass_rate={"given": (0.7, 0.51)}) == ["fail"]
+    assert compared(now, max_regression={"given": 0.05}, baseline=before) == ["pass"]
+    assert compared(now, max_regression={"given": 0.04}, baseline=before) == ["fail"]
 
 
 @pytest.mark.parametrize(
@@ -192,7 +193,7 @@ def test_without_a_test_missing_scores_leave_open_what_they_may_decide(
     minimum: float, missing: str, verdict: str
 ) -> None:
     run = run_of([*["0.5"] * 4, "fail"])
-    found = gate(run, GateCriteria(minimum={"given": minimum}), alpha=None, missing=missing)  # type: ignore[arg-type]
+    found = gate(run, min={"given": minimum}, alpha=None, missing=missing)  # type: ignore[arg-type]
     assert found.verdict == verdict
     text = "\n".join(lines(gate_view(found)))
     assert ("1 missing score may" in text) == (verdict == "inconclusive")
@@ -201,7 +202,7 @@ def test_without_a_test_missing_scores_leave_open_what_they_may_decide(
 
 
 def test_without_a_test_or_a_score_nothing_is_decided() -> None:
-    found = gate(run_of(["skip"]), GateCriteria(minimum={"given": 0.5}), alpha=None, missing="ignore")
+    found = gate(run_of(["skip"]), min={"given": 0.5}, alpha=None, missing="ignore")
     assert (found.verdict, found.alpha, found.look_alpha) == ("inconclusive", None, None)
     assert found.to_dict()["alpha"] is None
 
@@ -210,7 +211,7 @@ def test_the_compared_mean_is_that_of_the_run() -> None:
     weighted = [{"weight": weight, "group": group} for weight, group in ((1, "a"), (2, "a"), (5, "b"), (1, "c"))]
     for metadata in (None, weighted, [{"group": one["group"]} for one in weighted]):
         run = run_of(["0.1", "0.2", "0.9", "0.4"], metadata=metadata)
-        (found,) = gate(run, GateCriteria(minimum={"given": 0.3}), alpha=None).decisions
+        (found,) = gate(run, min={"given": 0.3}, alpha=None).decisions
         assert found.estimate == pytest.approx(run["given"].mean)
 
 
@@ -225,14 +226,14 @@ def test_the_reason_of_a_miss_is_short_and_can_not_steer_a_terminal() -> None:
 
 
 def test_no_number_of_samples_is_promised_where_the_next_look_has_no_number() -> None:
-    (found,) = gate(run_of(["1", "0.5"]), GateCriteria(minimum={"given": 0.7})).decisions
+    (found,) = gate(run_of(["1", "0.5"]), min={"given": 0.7}).decisions
     assert verdict_text(found, 2).endswith("next look (look=2)")
     assert verdict_text(found, None) == "? inconclusive"
 
 
 def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:
     run = run_of([*["1", "0.8"] * 20, "skip"], [Given(), Harm()])
-    lines = str(gate(run, GateCriteria(minimum={"given": 0.7}, require=["given", "harm"]))).split("\n")
+    lines = str(gate(run, min={"given": 0.7}, require=["given", "harm"])).split("\n")
     assert lines[0].startswith("evalstone gate · ")
     assert " · 41 samples · " in lines[0]
     assert lines[1].split("  ")[0] == "check"
@@ -244,11 +245,11 @@ def test_printing_a_gate_shows_its_table_and_the_samples_that_miss() -> None:
 
 
 def test_printing_a_gate_without_a_test_says_so() -> None:
-    text = str(gate(run_of(["0.5", "0.7"]), GateCriteria(minimum={"given": 0.6}), alpha=None))
+    text = str(gate(run_of(["0.5", "0.7"]), min={"given": 0.6}, alpha=None))
     assert "limits" not in text
     assert UNTESTED in text.splitlines()
 
 
 def test_printing_a_gate_shows_no_invisible_text() -> None:
     run = evaluate([{"id": "a\u202eb", "output": "0"}], Given(), ledger=None)
-    assert "a\\u202eb" in str(gate(run, GateCriteria(require=["given"])))
+    assert "a\\u202eb" in str(gate(run, require=["given"]))

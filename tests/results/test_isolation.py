@@ -35,10 +35,9 @@ COMPARE = (
 from evalstone.results.compare import compare
 from evalstone.results.drift import drift
 from evalstone.results.gate import gate
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.power_analysis import power
 assert compare(run, run, slice_by="topic")["given"].verdict == "inconclusive"
-assert gate(run, GateCriteria(minimum={"given": 0.1})).verdict == "pass"
+assert gate(run, min={"given": 0.1}).verdict == "pass"
 assert drift(run, run).passed is not False
 assert power(run)["given"].plan.needed > 1
 """

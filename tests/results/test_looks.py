@@ -9,13 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalstone import ConfigError, DataError, GateCriteria, Run, gate, write_run
+from evalstone import ConfigError, DataError, Run, write_run
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone.results.gate import gate_on as gate
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.looks import LOOKS, next_look, remember
 from evalstone.stats.gates import AtLeast, alpha_at_look, decide
 from tests.runs import Given, Harm, run_of
 
-CRITERIA = GateCriteria(minimum={"given": 0.88})
+CRITERIA = GateCriteria(min={"given": 0.88})
 SCORES = ["1.0", "0.8"] * 20
 
 
@@ -61,7 +63,7 @@ def test_a_gate_on_more_samples_is_the_next_look_and_on_the_same_the_same(tmp_pa
     assert (first["look"], first["verdict"], first["criteria"]) == (
         1,
         "inconclusive",
-        {"minimum": {Given().signature: 0.88}},
+        {"min": {Given().signature: 0.88}},
     )
     assert (last["look"], last["alpha"], last["missing"]) == (2, 0.05, "worst")
 
@@ -84,12 +86,12 @@ def test_a_gate_on_more_labels_is_the_next_look(tmp_path: Path) -> None:
 
 def test_a_scorer_that_no_gate_has_looked_at_is_at_its_first_look(tmp_path: Path) -> None:
     few, more = run_of(SCORES, [Given(), Harm()]), run_of([*SCORES, *SCORES], [Given(), Harm()])
-    harm = GateCriteria(maximum={"harm": 0.95})
+    harm = GateCriteria(max={"harm": 0.95})
     assert kept(tmp_path, few) == 1
     assert next_look(tmp_path, few, harm) == 1
     assert next_look(tmp_path, more, harm) == 1
     assert next_look(tmp_path, more, CRITERIA) == 2
-    assert next_look(tmp_path, more, GateCriteria(minimum={"given": 0.5}, maximum={"harm": 0.95})) == 2
+    assert next_look(tmp_path, more, GateCriteria(min={"given": 0.5}, max={"harm": 0.95})) == 2
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,6 @@ import pytest
 from evalstone import (
     ConfigError,
     EvalstoneError,
-    GateCriteria,
     Message,
     Run,
     Sample,
@@ -129,11 +128,11 @@ def test_an_unpaired_comparison_counts_what_both_runs_asked() -> None:
 
 
 def test_a_gate_without_ids_fails_the_regression_that_it_fails_with_ids() -> None:
-    criteria = GateCriteria(max_regression={"given": 0.1})
+    criteria: dict[str, Any] = {"max_regression": {"given": 0.1}}
     for more in ({}, {"id": str}):
         worse, better = (judged(rows(answers, **more)) for answers in ([0.0] * 24, [1.0] * 24))
         for allowed in (False, True):
-            assert gate(worse, criteria, baseline=better, allow_mismatch=allowed).verdict == "fail"
+            assert gate(worse, **criteria, baseline=better, allow_mismatch=allowed).verdict == "fail"
 
 
 def test_power_slices_and_three_runs_pair_by_what_was_asked() -> None:
@@ -244,7 +243,7 @@ def test_trials_of_samples_without_ids_are_paired_by_trial() -> None:
     a = judged(one, target=FunctionTarget(function=agent), trials=2)
     b = judged(two, target=FunctionTarget(function=other), trials=2)
     assert difference(a, b) == (6, -0.25)
-    decision = gate(b, GateCriteria(max_regression={"given": 0.1}), baseline=a, alpha=None).decisions[0]
+    decision = gate(b, max_regression={"given": 0.1}, baseline=a, alpha=None).decisions[0]
     assert (decision.n, decision.estimate) == (12, -0.25)
 
 
@@ -456,7 +455,7 @@ def test_labels_belong_to_answers_and_are_found_by_the_ids_of_their_own_run() ->
     assert corrected.result.labeled == corrected.result.n == 6  # the other answers are the same
     gated = gate(
         b,
-        GateCriteria(max_regression={"given": 0.1}),
+        max_regression={"given": 0.1},
         baseline=a,
         labels=labels["B"],
         baseline_labels=labels["A"],

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import GateCriteria, Live, compare, drift, evaluate, gate, power
+from evalstone import Live, compare, drift, evaluate, gate, power
 from evalstone.datasets import load
 from evalstone.targets import FunctionTarget, parse_target
 
@@ -22,7 +22,7 @@ def test_a_result_says_what_it_is_in_one_line() -> None:
     later = evaluate([{**row, "output": "a"} for row in ROWS], ["exact_match"], ledger=None)
     assert repr(run) == f"<Run {run.id}: 30 records of 1 scorer>"
     assert repr(compare(run, later)) == "<Comparison of A, B: 1 comparison>"
-    assert repr(gate(run, GateCriteria(minimum={"exact_match": 0.1}))) == f"<Gate of {run.id}: pass, 1 check>"
+    assert repr(gate(run, min={"exact_match": 0.1})) == f"<Gate of {run.id}: pass, 1 check>"
     again = evaluate(ROWS, ["exact_match"], ledger=None)
     assert repr(drift(run, again)) == f"<DriftResult of {run.id} and {again.id}: 1 scorer>"
     assert repr(power(run, difference=0.1)).endswith(" of 0.1 at 80%: 1 scorer>")

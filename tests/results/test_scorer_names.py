@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from evalstone import GateCriteria, Run, evaluate, gate
+from evalstone import Run, evaluate, gate
 from evalstone.errors import ConfigError
 from evalstone.results.summary import ScorerInfo, find_scorer
 from evalstone.run.plan import named_scorer
@@ -51,8 +51,8 @@ def test_a_scorer_is_found_by_every_spelling_of_its_name(run: Run, name: str, si
     assert find_scorer(name, run.scorers).signature == signature
     assert run[name].info.signature == signature
     assert named_scorer(name, run.scorers).signature == signature
-    criteria = GateCriteria(minimum={name: 0.0}, require=[name])
-    assert len(gate(run, criteria, alpha=None).decisions) == 2
+    criteria: dict[str, Any] = {"min": {name: 0.0}, "require": [name]}
+    assert len(gate(run, **criteria, alpha=None).decisions) == 2
 
 
 @pytest.mark.parametrize("spec", SPECS)

@@ -15,7 +15,6 @@ from evalstone import (
     ConfigError,
     EvalstoneError,
     Failed,
-    GateCriteria,
     Record,
     Run,
     Score,
@@ -357,13 +356,13 @@ def test_a_sample_without_a_weight_has_the_weight_1() -> None:
 
 def test_gates_count_a_sample_s_trials_as_a_cluster() -> None:
     steady = run_of({f"s{n}": [1 if n < 17 else 0] * 10 for n in range(20)})
-    result = gate(steady, GateCriteria(minimum={"check": 0.75}))
+    result = gate(steady, min={"check": 0.75})
     assert result.verdict != "pass"  # 170 independent passes of 200 would be
 
 
 def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
-    once = gate(run_of({f"s{n}": [int(n % 4 > 0)] for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
-    alike = gate(run_of({f"s{n}": [int(n % 4 > 0)] * 5 for n in range(40)}), GateCriteria(minimum={"check": 0.65}))
+    once = gate(run_of({f"s{n}": [int(n % 4 > 0)] for n in range(40)}), min={"check": 0.65})
+    alike = gate(run_of({f"s{n}": [int(n % 4 > 0)] * 5 for n in range(40)}), min={"check": 0.65})
     (one,), (many,) = once.decisions, alike.decisions
     assert one.verdict == many.verdict == "inconclusive"
     assert one.more_samples is not None
@@ -374,9 +373,7 @@ def test_a_gate_says_how_many_more_samples_it_needs_not_trials() -> None:
     (answers,) = decide([criterion], alpha=alpha_at_look(0.05, 1), next_alpha=alpha_at_look(0.05, 2))
     assert answers.more_samples is not None
     assert answers.more_samples % 3
-    (found,) = gate(
-        run_of({name: [*row] for name, row in table.items()}), GateCriteria(minimum={"check": 0.76})
-    ).decisions
+    (found,) = gate(run_of({name: [*row] for name, row in table.items()}), min={"check": 0.76}).decisions
     assert found.more_samples == math.ceil(answers.more_samples / 3)
 
 
@@ -447,7 +444,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
         lambda: gate(
             run_of({f"s{n}": [1 if n < 17 else 0] * 10 for n in range(20)}),
-            GateCriteria(max_regression={"check": 0.1}),
+            max_regression={"check": 0.1},
             baseline=run_of({f"s{n}": [1, 1] for n in range(20)}, id="b"),
         ),
         ConfigError,

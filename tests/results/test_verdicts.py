@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from evalstone import GateCriteria, compare, gate
+from evalstone import compare, gate
 from evalstone.results.compare import MAX_CHANGES, ScorerComparison
 from evalstone.types import note
 from tests.runs import Given, Harm, run_of
@@ -57,17 +57,17 @@ def test_only_the_largest_changes_are_listed() -> None:
 
 def test_a_score_at_the_threshold_passes() -> None:
     run = run_of(["0.5"] * 30 + ["0.25"] * 10, [Given(), Harm()])
-    rates = gate(run, GateCriteria(pass_rate={"given": (0.5, 0.1), "harm": (0.25, 0.1)})).decisions
+    rates = gate(run, pass_rate={"given": (0.5, 0.1), "harm": (0.25, 0.1)}).decisions
     assert [rate.estimate for rate in rates] == [0.75, 0.25]
 
 
 def test_max_regression_counts_losses_of_scorers_where_lower_is_better() -> None:
     before, now = run_of(["0.1", "0.2"] * 20, [Harm()]), run_of(["0.4", "0.5"] * 20, [Harm()])
-    assert gate(now, GateCriteria(max_regression={"harm": 0.1}), baseline=before).verdict == "fail"
-    assert gate(before, GateCriteria(max_regression={"harm": 0.1}), baseline=now).verdict == "pass"
+    assert gate(now, max_regression={"harm": 0.1}, baseline=before).verdict == "fail"
+    assert gate(before, max_regression={"harm": 0.1}, baseline=now).verdict == "pass"
 
 
 def test_samples_without_a_pair_are_noted_with_max_regression() -> None:
     before, now = run_of(["0.5"] * 10), run_of(["0.5"] * 9)
-    notes = gate(now, GateCriteria(max_regression={"given": 0.1}), baseline=before, allow_mismatch=True).notes
+    notes = gate(now, max_regression={"given": 0.1}, baseline=before, allow_mismatch=True).notes
     assert note("unpaired_left_out", "caution", "given", check="regression", samples=1) in notes

@@ -8,7 +8,6 @@ import pytest
 
 from evalstone import (
     Failed,
-    GateCriteria,
     Record,
     Score,
     Skipped,
@@ -111,11 +110,11 @@ def test_printed_slices_are_the_table_of_the_report() -> None:
 def test_a_printed_gate_says_at_which_error_rates_it_holds() -> None:
     run = evaluate(rows("no"), [judged], ledger=None)
     for found in (
-        gate(run, GateCriteria(minimum={"judged": 0.2}, require=["judged"])),
-        gate(run, GateCriteria(minimum={"judged": 0.2}), alpha=None),
+        gate(run, min={"judged": 0.2}, require=["judged"]),
+        gate(run, min={"judged": 0.2}, alpha=None),
     ):
         assert set(gate_view(found).sections[0].notes) <= set(str(found).splitlines())
-    assert "look 1, tested at 4%." in str(gate(run, GateCriteria(minimum={"judged": 0.2})))
+    assert "look 1, tested at 4%." in str(gate(run, min={"judged": 0.2}))
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,6 @@ from evalstone import (
     ConfigError,
     DataError,
     EvalstoneError,
-    GateCriteria,
     Run,
     Sample,
     Scorer,
@@ -33,6 +32,7 @@ from evalstone import (
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import View
+from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import corrected, select_for_labeling
 from evalstone.results.looks import next_look, remember
 from evalstone.results.missing_scores import Missing
@@ -176,7 +176,7 @@ def test_compared_runs_must_agree_on_each_weight() -> None:
     other = weighted(weights=[*HEAVY[:-1], 2.0])
     for use in (
         lambda: compare(weighted(), other, allow_mismatch=True),
-        lambda: gate(other, GateCriteria(max_regression={"given": 0.5}), baseline=weighted()),
+        lambda: gate(other, max_regression={"given": 0.5}, baseline=weighted()),
     ):
         with pytest.raises(ConfigError, match=r"'s20' .* 1 .*first .* 2 .*second"):
             use()
@@ -193,10 +193,10 @@ def test_no_weight_is_a_weight_of_1_in_a_comparison_too() -> None:
 def test_weights_that_are_all_equal_leave_out_and_refuse_nothing() -> None:
     equal, plain, labels = weighted(weights=[7.0] * 20), run_of(ANSWERS), {f"s{number}": 1.0 for number in range(1, 15)}
     assert "Minimum detectable difference" in text_of(run_view(equal))
-    found, criteria = compare(equal, equal)["given"].result, GateCriteria(minimum={"given": 0.5})
+    found = compare(equal, equal)["given"].result
     assert found == compare(plain, plain)["given"].result
     assert corrected(equal, "given", labels).result == corrected(plain, "given", labels).result
-    tested = [gate(run, criteria, labels={"given": labels}).decisions for run in (equal, plain)]
+    tested = [gate(run, min={"given": 0.5}, labels={"given": labels}).decisions for run in (equal, plain)]
     assert tested[0] == tested[1]
 
 
@@ -230,7 +230,7 @@ def test_slices_are_weighted() -> None:
 
 def test_a_gate_tests_weighted_means_and_pass_rates() -> None:
     run = weighted(ANSWERS * 4, HEAVY * 4)
-    found = gate(run, GateCriteria(minimum={"given": 0.5}, pass_rate={"given": (1.0, 0.4)}))
+    found = gate(run, min={"given": 0.5}, pass_rate={"given": (1.0, 0.4)})
     assert [one.estimate for one in found.decisions] == pytest.approx([4.5 / 6, 4 / 6])
     assert found.verdict == "pass"
     told = text_of(gate_view(found))
@@ -239,7 +239,7 @@ def test_a_gate_tests_weighted_means_and_pass_rates() -> None:
     heavy = weighted([*ANSWERS, "skip"], [*HEAVY, 100.0])
     cases: tuple[tuple[Missing, float], ...] = (("worst", 22.5 / 130), ("ignore", 0.75))
     for missing, low in cases:
-        (one,) = gate(heavy, GateCriteria(minimum={"given": 0.1}), missing=missing).decisions
+        (one,) = gate(heavy, min={"given": 0.1}, missing=missing).decisions
         assert one.low is not None
         assert one.low < low
         assert (one.low < 0.2) == (missing == "worst")
@@ -247,7 +247,7 @@ def test_a_gate_tests_weighted_means_and_pass_rates() -> None:
 
 
 def test_other_weights_are_another_look(tmp_path: Path) -> None:
-    criteria = GateCriteria(minimum={"given": 0.5})
+    criteria = GateCriteria(min={"given": 0.5})
     remember(tmp_path, weighted(), criteria, "pass", look=1, alpha=0.05, missing="worst")
     assert next_look(tmp_path, weighted(), criteria) == 1
     assert next_look(tmp_path, weighted(weights=[*HEAVY[:-1], 2.0]), criteria) == 2
@@ -322,7 +322,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
         lambda: gate(
             weighted(["skip", *ANSWERS[1:]], [5.0, *HEAVY[1:]]),
-            GateCriteria(max_regression={"given": 0.5}),
+            max_regression={"given": 0.5},
             baseline=weighted(),
         ),
         ConfigError,
@@ -334,7 +334,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
         lambda: gate(
             weighted(),
-            GateCriteria(minimum={"given": 0.5}),
+            min={"given": 0.5},
             labels={"given": {f"s{number}": 1.0 for number in range(1, 20)}},
         ),
         ConfigError,

@@ -12,7 +12,6 @@ import pytest
 from evalstone import (
     ConfigError,
     DataError,
-    GateCriteria,
     Run,
     Sample,
     aevaluate,
@@ -51,14 +50,7 @@ def plan_of(answers: Sequence[object], *scorers: Scorer, **more: Any) -> Plan:
 
 
 def watching(plan: Plan, baseline: Run | None, **margins: float) -> RunGate:
-    by_name = {scorer.name: scorer.signature for scorer in plan.scorers}
-    return RunGate(
-        plan,
-        {},
-        StopSignal(shuffled=True),
-        baseline=baseline,
-        max_regression={by_name[name]: margin for name, margin in margins.items()},
-    )
+    return RunGate(plan, {}, StopSignal(shuffled=True), baseline=baseline, max_regression=margins)
 
 
 def stopped_run(plan: Plan, baseline: Run, margins: Mapping[str, float], **more: Any) -> tuple[RunGate, Run]:
@@ -77,14 +69,14 @@ def test_a_run_ends_once_its_comparison_with_the_baseline_is_clear(
     answers: list[float], margin: float, verdict: str
 ) -> None:
     before = run_of(BEFORE)
-    watch, run = stopped_run(plan_of(answers), before, {Given().signature: margin})
+    watch, run = stopped_run(plan_of(answers), before, {"given": margin})
     assert (watch.verdict, run.ending) == (verdict, DECIDED)
     assert run["given"].scored < 300
     (found,) = watch.decisions()
     assert (found.name, found.kind, found.threshold, found.n) == ("given", "max_regression", -margin, len(run))
     differences = [float(answers[int(r.sample_id[1:]) - 1]) - BEFORE[int(r.sample_id[1:]) - 1] for r in run]
     assert found.estimate == pytest.approx(sum(differences) / len(differences))
-    again = gate(run, GateCriteria(max_regression={"given": margin}), baseline=before)
+    again = gate(run, max_regression={"given": margin}, baseline=before)
     (later,) = again.decisions
     assert (later.verdict, later.n) == (verdict, found.n)
     assert later.estimate == pytest.approx(found.estimate)
@@ -94,7 +86,7 @@ def test_a_run_ends_once_its_comparison_with_the_baseline_is_clear(
 
 def test_where_lower_is_better_a_rise_fails() -> None:
     before = run_of(BEFORE, [Given(), Harm()])
-    margins = {Given().signature: 0.0, Harm().signature: 0.0}
+    margins = {"given": 0.0, "harm": 0.0}
     watch, _ = stopped_run(plan_of(BETTER, Given(), Harm()), before, margins)
     given, harm = watch.decisions()
     assert (given.lower_is_better, harm.lower_is_better, harm.threshold, watch.verdict) == (False, True, 0.0, "fail")
@@ -104,12 +96,12 @@ def test_where_lower_is_better_a_rise_fails() -> None:
 
 def test_a_largest_change_saves_samples_and_a_larger_one_is_an_error_that_names_the_sample() -> None:
     before, answers = run_of(BEFORE), [value + 0.01 * (place % 4) for place, value in enumerate(BEFORE)]
-    margins = {Given().signature: 0.0}
+    margins = {"given": 0.0}
     _, whole = stopped_run(plan_of(answers), before, margins)
-    watch, narrow = stopped_run(plan_of(answers), before, margins, max_change={Given().signature: 0.05})
+    watch, narrow = stopped_run(plan_of(answers), before, margins, max_change={"given": 0.05})
     assert (watch.verdict, len(narrow) < len(whole) / 3) == ("pass", True)
     with pytest.raises(DataError, match=r"max_change=0\.02, .*given .*'s\d+' .* 0\.03"):
-        stopped_run(plan_of(answers), before, margins, max_change={Given().signature: 0.02})
+        stopped_run(plan_of(answers), before, margins, max_change={"given": 0.02})
 
 
 def test_pairs_count_in_the_random_order_whichever_is_done_first() -> None:
@@ -129,25 +121,23 @@ def test_scores_missing_in_one_of_the_runs_count_as_in_a_gate_on_the_finished_ru
     after = run_of([*("0.5", "0.5", "fail", "skip", "skip", "fail") * 10, *SAME[:40]])
     plan = Plan(load(list(after.samples or ())), (Given(),), LexicalJudge())
     for missing in ("worst", "failed", "ignore"):
-        watch = RunGate(
-            plan, {}, StopSignal(), baseline=before, max_regression={Given().signature: 0.9}, missing=missing
-        )
+        watch = RunGate(plan, {}, StopSignal(), baseline=before, max_regression={"given": 0.9}, missing=missing)
         for record in after:
             watch.add(record)
         (found,) = watch.decisions()
-        criteria = GateCriteria(max_regression={"given": 0.9})
-        (whole,) = gate(after, criteria, baseline=before, missing=missing).decisions
+        criteria: dict[str, Any] = {"max_regression": {"given": 0.9}}
+        (whole,) = gate(after, **criteria, baseline=before, missing=missing).decisions
         assert (found.n, found.missing) == (whole.n, whole.missing)
         assert found.missing == {"worst": 50, "failed": 30, "ignore": 0}[missing]
 
 
 def test_a_scorer_may_have_a_threshold_and_a_maximum_regression() -> None:
     plan, stop = plan_of(BETTER), StopSignal()
-    name = Given().signature
+    name = "given"
     watch = RunGate(plan, {name: 0.2}, stop, baseline=run_of(BEFORE), max_regression={name: 0.0})
     for record in run_of(BETTER):
         watch.add(record)
-    assert [(one.name, one.kind) for one in watch.decisions()] == [("given", "at_least"), ("given", "max_regression")]
+    assert [(one.name, one.kind) for one in watch.decisions()] == [("given", "min"), ("given", "max_regression")]
     assert (watch.verdict, stop.requested) == ("pass", True)
 
 
@@ -220,8 +210,8 @@ def test_another_judge_is_refused_and_the_same_without_a_setting_is_not() -> Non
     rows = [{"id": f"s{n}", "input": "Who?", "output": "Ada.", "context": ["Ada did it."]} for n in range(3)]
     before = evaluate(rows, ["faithfulness"], ledger=None)
     plan = plan_for(rows, ["faithfulness"])
-    name = plan.scorers[0].signature
-    with pytest.raises(ConfigError, match=r"differ \(lexical@\d+, other@1#\w+\)"):
+    name = plan.scorers[0].name
+    with pytest.raises(ConfigError, match=r"differ \(lexical@\d+, other@1\)"):
         RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=before, max_regression={name: 0.1})
     adapted = replace(before, summary=[replace(before.summary[0], judges=(f"{Other().identity} without temperature",))])
     RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=adapted, max_regression={name: 0.1})
@@ -239,7 +229,7 @@ class Given2(Given):
 
 def test_scores_of_an_earlier_version_of_a_scorer_are_compared_if_it_is_allowed() -> None:
     before, plan = run_of(BEFORE), plan_of(BETTER, Given2())
-    name, stop = Given2().signature, StopSignal()
+    name, stop = Given2.name, StopSignal()
     with pytest.raises(ConfigError, match=r"given .* allow_mismatch"):
         RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1})
     gate = RunGate(plan, {}, stop, baseline=before, max_regression={name: 0.1}, allow_mismatch=True)
@@ -250,7 +240,7 @@ def test_scores_of_an_earlier_version_of_a_scorer_are_compared_if_it_is_allowed(
 
 def test_a_baseline_that_its_gate_stopped_or_with_groups_or_trials_is_refused() -> None:
     before = run_of(BEFORE)
-    _, drawn = stopped_run(plan_of(BETTER), before, {Given().signature: 0.0})
+    _, drawn = stopped_run(plan_of(BETTER), before, {"given": 0.0})
     with pytest.raises(ConfigError, match="its own gate"):
         watching(plan_of(SAME), drawn, given=0.0)
     grouped = replace(before, records=[replace(record, group="g") for record in before])
@@ -270,7 +260,7 @@ def test_runs_of_targets_are_compared_before_any_answer() -> None:
         return str(float(input) + 0.3)
 
     plan, stop = plan_for(rows, [Given()], target=answer), StopSignal(shuffled=True)
-    watch = RunGate(plan, {}, stop, baseline=before, max_regression={Given().signature: 0.0})
+    watch = RunGate(plan, {}, stop, baseline=before, max_regression={"given": 0.0})
     run = evaluate(rows, [Given()], target=answer, ledger=None, concurrency=1, stop=stop, on_record=watch.add)
     assert (watch.verdict, run.ending) == ("pass", DECIDED)
     assert watch.decisions()[0].estimate == pytest.approx(0.3)
@@ -278,7 +268,7 @@ def test_runs_of_targets_are_compared_before_any_answer() -> None:
 
 def test_a_comparison_of_a_stopped_run_holds_at_any_stopping_time_in_both_directions() -> None:
     before = run_of(BEFORE)
-    _, run = stopped_run(plan_of(BETTER), before, {Given().signature: 0.0})
+    _, run = stopped_run(plan_of(BETTER), before, {"given": 0.0})
     assert run.drawn is not None
     forth, back = compare(before, run, margin=0.5)["given"], compare(run, before)["given"]
     result = forth.result
@@ -296,10 +286,10 @@ def test_a_comparison_of_a_stopped_run_holds_at_any_stopping_time_in_both_direct
 def test_a_stopped_run_with_missing_scores_is_compared_in_the_order_of_the_draw() -> None:
     answers: list[object] = ["fail" if n % 6 == 0 else min(1.0, x + 0.25) for n, x in enumerate(BEFORE)]
     before = run_of(BEFORE)
-    watch, run = stopped_run(plan_of(answers), before, {Given().signature: 0.0})
+    watch, run = stopped_run(plan_of(answers), before, {"given": 0.0})
     assert watch.verdict == "pass"
     line = compare(before, run)["given"]
-    (decision,) = gate(run, GateCriteria(max_regression={"given": 0.0}), baseline=before).decisions
+    (decision,) = gate(run, max_regression={"given": 0.0}, baseline=before).decisions
     assert decision.missing == getattr(line.result, "missing")  # noqa: B009 - of paired runs
     assert line.result.p_value == pytest.approx(2 * (decision.p_pass or 0))
     sliced = compare(before, run, slice_by=lambda sample: "low" if float(sample.output or 0) < 0.5 else "high").slices
@@ -310,7 +300,7 @@ def test_a_stopped_run_with_missing_scores_is_compared_in_the_order_of_the_draw(
 
 def test_what_has_no_form_for_stopped_runs_is_left_out_or_refused() -> None:
     before = run_of(BEFORE)
-    _, run = stopped_run(plan_of(BETTER), before, {Given().signature: 0.0})
+    _, run = stopped_run(plan_of(BETTER), before, {"given": 0.0})
     three = compare(before, run, run_of(SAME))
     assert three.all_runs == {}
     assert "not_ranked" in [note.kind for note in three.notes]

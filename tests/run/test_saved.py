@@ -10,7 +10,6 @@ import pytest
 
 from evalstone import ConfigError, Score, Scorer, audit, calibrate, evaluate, gate, read_run
 from evalstone.ledger.store import Ledger
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.views.run import run_view
 from tests.runs import Given, samples_of
 
@@ -61,7 +60,7 @@ def test_runs_of_audits_and_calibrations_are_no_evaluations(tmp_path: Path) -> N
     assert read_run("last", ledger=ledger).id == run.id
     audited = next(id for id, kind in kinds.items() if kind == "audit")
     with pytest.raises(ConfigError, match=r"part of .* audit"):
-        gate(read_run(audited, ledger=ledger), GateCriteria(minimum={"faithfulness": 0.5}))
+        gate(read_run(audited, ledger=ledger), min={"faithfulness": 0.5})
 
 
 def test_the_same_samples_are_never_resumed_as_another_kind_of_run(tmp_path: Path) -> None:

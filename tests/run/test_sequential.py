@@ -57,7 +57,7 @@ class HarmInOrder(InOrder):
 
 def test_a_run_ends_once_its_gate_is_clear_and_is_a_random_part_of_the_samples() -> None:
     plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
-    watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
+    watch = RunGate(plan, {"in_order": 0.5, "harm_in_order": 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=1, stop=stop, on_record=watch.add))
     assert (watch.verdict, run.ending) == ("pass", DECIDED)
     judged = {record.sample_id for record in run}
@@ -69,8 +69,8 @@ def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
     plan = plan_of()
     order = plan.random_order()[:60]
     in_order, disturbed = (
-        RunGate(plan, {Given().signature: 0.79}, StopSignal()),
-        RunGate(plan, {Given().signature: 0.79}, StopSignal()),
+        RunGate(plan, {"given": 0.79}, StopSignal()),
+        RunGate(plan, {"given": 0.79}, StopSignal()),
     )
     records_in(order, in_order)
     records_in(random.Random(1).sample(order, 60), disturbed)
@@ -80,14 +80,14 @@ def test_samples_count_in_their_random_order_whichever_is_done_first() -> None:
 
 def test_a_sample_that_is_not_done_holds_up_those_behind_it() -> None:
     plan = plan_of()
-    watch = RunGate(plan, {Given().signature: 0.1}, StopSignal())
+    watch = RunGate(plan, {"given": 0.1}, StopSignal())
     records_in(plan.random_order()[1:], watch)
     assert watch.decisions()[0].n == 0
 
 
 def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
     plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
-    watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
+    watch = RunGate(plan, {"in_order": 0.5, "harm_in_order": 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=8, stop=stop, on_record=watch.add))
     given, harm = watch.decisions()
     assert (watch.verdict, given.n, harm.n) == ("pass", run["in_order"].scored, run["harm_in_order"].scored)
@@ -97,7 +97,7 @@ def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
 
 def test_a_sample_counts_for_each_scorer_that_scored_it() -> None:
     plan = plan_of(Given(), Harm())
-    watch = RunGate(plan, {Given().signature: 0.5, Harm().signature: 0.95}, StopSignal())
+    watch = RunGate(plan, {"given": 0.5, "harm": 0.95}, StopSignal())
     records_in(plan.random_order()[:3], watch)
     assert [decision.n for decision in watch.decisions()] == [3, 0]
     records_in(plan.random_order()[5:7], watch)
@@ -115,7 +115,7 @@ def test_the_order_is_random_and_the_same_each_time() -> None:
 def stopped_run(ledger: Path | None = None) -> Run:
     """A run that its gate stopped."""
     plan, stop = plan_of(InOrder(), HarmInOrder()), StopSignal(shuffled=True)
-    watch = RunGate(plan, {InOrder().signature: 0.5, HarmInOrder().signature: 0.95}, stop)
+    watch = RunGate(plan, {"in_order": 0.5, "harm_in_order": 0.95}, stop)
     done = aevaluate(plan.dataset, plan.scorers, ledger=ledger, concurrency=4, stop=stop, on_record=watch.add)
     return sync.run(done)
 
@@ -156,4 +156,4 @@ def test_a_comparison_says_that_the_mean_of_a_stopped_run_is_biased() -> None:
 def test_samples_in_groups_are_refused() -> None:
     plan = Plan(load(samples_of(["0.5"], metadata=[{"group": "g"}])), (Given(),), LexicalJudge())
     with pytest.raises(ConfigError, match="'s1' is in group 'g'"):
-        RunGate(plan, {Given().signature: 0.5}, StopSignal())
+        RunGate(plan, {"given": 0.5}, StopSignal())

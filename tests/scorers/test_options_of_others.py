@@ -210,7 +210,7 @@ def check_value(option: str, value: str) -> None:
         assert value == "faithfulness"
     elif option == "--map":
         assert value.partition("=")[0] in FIELD_NAMES
-    elif option in ("--fail-under", "--fail-over", "--min", "--max", "--pass-rate"):
+    elif option in ("--min", "--max", "--min", "--max", "--pass-rate"):
         assert re.fullmatch(r"faithfulness(@\d+)?=[\d.]+", value)
     elif option in ("--concurrency", "--target-timeout", "--top", "--trials", "--limit"):
         assert int(value)
@@ -321,7 +321,7 @@ def test_the_options_of_a_name_are_those_of_a_scorer_a_call_and_an_option() -> N
 
 
 TOLD = [
-    ("faithfulness(threshold=0.5)", "deepeval's threshold is --fail-under faithfulness=0.5 or --fail-over"),
+    ("faithfulness(threshold=0.5)", "deepeval's threshold is --min faithfulness=0.5 or --max"),
     ("faithfulness(strict_mode=true)", "deepeval's strict_mode is evalstone gate RUN --pass-rate faithfulness@1=0.9"),
     ("faithfulness(truths_extraction_limit=3)", "has no counterpart here (claims are judged against the passages,"),
     ("faithfulness(penalize_ambiguous_claims=True)", "is definition='deepeval_strict' here"),

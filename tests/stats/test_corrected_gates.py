@@ -96,6 +96,6 @@ def test_a_mean_at_its_threshold_passes_wrongly_in_five_percent_at_most() -> Non
 def test_more_samples_are_for_the_error_rate_of_the_later_look_on_either_side_of_the_threshold() -> None:
     values = [0.0, 1.0] * 20 + [0.0] * 2
     below = [decide([kind("a", values, 0.6)], next_alpha=0.005)[0] for kind in (AtLeast, AtMost)]
-    assert [(one.kind, one.verdict) for one in below] == [("at_least", "inconclusive"), ("at_most", "inconclusive")]
+    assert [(one.kind, one.verdict) for one in below] == [("min", "inconclusive"), ("max", "inconclusive")]
     assert below[0].more_samples == below[1].more_samples
     assert (below[0].more_samples or 0) > (decide([AtLeast("a", values, 0.6)])[0].more_samples or 0) > 0

@@ -41,8 +41,8 @@ def test_clear_answers_come_early_and_stay() -> None:
         gate.add({"a": 0.0})
     assert gate.decisions()[0].verdict == "pass"
     assert stopped(SequentialGate([SequentialCriterion("a", 0.5)]), [0.0] * 100) == ("fail", 7)
-    assert stopped(SequentialGate([SequentialCriterion("a", 0.5, "at_most")]), [0.0] * 100) == ("pass", 7)
-    assert stopped(SequentialGate([SequentialCriterion("a", 0.5, "at_most")]), [1.0] * 100) == ("fail", 7)
+    assert stopped(SequentialGate([SequentialCriterion("a", 0.5, "max")]), [0.0] * 100) == ("pass", 7)
+    assert stopped(SequentialGate([SequentialCriterion("a", 0.5, "max")]), [1.0] * 100) == ("fail", 7)
 
 
 def test_ranges_do_not_matter_to_a_verdict() -> None:

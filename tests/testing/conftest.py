@@ -18,4 +18,4 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> None:
     assert summary
     ledger: Path = tmp_path_factory.mktemp("engine") / "ledger.db"
     run = evalstone.evaluate([{"output": "Oslo.", "context": ["Oslo."]}], "faithfulness", ledger=ledger)
-    assert str(evalstone.gate(run, evalstone.GateCriteria(minimum={"faithfulness": 0.5})))
+    assert str(evalstone.gate(run, min={"faithfulness": 0.5}))

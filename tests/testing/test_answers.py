@@ -9,7 +9,7 @@ from tests.testing.test_marks import project, run
 __all__ = ["project"]
 pytest_plugins = ["pytester"]
 
-MARKED = "@pytest.mark.evalstone(dataset='cases.jsonl', fail_under={'exact_match': 0.5}, alpha=None"
+MARKED = "@pytest.mark.evalstone(dataset='cases.jsonl', min={'exact_match': 0.5}, alpha=None"
 
 
 @pytest.mark.parametrize("more", ["", ", each=True"])
@@ -61,7 +61,7 @@ def test_what_is_no_answer_is_said_of_the_test_function(
 
 def test_with_trials_answers_are_counted_and_called_so(project: pytest.Pytester) -> None:
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, trials=2)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, trials=2)
 def test_mean(input):
     return agent(input)
 
@@ -69,7 +69,7 @@ def test_mean(input):
 def test_best(input):
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, trials=2)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, trials=2)
 def test_error(input):
     return agent(input) if input != "Oslo" else 1 / 0
 """

@@ -37,13 +37,14 @@ def test_scores_that_miss_their_thresholds_say_which_claim_and_which_passage(pyt
 from evalstone.testing import Evalstone
 
 def test_paris(evalstone: Evalstone) -> None:
-    evalstone.assert_scores({{"faithfulness": 0.9, "hallucination": 0.1, "contains(expected=Italy)": 1}}, {PARIS})
+    least = {{"faithfulness": 0.9, "contains(expected=Italy)": 1}}
+    evalstone.assert_scores({PARIS}, min=least, max={{"hallucination": 0.1}})
 """,
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(
         [
-            "test_it.py:4: in test_paris",
+            "test_it.py:5: in test_paris",
             "*evalstone.assert_scores(*",
             "E   AssertionError: 2 scores of 3 missed: faithfulness is 0, and must be at least 0.9; "
             "hallucination is 1, and must be at most 0.1",
@@ -58,7 +59,7 @@ def test_paris(evalstone: Evalstone) -> None:
         ]
     )
     frames = [line for line in result.outlines if re.match(r"\S+\.py:\d+: in ", line)]
-    assert frames == ["test_it.py:4: in test_paris"]
+    assert frames == ["test_it.py:5: in test_paris"]
 
 
 def test_only_the_passages_that_decide_a_claim_are_quoted(pytester: pytest.Pytester) -> None:
@@ -81,7 +82,7 @@ def evalstone_judge():
         """
 def test_oslo(evalstone):
     passages = ["Lima is in Peru.", "Oslo is in Norway.", "Rome is in Italy."]
-    evalstone.assert_scores({"faithfulness": 1}, output="Oslo is in Peru.", context=passages)
+    evalstone.assert_scores(min={"faithfulness": 1}, output="Oslo is in Peru.", context=passages)
 """,
     )
     result.stdout.fnmatch_lines(
@@ -97,15 +98,16 @@ def test_skipped_and_failed_scores_never_pass(pytester: pytest.Pytester) -> None
 from evalstone import ScriptedJudge
 
 def test_skipped(evalstone):
-    evalstone.assert_scores({"faithfulness": 0}, output="Oslo.")
+    evalstone.assert_scores(min={"faithfulness": 0}, output="Oslo.")
 
 def test_failed(evalstone):
-    evalstone.assert_scores({"faithfulness": 0}, output="Oslo.", context=["Oslo."], judge=ScriptedJudge(["no JSON"]))
+    broken = ScriptedJudge(["no JSON"])
+    evalstone.assert_scores(min={"faithfulness": 0}, output="Oslo.", context=["Oslo."], judge=broken)
 
 def test_broken(evalstone):
     def broken(output):
         raise KeyError("oops")
-    evalstone.assert_scores({broken: 0}, output="Oslo.")
+    evalstone.assert_scores(min={broken: 0}, output="Oslo.")
 """,
     )
     result.assert_outcomes(failed=3)
@@ -114,7 +116,7 @@ def test_broken(evalstone):
             "E*AssertionError: faithfulness was skipped: faithfulness needs context",
             "E*AssertionError: faithfulness failed: *",
             "E*the judge's reply: “no JSON”",
-            "E*AssertionError: broken failed: KeyError: 'oops' (test_it.py, line 11)",
+            "E*AssertionError: broken failed: KeyError: 'oops' (test_it.py, line 12)",
             "test_skipped",
             "  faithfulness *- *- *0        1       0 *",
             "test_failed",
@@ -134,17 +136,17 @@ from evalstone.scorers.checks import Contains
 def test_it(evalstone):
     assert evalstone.score("faithfulness", {PARIS}).value == 0
     assert evalstone.score("exact_match", Sample(output="a", reference="a")).value == 1
-    records = evalstone.assert_scores({{"contains(expected=Italy)": 1, Contains(expected="Paris"): 1}}, {PARIS})
+    records = evalstone.assert_scores({PARIS}, min={{"contains(expected=Italy)": 1, Contains(expected="Paris"): 1}})
     assert {{name: record.value for name, record in records.items()}} == {{
         "contains(expected=Italy)": 1, "contains": 1
     }}
     for thresholds, problem in (
-        ({{}}, "name scorers"), (["contains"], "name scorers"), (3, "name scorers"),
+        ({{}}, "name scorers"), (["contains"], "min must be a table"), (3, "min must be a table"),
         ({{"contains": 2}}, r"must be in \\[0, 1\\]"), ({{"contains": "1"}}, "number"),
         ({{"contians": 1}}, "did you mean contains"),
     ):
         with pytest.raises(ConfigError, match=problem):
-            evalstone.assert_scores(thresholds, {PARIS})
+            evalstone.assert_scores({PARIS}, min=thresholds)
     with pytest.raises(ConfigError, match="unknown sample field 'answer'"):
         evalstone.score("contains", answer="x")
 """,
@@ -158,15 +160,14 @@ def test_the_asynchronous_forms_work_on_another_loop(pytester: pytest.Pytester) 
         f"""
 import asyncio
 import pytest
-from evalstone import GateCriteria
 
 async def scores(evalstone):
     assert (await evalstone.ascore("faithfulness", {PARIS})).value == 0
     assert evalstone.score("faithfulness", {PARIS}).value == 0
     with pytest.raises(AssertionError, match="must be at least 0.5"):
-        await evalstone.aassert_scores({{"faithfulness": 0.5}}, {PARIS})
+        await evalstone.aassert_scores({PARIS}, min={{"faithfulness": 0.5}})
     run = await evalstone.aevaluate([{{"output": "a", "reference": "a"}}], "exact_match")
-    evalstone.assert_gate(run, GateCriteria(require=["exact_match"]))
+    evalstone.assert_gate(run, require=["exact_match"])
 
 def test_it(evalstone):
     asyncio.run(scores(evalstone))
@@ -189,17 +190,16 @@ def test_evaluate_and_assert_gate(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
         """
-from evalstone import GateCriteria
 
 ROWS = [{"id": str(n), "output": "yes", "reference": "yes" if n else "no"} for n in range(4)]
 
 def test_gate(evalstone):
     run = evalstone.evaluate(ROWS, ["exact_match"])
-    assert evalstone.assert_gate(run, GateCriteria(minimum={"exact_match": 0.7}), alpha=None).verdict == "pass"
-    evalstone.assert_gate(run, GateCriteria(require=["exact_match"]))
+    assert evalstone.assert_gate(run, min={"exact_match": 0.7}, alpha=None).verdict == "pass"
+    evalstone.assert_gate(run, require=["exact_match"])
 
 def test_undecided(evalstone):
-    evalstone.assert_gate(evalstone.evaluate(ROWS, "exact_match"), GateCriteria(minimum={"exact_match": 0.7}))
+    evalstone.assert_gate(evalstone.evaluate(ROWS, "exact_match"), min={"exact_match": 0.7})
 
 def test_target(evalstone):
     run = evalstone.evaluate(ROWS, "exact_match", target=lambda *, trial: "yes", trials=3)
@@ -341,7 +341,7 @@ def test_score(evalstone, n):
 def test_run(evalstone):
     evalstone.evaluate([row(3)], "faithfulness")
 
-@pytest.mark.evalstone(dataset=[row(4), row(1)], fail_over={"hallucination": 1}, alpha=None)
+@pytest.mark.evalstone(dataset=[row(4), row(1)], max={"hallucination": 1}, alpha=None)
 def test_all(): ...
 """
     result = run(pytester, code, "--evalstone-budget", "1.3")
@@ -534,7 +534,8 @@ def test_judged_text_cannot_write_to_the_terminal(pytester: pytest.Pytester) -> 
         pytester,
         r"""
 def test_it(evalstone):
-    evalstone.assert_scores({"faithfulness": 1}, output="Oslo \x1b[31mis\u202e in\nPeru.", context=["\x1b]0;title\x07"])
+    context = ["\x1b]0;title\x07"]
+    evalstone.assert_scores(min={"faithfulness": 1}, output="Oslo \x1b[31mis\u202e in\nPeru.", context=context)
 """,
     )
     result.assert_outcomes(failed=1)
@@ -576,14 +577,13 @@ def test_the_worst_samples_are_those_without_a_score_and_with_the_lowest(pyteste
     result = run(
         pytester,
         """
-from evalstone import GateCriteria
 
 def share(output: str) -> float:
     return float(output)
 
 def test_it(evalstone):
     run = evalstone.evaluate([{"id": text, "output": text} for text in ("1.0", "0.5", "0.2", "no", "0.1")], share)
-    evalstone.assert_gate(run, GateCriteria(minimum={"share": 0.9}), alpha=None)
+    evalstone.assert_gate(run, min={"share": 0.9}, alpha=None)
 """,
     )
     shown = result.outlines[result.outlines.index("E   Worst samples:") + 1 :]
@@ -615,7 +615,7 @@ def test_score(evalstone):
     assert evalstone.score("not_contains(expected=Berlin)", ROW, keep_reasoning={keep}).value == 1
 
 def test_scores(evalstone):
-    evalstone.assert_scores({{"not_contains(expected=Berlin)": 1}}, ROW, keep_reasoning={keep})
+    evalstone.assert_scores(ROW, min={{"not_contains(expected=Berlin)": 1}}, keep_reasoning={keep})
 
 @pytest.mark.evalstone(**MARK)
 def test_all(): pass

@@ -40,11 +40,11 @@ def test_a_test_that_takes_the_input_answers_the_samples_of_one_statistical_test
     result = run(
         project,
         """
-@pytest.mark.evalstone(dataset="cases.jsonl", scorers=["exact_match"], fail_under={"exact_match": 0.7}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", scorers=["exact_match"], min={"exact_match": 0.7}, alpha=None)
 def test_capitals(input):
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.8}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.8}, alpha=None)
 def test_too_few(input):
     return agent(input)
 """,
@@ -73,11 +73,11 @@ def test_too_few(input):
 def test_the_gate_is_a_test_and_inconclusive_fails_passes_or_skips(project: pytest.Pytester) -> None:
     code = "".join(
         f"""
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"exact_match": 0.7}}{more})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={{"exact_match": 0.7}}{more})
 def test_{number}(input):
     return agent(input)
 """
-        for number, more in enumerate(("", ", inconclusive='pass'", *[", inconclusive='skip'"] * 2))
+        for number, more in enumerate(("", ", inconclusive='pass'", *[", inconclusive='report'"] * 2))
     )
     result = run(project, code, "-rs")
     result.assert_outcomes(failed=1, passed=1, skipped=2)
@@ -88,7 +88,7 @@ def test_{number}(input):
 
 def test_a_scorer_without_any_score_says_why_it_skipped_the_samples(project: pytest.Pytester) -> None:
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"faithfulness": 0.7}, trials=2)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"faithfulness": 0.7}, trials=2)
 def test_text_alone(input):
     return agent(input)
 """
@@ -121,7 +121,7 @@ class TestAgent:
     name = "an agent"
 
     @pytest.mark.parametrize("suffix", ["", "!"])
-    @pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.7}, alpha=None)
+    @pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.7}, alpha=None)
     def test_answers(self, country, input, suffix, tmp_path):
         assert tmp_path.is_dir() and self.name
         return country(input) + suffix
@@ -144,11 +144,11 @@ ran = []
 def test_all(monkeypatch):
     ran.append(1)
 
-@pytest.mark.evalstone(dataset=SAMPLES, fail_under={"exact_match": 0.5}, alpha=None)
+@pytest.mark.evalstone(dataset=SAMPLES, min={"exact_match": 0.5}, alpha=None)
 def test_some():
     assert ran
 
-@pytest.mark.evalstone(dataset=SAMPLES, fail_under={"exact_match": 0.5}, alpha=None)
+@pytest.mark.evalstone(dataset=SAMPLES, min={"exact_match": 0.5}, alpha=None)
 def test_returns():
     return "yes"
 """,
@@ -173,7 +173,7 @@ SCORERS = ["contains(expected='New York, NY')", "contains(expected=rains)", "per
 @pytest.mark.evalstone(
     dataset=SAMPLES,
     scorers=SCORERS,
-    fail_under={'contains( expected="New York, NY", ignore_case=True )': 0.5},
+    min={'contains( expected="New York, NY", ignore_case=True )': 0.5},
     require=["contains(expected='rains')"],
     alpha=None,
 )
@@ -181,7 +181,7 @@ def test_all():
     pass
 
 @pytest.mark.evalstone(
-    dataset=SAMPLES, scorers=SCORERS[:2], require=SCORERS[1:2], fail_under={SCORERS[0]: 1}, each=True
+    dataset=SAMPLES, scorers=SCORERS[:2], require=SCORERS[1:2], min={SCORERS[0]: 1}, each=True
 )
 def test_each(evalstone, sample):
     pass
@@ -195,7 +195,7 @@ def test_each(evalstone, sample):
 def test_twice():
     pass
 """
-    told = "*require names a scorer twice: contains(expected=New York), contains(expected='New York')"
+    told = "*require names contains twice: as contains(expected=New York) and as contains(expected='New York')"
     run(project, twice).stdout.fnmatch_lines([told])
 
 
@@ -203,13 +203,13 @@ def test_an_error_fails_its_sample_and_a_skip_ends_the_test(project: pytest.Pyte
     result = run(
         project,
         """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.7}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.7}, alpha=None)
 def test_error(input):
     if input == "Oslo":
         raise KeyError("no such city")
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.7}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.7}, alpha=None)
 def test_skip(input):
     pytest.skip("not today")
 """,
@@ -223,7 +223,7 @@ def test_skip(input):
 
 def test_each_makes_a_test_of_every_sample_with_its_id(project: pytest.Pytester) -> None:
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", scorers=["exact_match"], fail_under={"exact_match": 1}, each=True)
+@pytest.mark.evalstone(dataset="cases.jsonl", scorers=["exact_match"], min={"exact_match": 1}, each=True)
 def test_capital(input):
     return agent(input)
 
@@ -273,7 +273,7 @@ def test_turns(messages):
 
 def test_every_trial_of_each_sample_must_pass(project: pytest.Pytester) -> None:
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 1}, each=True)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 1}, each=True)
 def test_capital(input, trial):
     return agent(input) if trial == 1 else "Atlantis"
 """
@@ -285,11 +285,11 @@ def test_capital(input, trial):
 
 def test_trials_are_of_the_mark_else_of_the_option(project: pytest.Pytester) -> None:
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.1}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.1}, alpha=None)
 def test_default(input):
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.1}, alpha=None, trials=2)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.1}, alpha=None, trials=2)
 def test_two(input):
     return agent(input)
 """
@@ -308,7 +308,7 @@ def test_a_target_of_the_mark_answers(project: pytest.Pytester) -> None:
 def answering(*, input):
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", target=answering, fail_under={"exact_match": 0.75}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", target=answering, min={"exact_match": 0.75}, alpha=None)
 def test_target(): ...
 """,
     )
@@ -321,7 +321,7 @@ def test_paths_are_relative_to_the_test_file_and_options_to_the_current_folder(p
     replies = {"list_claims": "no claims"}
     (folder / "replies.json").write_text(json.dumps(replies), "utf-8")
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, alpha=None)
 def test_all(input, evalstone):
     assert evalstone.judge.identity == "scripted"
     return agent(input)
@@ -369,23 +369,23 @@ def test_failed(input):
 
 
 BAD = {
-    'fail_under={"exact_match": 1}': "dataset is missing: *",
+    'min={"exact_match": 1}': "dataset is missing: *",
     '"cases.jsonl"': "name the arguments: *, not 'cases.jsonl'",
     'dataset="nothing.jsonl", require="exact_match"': "*nothing.jsonl does not exist*",
     'dataset=[], require="exact_match"': "the dataset has no samples",
     'dataset="cases.jsonl", scorer=["exact_match"]': "unknown argument 'scorer'; did you mean scorers?",
-    'dataset="cases.jsonl", fail_under={"exact_macth": 1}': "unknown scorer 'exact_macth'; did you mean exact_match?",
+    'dataset="cases.jsonl", min={"exact_macth": 1}': "unknown scorer 'exact_macth'; did you mean exact_match?",
     'dataset="cases.jsonl", scorers=["exact_match"]': "a threshold is missing: *",
     'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "unknown scorer 'contains'*",
-    'dataset="cases.jsonl", fail_under={"hallucination": 0.1}': "fail_under: lower is better for hallu*use fail_over",
-    'dataset="cases.jsonl", fail_over={"exact_match": 0.1}': "fail_over: higher is better for exact*use fail_under",
-    'dataset="cases.jsonl", fail_under={"exact_match": 2}': "fail_under: the threshold of exact_match must be in *",
-    'dataset="cases.jsonl", fail_under={"exact_match": float("nan")}': "fail_under: the threshold of *, not nan",
-    'dataset="cases.jsonl", pass_rate={"exact_match": (2, 0.9)}': "pass_rate: the threshold of exact_match must be *",
+    'dataset="cases.jsonl", min={"hallucination": 0.1}': "min of hallu*: lower is better for hallu*; use max=*",
+    'dataset="cases.jsonl", max={"exact_match": 0.1}': "max of exact*: higher is better for exact*; use min=*",
+    'dataset="cases.jsonl", min={"exact_match": 2}': "min of exact_match must be in *",
+    'dataset="cases.jsonl", min={"exact_match": float("nan")}': "min of exact_match must be *, not nan",
+    'dataset="cases.jsonl", pass_rate={"exact_match": (2, 0.9)}': "pass_rate of exact_match: the score must be *",
     'dataset="cases.jsonl", pass_rate={"exact_match": (1, 90)}': "pass_rate of exact_match: the share must be in *",
     'dataset="cases.jsonl", require=5': "require must be a list of scorers, *, not 5",
-    'dataset="cases.jsonl", fail_under=0.8': "fail_under must be a table from scorer to threshold, not 0.8 (float)",
-    'dataset="cases.jsonl", require="exact_match", inconclusive="maybe"': "inconclusive must be 'fail', 'pass' *",
+    'dataset="cases.jsonl", min=0.8': "min must be a table from scorer to threshold, not 0.8 (float)",
+    'dataset="cases.jsonl", require="exact_match", inconclusive="maybe"': "inconclusive must be 'report', 'pass' *",
     'dataset="cases.jsonl", require="exact_match", alpha=7': "alpha must be above 0 and below 0.5*",
     'dataset="cases.jsonl", require="exact_match", missing="best"': "missing must be 'worst', 'failed' or 'ignore'*",
     'dataset="cases.jsonl", require="exact_match", each=1': "each must be true or false, not 1 (int)",
@@ -397,9 +397,9 @@ BAD = {
     'dataset="cases.jsonl", require="exact_match", target="cmd:x", user=3': "user: a user is *, not 3",
     'dataset="cases.jsonl", require="exact_match", scorers=5': "scorers: a scorer is a name, *not int*",
     'dataset="cases.jsonl", scorers=["exact_match"] * 2, require="exact_match"': "*exact_match@1 is named twice",
-    'dataset="cases.jsonl", fail_under={5: 0.5}': "fail_under: scorers are named by text, such as *, not 5",
-    'dataset="cases.jsonl", require="exact_match", map=5': "map must be a table from sample field to *, not 5",
-    'dataset="cases.jsonl", require="exact_match", map={"input": 5}': "map must be a table *it has 'input': 5",
+    'dataset="cases.jsonl", min={5: 0.5}': "min: scorers are named by text, such as *, not 5",
+    'dataset="cases.jsonl", require="exact_match", mapping=5': "mapping must be a table from sample field to *, not 5",
+    'dataset="cases.jsonl", require="exact_match", mapping={"input": 5}': "mapping must be a table *it has 'input': 5",
     'dataset={5: 5}, require="exact_match"': "a dataset must be a path, *, not one object with 5; *",
 }
 
@@ -460,7 +460,7 @@ def test_an_asynchronous_test_needs_no_plugin_and_answers_samples_at_once(projec
         project,
         ASYNC
         + """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, alpha=None)
 async def test_all(input, tmp_path):
     assert tmp_path.is_dir()
     return await slow(input)
@@ -491,7 +491,7 @@ async def loop(anyio_backend):
     return asyncio.get_running_loop()
 
 @pytest.mark.anyio
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, alpha=None)
 async def test_all(input):
     return await slow(input)
 
@@ -511,7 +511,7 @@ def test_what_was_scored_before_an_interruption_is_kept_and_the_next_session_ans
     code = """
 from pathlib import Path
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.1}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.1}, alpha=None)
 def test_interrupted(input):
     with Path("asked.txt").open("a") as file:
         print(input, file=file)
@@ -543,7 +543,7 @@ def other(question):
     return "Peru"
 
 @pytest.mark.parametrize("answer", [agent, other])
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"exact_match": 0.5}}, {option})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={{"exact_match": 0.5}}, {option})
 def test_agents(input, answer):
     return answer(input)
 """,

@@ -36,20 +36,20 @@ def test_samples_that_failed_are_named_before_what_the_others_show(project: pyte
     result = run(
         project,
         """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.4})
 def test_error(input):
     if input == "Oslo":
         raise ValueError("bad app")
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4}, trials=2)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.4}, trials=2)
 def test_none(input): ...
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.4})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.4})
 def test_two_errors(input):
     return {"Oslo": 5}.get(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.9}, alpha=None, missing="ignore")
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.9}, alpha=None, missing="ignore")
 def test_ignored(input):
     return agent(input) if input != "Oslo" else 1 / 0
 """,
@@ -80,7 +80,7 @@ def evalstone_judge():
     return ScriptedJudge(["no JSON"] * 50, retries=0)
 """
     )
-    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"answer_relevancy": 0.4})'
+    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", min={"answer_relevancy": 0.4})'
     result = run(project, f"{mark}\ndef test_judged(input):\n    return agent(input)\n")
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["4 of 4 samples failed: answer_relevancy: *", "answer_relevancy has no score, *"])
@@ -89,23 +89,23 @@ def evalstone_judge():
 def test_an_inconclusive_test_whose_samples_were_not_measured_fails(project: pytest.Pytester) -> None:
     code = "".join(
         f"""
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"exact_match": 0.5}}, inconclusive="{setting}"{more})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={{"exact_match": 0.5}}, inconclusive="{setting}"{more})
 def test_{number}(input):
     if {condition}:
         raise OSError("down")
     return agent(input)
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"faithfulness": 0.5}}, inconclusive="{setting}"{more})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={{"faithfulness": 0.5}}, inconclusive="{setting}"{more})
 def test_undefined_{number}(input):
     return agent(input)
 """
         for number, (setting, condition, more) in enumerate(
             [
                 ("pass", "True", ""),
-                ("skip", "True", ""),
+                ("report", "True", ""),
                 ("pass", "True", ", missing='ignore'"),
                 ("pass", "input == 'Oslo'", ""),
-                ("skip", "input == 'Oslo'", ", missing='failed'"),
+                ("report", "input == 'Oslo'", ", missing='failed'"),
                 ("pass", "input == 'Oslo'", ", missing='ignore'"),
             ]
         )
@@ -117,7 +117,7 @@ def test_undefined_{number}(input):
 
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_an_outcome_of_pytest_ends_the_whole_test(project: pytest.Pytester, kind: str) -> None:
-    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0}, alpha=None, missing="ignore")'
+    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0}, alpha=None, missing="ignore")'
     code = "".join(
         f"""
 {mark}
@@ -142,7 +142,7 @@ def test_an_outcome_of_pytest_ends_the_whole_test(project: pytest.Pytester, kind
     ],
 )
 def test_two_marks_in_one_place_are_refused(project: pytest.Pytester, code: str) -> None:
-    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={{"exact_match": {}}}, alpha=None)'
+    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", min={{"exact_match": {}}}, alpha=None)'
     result = run(project, code.format(bad=mark.format(1), good=mark.format(0)))
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*two marks are on one test, class or module; write a test for each"])
@@ -152,9 +152,9 @@ def test_the_mark_of_a_test_replaces_that_of_its_class(project: pytest.Pytester)
     result = run(
         project,
         """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 1}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 1}, alpha=None)
 class TestIt:
-    @pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, alpha=None)
+    @pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, alpha=None)
     def test_own(self, input): return agent(input)
 
     def test_class(self, input): return agent(input)
@@ -208,7 +208,7 @@ SCORERS = [Contains(expected=BAD), Contains(expected="good")]
 def test_all(): ...
 
 def test_one(evalstone):
-    evalstone.assert_scores({Contains(expected="x"): 1}, output=BAD, input=BAD)
+    evalstone.assert_scores(min={Contains(expected="x"): 1}, output=BAD, input=BAD)
 """
     )
     result = project.runpytest_inprocess(*ALONE, "--junitxml=junit.xml", plugins=[Worker()])
@@ -235,10 +235,10 @@ def pytest_runtest_protocol(item, nextitem):
         project,
         """
 class TestAgent:
-    @pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0.75}, alpha=None)
+    @pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0.75}, alpha=None)
     def test_all(self, input): return agent(input)
 
-    @pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0}, each=True)
+    @pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0}, each=True)
     async def test_each(self, input): return agent(input)
 """,
     )
@@ -255,7 +255,7 @@ def test_a_report_that_cannot_be_written_leaves_the_summary_and_is_no_success(
 from pathlib import Path
 
 def test_it(evalstone):
-    evalstone.assert_scores({{"exact_match": 1}}, output="a", reference="a")
+    evalstone.assert_scores(min={{"exact_match": 1}}, output="a", reference="a")
     Path("taken.txt").touch()
     assert {passes}
 """
@@ -289,15 +289,14 @@ def test_texts_name_what_a_marked_test_and_the_fixture_can_set(project: pytest.P
     result = run(
         project,
         """
-from evalstone import GateCriteria
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"faithfulness": 0.9})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"faithfulness": 0.9})
 def test_mark(input):
     return "Paris is big." if input == "Paris" else {"output": "Rome is old.", "context": ["Rome is old."]}
 
 def test_fixture(evalstone):
     run = evalstone.evaluate([{"output": "Rome is old.", "context": ["Rome is old."]}], "faithfulness")
-    evalstone.assert_gate(run, GateCriteria(minimum={"faithfulness": 0.9}))
+    evalstone.assert_gate(run, min={"faithfulness": 0.9})
 """,
     )
     result.assert_outcomes(failed=2)
@@ -322,7 +321,7 @@ def rows(*ids):
 def test_it(evalstone, options):
     before = evalstone.evaluate(rows("1", "2"), "exact_match")
     now = evalstone.evaluate(rows("2", "3"), "exact_match")
-    evalstone.assert_gate(now, e.GateCriteria(max_regression={"exact_match": 1}), baseline=before, **options)
+    evalstone.assert_gate(now, max_regression={"exact_match": 1}, baseline=before, **options)
 """
     result = run(project, code)
     result.assert_outcomes(failed=1, passed=1)
@@ -360,7 +359,7 @@ def test_of_a_test_that_is_run_again_the_last_attempt_counts(project: pytest.Pyt
     code = """
 attempts = []
 
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0}, alpha=None)
 def test_all(input):
     attempts.append(input)
     return "?" if len(attempts) <= 4 else "Norway"
@@ -425,7 +424,7 @@ def test_the_table_fits_the_terminal(
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0}, alpha=None)
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0}, alpha=None)
 def test_all(input): return agent(input)
 """
     printed = run(project, code).outlines
@@ -444,7 +443,7 @@ def test_a_file_is_read_once_in_a_session_unless_it_changes(
         return load(source, **options)
 
     monkeypatch.setattr(marks, "load", counting)
-    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0}, alpha=None'
+    mark = '@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0}, alpha=None'
     code = "".join(
         f"""
 {mark}{more})
@@ -473,7 +472,7 @@ changed.write_text(changed.read_text() + '\\n{"id": "bern", "input": "Rome", "re
 def test_a_judge_that_is_none_is_told_of_with_its_fixture(project: pytest.Pytester) -> None:
     project.makeconftest("import pytest\n\n@pytest.fixture\ndef evalstone_judge(): return 5")
     code = """
-@pytest.mark.evalstone(dataset="cases.jsonl", fail_under={"exact_match": 0})
+@pytest.mark.evalstone(dataset="cases.jsonl", min={"exact_match": 0})
 def test_all(input): return agent(input)
 """
     result = run(project, code)
@@ -502,7 +501,7 @@ def evalstone_judge():
 import time
 calls = []
 
-@pytest.mark.evalstone(dataset=[{"id": str(n), "input": "?"} for n in range(50)], fail_under={"faithfulness": 0.5})
+@pytest.mark.evalstone(dataset=[{"id": str(n), "input": "?"} for n in range(50)], min={"faithfulness": 0.5})
 def test_all(input):
     calls.append(input)
     time.sleep(0.2 if len(calls) > 1 else 0)

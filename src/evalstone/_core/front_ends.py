@@ -8,10 +8,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from types import EllipsisType
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
-SettingValue: TypeAlias = str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | None
+
+class Nothing(Enum):
+    """The value None of a setting: in a `Setting`, None stands for no value."""
+
+    NOTHING = "none"
+
+
+NOTHING = Nothing.NOTHING
+SettingValue: TypeAlias = (
+    str | float | bool | Mapping[str, str | float] | tuple[str, ...] | EllipsisType | Nothing | None
+)
 
 
 @dataclass(frozen=True)
@@ -48,16 +59,18 @@ class FrontEnd:
 
     names: Mapping[str, str] = field(default_factory=dict[str, str])
     """The names that differ from the Python names; "" for settings that the front end doesn't have."""
-    options: bool = False
-    """Whether settings are command-line options."""
+    style: Literal["python", "options", "keys"] = "python"
+    """Whether settings are arguments of Python, command-line options, or keys of a TOML file."""
 
     def term(self, name: str, value: SettingValue = None) -> str:
         """A setting as the user writes it (see `Setting`); "" if the user can't set it."""
         name = self.names.get(name, name)
         if not name:
             return ""
-        if not self.options:
+        if self.style == "python":
             return name if value is None else f"{name}={_literal(value)}"
+        if self.style == "keys":
+            return name if value is None or isinstance(value, EllipsisType) else _assigned(name, value)
         name = f"--{name.replace('_', '-')}"
         if value is False:
             return f"--no-{name[2:]}"
@@ -85,35 +98,42 @@ class FrontEnd:
 PYTHON = FrontEnd()
 COMMAND_LINE = FrontEnd(
     {
-        "minimum": "min",
-        "maximum": "max",
         "dataset": "data",
         "perturbations": "perturbation",
         "scorers": "scorer",
     },
-    options=True,
+    style="options",
 )
-_NOT_OF_MARKS = (
-    "look",
-    "baseline",
-    "max_regression",
-    "max_difference",
-    "labels",
-    "baseline_labels",
-    "allow_mismatch",
-)
-MARK = FrontEnd({"minimum": "fail_under", "maximum": "fail_over"} | dict.fromkeys(_NOT_OF_MARKS, ""))
+TOML = FrontEnd({"dataset": "data"}, style="keys")
+"""A configuration file."""
+MARK = FrontEnd(dict.fromkeys(("look", "labels", "baseline_labels"), ""))
 """`@pytest.mark.evalstone(…)`."""
 
 
-def _plain(value: str | float) -> str:
-    return value if isinstance(value, str) else f"{value:g}"
+def _plain(value: str | float | Nothing) -> str:
+    return value if isinstance(value, str) else value.value if isinstance(value, Nothing) else f"{value:g}"
+
+
+def _assigned(name: str, value: SettingValue) -> str:
+    """A key of a TOML file with its value."""
+    if isinstance(value, Mapping):
+        return f"[{name}] {', '.join(f'{_key(key)} = {_literal(item)}' for key, item in value.items())}"
+    if isinstance(value, bool):
+        return f"{name} = {str(value).lower()}"
+    return f'{name} = "{value.value}"' if isinstance(value, Nothing) else f"{name} = {_literal(value)}"
+
+
+def _key(name: str) -> str:
+    """A key of a TOML file, quoted if it must be."""
+    return name if name.replace("_", "").isalnum() and name.isascii() else json.dumps(name)
 
 
 def _literal(value: SettingValue) -> str:
     """A value as a Python literal."""
     if isinstance(value, EllipsisType):
         return "…"
+    if isinstance(value, Nothing):
+        return "None"
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{_literal(key)}: {_literal(item)}' for key, item in value.items())}}}"
     if isinstance(value, tuple):

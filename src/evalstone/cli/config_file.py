@@ -15,7 +15,7 @@
     [map]
     output = "answer"
 
-    [fail_under]
+    [min]
     faithfulness = 0.8
 
 Paths in a file are relative to that file.
@@ -32,12 +32,14 @@ from typing import TYPE_CHECKING, Annotated, Any, cast, get_type_hints
 
 from evalstone._core.addresses import beside
 from evalstone._core.files import file_text, home_expanded, is_folder
+from evalstone._core.front_ends import TOML, Setting
 from evalstone._core.redaction import masked
 from evalstone._core.sizes import MOST_TRIALS
 from evalstone.cli import completion, options
 from evalstone.cli.completion import FILE
 from evalstone.cli.options import Declared, Outputs, argument, declared, option
-from evalstone.cli.values import positive, scorer_numbers
+from evalstone.cli.thresholds import Thresholds
+from evalstone.cli.values import positive
 from evalstone.errors import ConfigError, Problem, absent, invalid, unknown
 
 if TYPE_CHECKING:
@@ -61,7 +63,7 @@ def _default_ledger() -> str:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunConfig(Outputs):
+class RunConfig(Thresholds, Outputs):
     """The settings of a run, which are the options of `evalstone run` and the keys of the file."""
 
     data: Annotated[
@@ -150,63 +152,17 @@ class RunConfig(Outputs):
         False
     )
     dry_run: options.DryRun = False
-    fail_under: Annotated[
-        dict[str, float],
-        option(
-            "--fail-under SCORER=X",
-            "Thresholds",
-            "Exit with code 1 if the mean is below X.",
-            parse=scorer_numbers,
-            complete=completion.bounded_scorers,
-        ),
-    ] = field(default_factory=dict[str, float])
-    fail_over: Annotated[
-        dict[str, float],
-        option(
-            "--fail-over SCORER=X",
-            "Thresholds",
-            "Exit with code 1 if the mean is above X, for scorers where lower is better.",
-            parse=scorer_numbers,
-            complete=completion.bounded_scorers,
-        ),
-    ] = field(default_factory=dict[str, float])
-    require: Annotated[
-        list[str],
-        option(
-            "--require SCORER",
-            "Thresholds",
-            "Exit with code 1 unless every sample has the best score.",
-            complete=completion.scorers,
-        ),
-    ] = field(default_factory=list[str])
-    gate: Annotated[
+    sequential: Annotated[
         bool,
         option(
-            "--gate/--no-gate",
+            "--sequential/--no-sequential",
             "Thresholds",
-            "Test the thresholds statistically during the run, and stop once they are decided.",
+            "Test the thresholds during the run, and stop once they are decided.",
         ),
     ] = False
-    baseline: Annotated[
-        str | None,
-        option(
-            "--baseline RUN",
-            "Thresholds",
-            "With --gate, a saved run over the same samples: a folder, ID or name.",
-            complete=completion.runs,
-        ),
+    look: Annotated[
+        int | None, option("--look N", "Statistics", "The number of this look at growing data.", default="1", min=1)
     ] = None
-    max_regression: Annotated[dict[str, float], options.MAX_REGRESSION] = field(default_factory=dict[str, float])
-    max_change: Annotated[float | dict[str, float] | None, options.MAX_CHANGE] = None
-    allow_mismatch: Annotated[
-        bool,
-        option(
-            "--allow-mismatch/--refuse-mismatch",
-            "Thresholds",
-            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
-        ),
-    ] = False
-    missing: Annotated[options.Missing | None, options.MISSING] = None
     out: options.Out = None
     top: options.Top = 3
     quiet: options.Quiet = False
@@ -268,10 +224,14 @@ class RunConfig(Outputs):
 
     @contextmanager
     def naming_file(self, *settings: str) -> Generator[None]:
-        """Within the block, an error about these settings names the file if one of them is in it."""
+        """Within the block, an error about these settings names the file if one of them is in it, and writes settings
+        of the file as its keys."""
         try:
             yield
         except ConfigError as error:
+            first = next((part.name for part in error.parts if isinstance(part, Setting)), "")
+            if first in self.in_file:
+                error.parts = (TOML.written(error.parts),)
             if self.in_file.intersection(settings) and not str(error).startswith(f"{self.file}: "):
                 error.located(f"{self.file}: ")
             raise

@@ -16,10 +16,10 @@ import evalstone
 from evalstone._core.addresses import beside
 from evalstone._core.display import count, ended, named, safe, sentence
 from evalstone._core.files import is_folder
-from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.front_ends import COMMAND_LINE, NOTHING, Setting
 from evalstone._core.phases import phase
 from evalstone._core.redaction import masked
-from evalstone.cli import handled, thresholds
+from evalstone.cli import handled
 from evalstone.cli.output import (
     check_inputs_stay,
     check_outputs,
@@ -29,19 +29,24 @@ from evalstone.cli.output import (
 from evalstone.cli.values import function_files, say_found
 from evalstone.errors import ConfigError, RunAborted
 from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
+from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.run.plan import Plan
 
 RESUME, WITHOUT_NO_CACHE = "rerun the same command to resume", "rerun without --no-cache to resume"
-OF_BASELINE = {
-    "max_regression": ("gate", "baseline"),
-    "baseline": ("gate", "max_regression"),
-    "max_change": ("max_regression",),
-    "allow_mismatch": ("baseline",),
+REQUIRED = {
+    "baseline": OF_BASELINE,
+    "max_change": OF_BASELINE,
+    "allow_mismatch": OF_BASELINE,
+    **dict.fromkeys(OF_BASELINE, ("baseline",)),
+    **dict.fromkeys(("alpha", "missing", "look"), tuple(CRITERIA)),
+    "sequential": ("min", "max", "max_regression"),
 }
-"""Settings of a comparison with a baseline, and the settings that they require."""
+"""Settings of thresholds, and the settings of which they require one."""
+EXCLUDED_BY_SEQUENTIAL = ("batch", "pass_rate", "max_difference", "look")
+NO_TEST = Setting("alpha", NOTHING)
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
 
@@ -124,8 +129,8 @@ def without_empty_folders(*folders: str | None) -> Generator[None]:
 
 
 @prints_to_stderr()
-def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, evalstone.GateCriteria]:
-    """The checked plan of a run and its thresholds. calls_judge: whether the judge needs its API key."""
+def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, GateCriteria]:
+    """The checked plan of a run and its criteria. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
@@ -158,12 +163,15 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
             keep_reasoning=config.keep_reasoning,
             ledger=config.ledger,
         )
-    with config.naming_file("batch", "wait", "cache", "missing", "gate", *OF_BASELINE):
+    with config.naming_file("batch", "wait", "cache", *REQUIRED):
         _check_modes(config, plan)
     with phase("checking the samples"):
         plan.check(asking=calls_judge and not config.batch)
-    with config.naming_file("fail_under", "fail_over", "require", "max_regression"):
-        criteria = thresholds.criteria_of(config, [scorer_info(one) for one in plan.scorers])
+    infos = [scorer_info(one) for one in plan.scorers]
+    with config.naming_file(*CRITERIA):
+        criteria = config.criteria(infos)
+    with config.naming_file("max_change"):
+        config.check_changes(infos, criteria)
     if config.out is not None:
         prepare(config.out)
         for name in (RECORDS, SUMMARY, SAMPLES):
@@ -185,19 +193,16 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
     if config.batch and not config.cache:
         both = f"{config.named('batch')} and {config.named('cache')}"
         raise ConfigError(f"{both} exclude each other: batch answers are read from the ledger")
-    if config.missing is not None and not config.gate:
-        raise ConfigError(f"{config.named('missing')} requires {config.named('gate', 'missing')}")
-    if config.gate and (config.batch or not (config.fail_under or config.fail_over or config.max_regression)):
-        under, over, regression, batch = (
-            config.named(setting, "gate") for setting in ("fail_under", "fail_over", "max_regression", "batch")
-        )
-        raise ConfigError(
-            f"{config.named('gate')} requires {under}, {over} or {regression}, and can't be used with {batch}"
-        )
-    for setting, needed in OF_BASELINE.items():
-        for other in needed:
-            if getattr(config, setting) not in (None, {}, False) and not getattr(config, other):
-                raise ConfigError(f"{config.named(setting)} requires {config.named(other, setting)}")
+    for setting, needed in REQUIRED.items():
+        if _is_set(config, setting) and not any(_is_set(config, other) for other in needed):
+            *others, last = (config.named(other, setting) for other in needed)
+            either = f"{', '.join(others)} or {last}" if others else last
+            raise ConfigError(f"{config.named(setting)} requires {either}")
+    for other in EXCLUDED_BY_SEQUENTIAL if config.sequential else ():
+        if _is_set(config, other):
+            raise ConfigError(f"{config.named('sequential')} can't be used with {config.named(other, 'sequential')}")
+    if config.sequential and config.rate is None:
+        raise ConfigError(f"{config.named('sequential')} is a test, which needs an error rate: leave out ", NO_TEST)
     if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):
         both = f"{config.named('out')} and {config.named('baseline')}"
         raise ConfigError(f"{both} are the same folder, {config.out}: the run would replace its baseline")
@@ -206,6 +211,11 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
         from evalstone.run.batch.runner import batch_judge
 
         batch_api(batch_judge(plan.judge))
+
+
+def _is_set(config: RunConfig, setting: str) -> bool:
+    value = getattr(config, setting)
+    return value is not None and value is not False and value not in ({}, [])
 
 
 def _same_folder(one: str, other: str) -> bool:

@@ -44,6 +44,7 @@ from evalstone.cli.output import console, formats, present, prints_to_stderr
 from evalstone.cli.values import ledger_option, say_code, target_spec
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.results.endings import ExitCode, exit_code, first_code
+from evalstone.results.gate_criteria import CRITERIA
 from evalstone.results.several_runs import Experiment
 from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
@@ -56,7 +57,7 @@ if TYPE_CHECKING:
 _LONGEST_NAME = 120
 """The most bytes of a cell's name; file systems allow 255."""
 _NOUNS: Mapping[type, str] = {str: "texts", dict: "tables", object: "values"}
-REFUSED = ("fail_under", "fail_over", "max_regression", "require", "gate", "baseline", "batch")
+REFUSED = (*CRITERIA, "sequential", "baseline", "batch")
 
 
 @dataclass(frozen=True)

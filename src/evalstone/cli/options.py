@@ -21,7 +21,7 @@ from evalstone._core.sizes import MOST_CONCURRENCY
 from evalstone.cli import completion
 from evalstone.cli.completion import FILE, FOLDER, Complete
 from evalstone.cli.output import STDOUT
-from evalstone.cli.values import field_columns, moment, number, numbers_or_one, scorer_numbers
+from evalstone.cli.values import field_columns, moment, number, numbers_or_one
 from evalstone.errors import ConfigError
 
 Panel: TypeAlias = Literal[
@@ -288,13 +288,6 @@ Run: TypeAlias = Annotated[
 Baseline: TypeAlias = Annotated[
     Value, option("--baseline RUN", "Options", "A run over the same samples.", complete=completion.runs)
 ]
-MAX_REGRESSION = option(
-    "--max-regression SCORER=X",
-    "Thresholds",
-    "The mean is worse than the baseline's by at most X (non-inferiority).",
-    parse=scorer_numbers,
-    complete=completion.bounded_scorers,
-)
 MAX_CHANGE = option(
     "--max-change [SCORER=]X",
     "Statistics",

@@ -18,13 +18,13 @@ from evalstone.cli.output import (
     present,
     to_stderr,
 )
-from evalstone.cli.values import numbers_or_one, pass_rates, scorer_named, scorer_numbers, scorers_named
-from evalstone.errors import ConfigError, invalid
+from evalstone.cli.thresholds import COUNTED, Thresholds, by_title, remember_look
+from evalstone.cli.values import numbers_or_one, scorer_named
+from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
-    from evalstone.stats.gates import GateVerdict
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -254,23 +254,14 @@ def compare(
             correction=correction,
             confidence=confidence,
             missing=missing,
-            max_change=_by_title(loaded[0], max_change, "--max-change"),
-            margin=_by_title(loaded[0], margin, "--margin"),
+            max_change=by_title(max_change, loaded[0].scorers, "max_change"),
+            margin=by_title(margin, loaded[0].scorers, "margin"),
             labels=_labels_of_runs(loaded, labels or ()),
         )
         compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
         view = comparison_view(compared, COMMAND_LINE, most=top)
     present(view, formats(view, outputs, compared.to_dict(), csv=compared.csv_lines))
     return ExitCode.OK
-
-
-def _by_title(
-    run: evalstone.Run, values: float | dict[str, float] | None, option: str
-) -> float | dict[str, float] | None:
-    """One number for all scorers, or by the titles of the scorers that the option names."""
-    if not isinstance(values, dict):
-        return values
-    return {run.titles[info.signature]: value for info, value in scorers_named(values, run.scorers, option).items()}
 
 
 def drift(
@@ -300,66 +291,8 @@ def drift(
 def gate(
     run: options.Run = "last",
     ledger: options.Ledger = None,
-    minimum: Annotated[
-        dict[str, float] | None,
-        option(
-            "--min SCORER=X",
-            "Thresholds",
-            "The mean is at least X, for scorers where higher is better.",
-            parse=scorer_numbers,
-            complete=completion.bounded_scorers,
-        ),
-    ] = None,
-    maximum: Annotated[
-        dict[str, float] | None,
-        option(
-            "--max SCORER=X",
-            "Thresholds",
-            "The mean is at most X, for scorers where lower is better.",
-            parse=scorer_numbers,
-            complete=completion.bounded_scorers,
-        ),
-    ] = None,
-    max_regression: Annotated[dict[str, float] | None, options.MAX_REGRESSION] = None,
-    max_difference: Annotated[
-        dict[str, float] | None,
-        option(
-            "--max-difference SCORER=X",
-            "Thresholds",
-            "The mean differs from the baseline's by at most X, in either direction (equivalence).",
-            parse=scorer_numbers,
-            complete=completion.bounded_scorers,
-        ),
-    ] = None,
-    pass_rate: Annotated[
-        dict[str, tuple[float, float]] | None,
-        option(
-            "--pass-rate SCORER@SCORE=SHARE",
-            "Thresholds",
-            "At least this share of samples reaches this score. For 90% at 0.8 or better: "
-            "--pass-rate faithfulness@0.8=0.9.",
-            parse=pass_rates,
-        ),
-    ] = None,
-    require: Annotated[
-        Values,
-        option(
-            "--require SCORER",
-            "Thresholds",
-            "Every sample has the scorer's best score.",
-            complete=completion.scorers,
-        ),
-    ] = None,
-    baseline: options.Baseline = None,
-    allow_mismatch: options.AllowMismatch = False,
-    alpha: Annotated[
-        float,
-        option(
-            "--alpha RATE",
-            "Statistics",
-            "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks.",
-        ),
-    ] = 0.05,
+    *,
+    thresholds: Thresholds,
     look: Annotated[
         int | None,
         option(
@@ -370,8 +303,6 @@ def gate(
             min=1,
         ),
     ] = None,
-    missing: Annotated[options.Missing, options.MISSING] = "worst",
-    max_change: options.MaxChange = None,
     labels: Annotated[
         Values,
         option("--labels SCORER=FILE", "Data", "Test means corrected with human labels (id, label)."),
@@ -380,11 +311,6 @@ def gate(
         Values,
         option("--baseline-labels SCORER=FILE", "Data", "Labels of the baseline, for differences from it."),
     ] = None,
-    inconclusive: Annotated[
-        Literal["exit4", "pass", "fail"],
-        option("--inconclusive", "Thresholds", "How an inconclusive result counts."),
-    ] = "exit4",
-    *,
     outputs: Outputs,
     junit: options.Junit = None,
 ) -> int:
@@ -393,30 +319,13 @@ def gate(
     Each check passes, fails, or is inconclusive (with the number of additional samples needed).
     """
     from evalstone._core.files import is_folder
-    from evalstone.results.looks import LOOKS, next_look, remember
+    from evalstone.results.gate import gate_on
+    from evalstone.results.looks import LOOKS, next_look
     from evalstone.results.views.junit import gate_junit
 
-    counted: dict[str, GateVerdict] = {"exit4": "inconclusive", "pass": "pass", "fail": "fail"}
     loaded = find_run(run, ledger)
-
-    def titled(values: Mapping[str, Any], option: str) -> dict[str, Any]:
-        by_scorer = scorers_named(values, loaded.scorers, option)
-        for info, value in by_scorer.items():
-            if type(value) is float and not 0 <= value <= info.scale:
-                raise ConfigError(
-                    f"{option}: ", invalid(info.parameters, f"in [0, {info.scale:g}]", value, f"{value:g}")
-                )
-        return {loaded.titles[info.signature]: value for info, value in by_scorer.items()}
-
-    criteria = evalstone.GateCriteria(
-        minimum=titled(minimum or {}, "--min"),
-        maximum=titled(maximum or {}, "--max"),
-        max_regression=titled(max_regression or {}, "--max-regression"),
-        max_difference=titled(max_difference or {}, "--max-difference"),
-        pass_rate=titled(pass_rate or {}, "--pass-rate"),
-        require=tuple(titled(dict.fromkeys(require or [], True), "--require")),
-    )
-    before = None if baseline is None else find_run(baseline, ledger)
+    criteria = thresholds.criteria(loaded.scorers)
+    before = None if thresholds.baseline is None else find_run(thresholds.baseline, ledger)
     if baseline_labels and before is None:
         raise ConfigError("--baseline-labels needs the run that the labels are of: --baseline RUN")
     human = _labels_of(loaded, labels or (), "--labels")
@@ -424,35 +333,32 @@ def gate(
     folder = Path(run) if is_folder(run) else None
     if look is None:
         look = 1
-        if folder is not None and (look := next_look(folder, loaded, criteria, human, theirs)) > 1:
+        if folder is not None and thresholds.rate is not None:  # without a test, it is no look
+            look = next_look(folder, loaded, criteria, human, theirs)
+        if folder is not None and look > 1:
             to_stderr(
                 f"{folder / LOOKS} has gates on other scores or labels in this folder, or on these as they arrived, so "
                 f"this is look {look}. If other outputs were scored then, use --look 1."
             )
     with phase("checking the thresholds"):
-        result = evalstone.gate(
+        result = gate_on(
             loaded,
             criteria,
             baseline=before,
-            alpha=alpha,
+            alpha=thresholds.rate,
             look=look,
-            missing=missing,
-            max_change=_by_title(loaded, max_change, "--max-change"),
-            allow_mismatch=allow_mismatch,
+            missing=thresholds.missing or "worst",
+            max_change=thresholds.largest_changes(loaded.scorers),
+            allow_mismatch=thresholds.allow_mismatch,
             labels=human,
             baseline_labels=theirs,
         )
     if folder is not None:
-        used = (human, theirs)
-        warning = remember(
-            folder, loaded, criteria, result.verdict, *used, look=look, alpha=alpha, missing=result.missing
-        )
-        if warning:
-            to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")
+        remember_look(folder, result, criteria, human, theirs)
     view = result.view(COMMAND_LINE)
-    own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=inconclusive == "fail"))}
+    own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=thresholds.inconclusive == "fail"))}
     present(view, formats(view, outputs, result.to_dict()) | own)
-    return exit_code(loaded, counted[inconclusive] if result.verdict == "inconclusive" else result.verdict)
+    return exit_code(loaded, COUNTED[thresholds.inconclusive] if result.verdict == "inconclusive" else result.verdict)
 
 
 def power(

@@ -37,6 +37,7 @@ from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
+    from evalstone.stats.gates import GateVerdict
 
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
 
@@ -159,8 +160,9 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     if (allowed := slots(plan, config.concurrency)) < config.concurrency:
         lowered = f"{config.named('concurrency')} {config.concurrency:,} is lowered to {allowed:,}"
         to_stderr(f"{lowered}, because of the limit on open files; raise it with ulimit -n")
-    with interruptible(shuffled=config.gate, resume=resume_text(config)) as stop:
-        gate = watched_gate.watching(plan, criteria, stop, config) if config.gate else None
+    baseline = thresholds.baseline_of(config, plan, criteria)
+    with interruptible(shuffled=config.sequential, resume=resume_text(config)) as stop:
+        gate = watched_gate.watching(plan, criteria, stop, config, baseline) if config.sequential else None
 
         def on_record(record: evalstone.Record) -> None:
             if gate is not None:
@@ -183,15 +185,13 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
         return exit_code(result, saved=False)
     if shown:
         _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])], next_commands)
+    verdict: GateVerdict = "pass"
     if gate is not None:
-        if config.out is not None:
-            watched_gate.remember_first_look(gate, result, criteria, config.out)
-        verdict = watched_gate.verdict(gate, to_stdout=shown)
-        criteria = replace(criteria, minimum={}, maximum={}, max_regression={})
-    else:
-        verdict = "pass"
-    if thresholds.verdict(result, criteria, config) == "fail":
-        verdict = "fail"
+        verdict = watched_gate.verdict(gate, result, criteria, config, to_stdout=shown)
+    elif criteria.scorers:
+        verdict = thresholds.tested(result, criteria, config, baseline, to_stdout=shown)
+    if verdict == "inconclusive":
+        verdict = thresholds.COUNTED[config.inconclusive]
     if verdict == "pass":
         _say_unscored(result)
     if result.ending.code:

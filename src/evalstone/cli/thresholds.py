@@ -1,88 +1,195 @@
-"""`evalstone run --fail-under, --fail-over, --max-regression, --require`: the criteria of a run, and whether it meets
-the thresholds and requirements."""
+"""Thresholds of `evalstone run` and `gate`: their options, and whether a run meets them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
-from evalstone._core.display import count, safe
-from evalstone.cli import values
-from evalstone.cli.output import to_stderr
-from evalstone.errors import ConfigError, invalid
+from evalstone._core.front_ends import COMMAND_LINE, Setting, WordingPart
+from evalstone._core.phases import phase
+from evalstone.cli import completion, options
+from evalstone.cli.options import option
+from evalstone.cli.output import console, to_stderr
+from evalstone.cli.values import error_rate, pass_rates, scorer_numbers, scorers_named
+from evalstone.errors import ConfigError
+from evalstone.results.gate_criteria import CRITERIA, GateCriteria, Inconclusive
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
+    from evalstone.results.gate import Gate
     from evalstone.results.summary import ScorerInfo
+    from evalstone.run.plan import Plan
     from evalstone.stats.gates import GateVerdict
 
+ALPHA = 0.05
+RUN = replace(COMMAND_LINE, names={**COMMAND_LINE.names, "labels": "", "baseline_labels": ""})
+"""`evalstone run`, which takes no labels."""
+COUNTED: Mapping[Inconclusive, GateVerdict] = {"report": "inconclusive", "pass": "pass", "fail": "fail"}
+"""What an inconclusive verdict counts as."""
+_PARSED: Mapping[str, Mapping[str, Any]] = {
+    "SCORER=X": {"parse": scorer_numbers, "complete": completion.bounded_scorers},
+    "SCORER@SCORE=SHARE": {"parse": pass_rates},
+    "SCORER": {"complete": completion.scorers},
+}
+"""How the command line reads and completes what a criterion takes."""
 
-def criteria_of(config: RunConfig, scorers: Sequence[ScorerInfo]) -> evalstone.GateCriteria:
-    """The criteria of the run, by the scorers' signatures. Raises ConfigError for a threshold outside the scale, or
-    in the wrong direction."""
-    bounds_of: dict[bool, dict[str, float]] = {False: {}, True: {}}
-    for setting, opposite, lower_is_better, bounds in (
-        ("fail_under", "fail_over", False, config.fail_under),
-        ("fail_over", "fail_under", True, config.fail_over),
-    ):
-        named, other = config.named(setting), config.named(opposite, setting)
-        for info, bound in values.scorers_named(bounds, scorers, named).items():
-            if info.lower_is_better is not lower_is_better:
-                better = "lower" if info.lower_is_better else "higher"
-                raise ConfigError(
-                    f"{named}: {better} is better for {info.name}; use {other} {info.parameters}={bound:g}"
-                )
-            if not 0 <= bound <= info.scale:
-                raise ConfigError(
-                    f"{named}: ", invalid(info.parameters, f"in [0, {info.scale:g}]", bound, f"{bound:g}")
-                )
-            bounds_of[lower_is_better][info.signature] = bound
-    required = values.scorers_named(dict.fromkeys(config.require, True), scorers, config.named("require"))
-    require = tuple(info.signature for info in required)
-    margins = values.scorers_named(config.max_regression, scorers, config.named("max_regression"))
-    return evalstone.GateCriteria(
-        minimum=bounds_of[False],
-        maximum=bounds_of[True],
-        max_regression={info.signature: margin for info, margin in margins.items()},
-        require=require,
+
+def criterion(name: str) -> Any:
+    """The option of a criterion of a gate."""
+    form = CRITERIA[name]
+    usage = f"--{name.replace('_', '-')} {form.usage}"
+    return option(usage, "Thresholds", form.meaning, **_PARSED[form.usage])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Thresholds:
+    """What a run must meet, and how that is decided."""
+
+    min: Annotated[dict[str, float], criterion("min")] = field(default_factory=dict[str, float])
+    max: Annotated[dict[str, float], criterion("max")] = field(default_factory=dict[str, float])
+    pass_rate: Annotated[dict[str, tuple[float, float] | list[float]], criterion("pass_rate")] = field(
+        default_factory=dict[str, "tuple[float, float] | list[float]"]
+    )
+    max_regression: Annotated[dict[str, float], criterion("max_regression")] = field(default_factory=dict[str, float])
+    max_difference: Annotated[dict[str, float], criterion("max_difference")] = field(default_factory=dict[str, float])
+    require: Annotated[list[str], criterion("require")] = field(default_factory=list[str])
+    baseline: Annotated[
+        str | None,
+        option(
+            "--baseline RUN",
+            "Thresholds",
+            "The run to compare with, over the same samples: a folder, ID or name.",
+            complete=completion.runs,
+        ),
+    ] = None
+    allow_mismatch: Annotated[
+        bool,
+        option(
+            "--allow-mismatch/--refuse-mismatch",
+            "Thresholds",
+            "Compare with a baseline whose judge, scorers or samples differ; differences are noted.",
+        ),
+    ] = False
+    inconclusive: Annotated[
+        Inconclusive,
+        option(
+            "--inconclusive",
+            "Thresholds",
+            "How an inconclusive result counts: as such, with exit code 4 (report), as a pass or as a fail.",
+        ),
+    ] = "report"
+    alpha: Annotated[
+        float | Literal["none"] | None,
+        option(
+            "--alpha RATE",
+            "Statistics",
+            "Error rate: the chance of a wrong pass, and of a wrong fail, over all checks and looks; none compares the "
+            "estimates with the thresholds, without a test.",
+            default="0.05",
+            parse=error_rate,
+        ),
+    ] = None
+    missing: Annotated[options.Missing | None, options.MISSING] = None
+    max_change: options.MaxChange = None
+
+    @property
+    def rate(self) -> float | None:
+        """The error rate; None without a test."""
+        return ALPHA if self.alpha is None else None if self.alpha == "none" else self.alpha
+
+    def criteria(self, scorers: Sequence[ScorerInfo]) -> GateCriteria:
+        """The criteria by the scorers' titles. Raises ConfigError for an unknown scorer, or a threshold that doesn't
+        fit its scorer."""
+        from evalstone.results.summary import scorer_titles
+        from evalstone.run.plan import named_scorer
+
+        given = GateCriteria.of(**{name: getattr(self, name) for name in CRITERIA})
+        return given.titled(lambda name: named_scorer(name, scorers), scorer_titles(scorers))
+
+    def largest_changes(self, scorers: Sequence[ScorerInfo]) -> float | dict[str, float] | None:
+        """The largest changes by the scorers' titles, or one for all of them. Raises ConfigError for an unknown
+        scorer."""
+        return by_title(self.max_change, scorers, "max_change")
+
+    def check_changes(self, scorers: Sequence[ScorerInfo], criteria: GateCriteria) -> None:
+        """Raise ConfigError for the largest change of an unknown scorer, or of one without a difference to check."""
+        changes = self.largest_changes(scorers)
+        for title in changes if isinstance(changes, dict) else ():
+            if title not in criteria.of_baseline:
+                of_difference = Setting("max_regression"), " or ", Setting("max_difference")
+                raise ConfigError(Setting("max_change"), f" of {title} requires ", of_difference)
+
+
+def by_title(
+    values: float | dict[str, float] | None, scorers: Sequence[ScorerInfo], setting: str
+) -> float | dict[str, float] | None:
+    """One number for all scorers, or numbers by the titles of the scorers that a setting names."""
+    from evalstone.results.summary import scorer_titles
+
+    if not isinstance(values, dict):
+        return values
+    titles = scorer_titles(scorers)
+    return {titles[info.signature]: x for info, x in scorers_named(values, scorers, Setting(setting)).items()}
+
+
+def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalstone.Run | None:
+    """The run to compare with, checked as far as possible before the new one begins."""
+    from evalstone.run.baseline import check_comparable
+
+    if config.baseline is None:
+        return None
+    with config.naming_file("baseline", "allow_mismatch"):
+        baseline = evalstone.read_run(config.baseline, ledger=config.ledger)
+        if not config.sequential:  # whose gate checks more
+            check_comparable(baseline, plan, criteria.of_baseline, allow_mismatch=config.allow_mismatch)
+    return baseline
+
+
+def tested(
+    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None, *, to_stdout: bool
+) -> GateVerdict:
+    """Check a run that has ended, as `evalstone gate` does, and show the checks; returns the verdict."""
+    from evalstone.report.terminal import show
+    from evalstone.results.gate import gate_on
+    from evalstone.results.views.gate import checks_view
+
+    with phase("checking the thresholds"):
+        gate = gate_on(
+            result,
+            criteria,
+            baseline=baseline,
+            alpha=config.rate,
+            look=config.look or 1,
+            missing=config.missing or "worst",
+            max_change=config.largest_changes(result.scorers),
+            allow_mismatch=config.allow_mismatch,
+        )
+    if config.out is not None:
+        remember_look(config.out, gate, criteria)
+    screen = console(stderr=not to_stdout)
+    screen.print()
+    show(checks_view(gate, RUN), screen)
+    return gate.verdict
+
+
+def remember_look(folder: str | Path, gate: Gate, criteria: GateCriteria, *labels: Any) -> None:
+    """Record a gate on a results folder, so that later gates on it take it into account. Without a test, it is no
+    look."""
+    from evalstone.results.looks import remember
+
+    if gate.alpha is None:
+        return
+    say_unwritten(
+        remember(
+            folder, gate.run, criteria, gate.verdict, *labels, look=gate.look, alpha=gate.alpha, missing=gate.missing
+        )
     )
 
 
-def verdict(result: evalstone.Run, criteria: evalstone.GateCriteria, config: RunConfig) -> GateVerdict:
-    """ "fail" if the run misses a threshold or a requirement, and prints which ones; else "pass"."""
-    from evalstone.types import reaches
-
-    missed = False
-    for name, bound in (*criteria.minimum.items(), *criteria.maximum.items()):
-        info, mean = result[name].info, result[name].mean
-        lower = info.lower_is_better
-        option, word = (config.named("fail_over"), "above") if lower else (config.named("fail_under"), "below")
-        if mean is None:
-            to_stderr(f"{info.parameters}: no score, {option} {bound:g} is not met")
-        elif not reaches(mean, bound, info.scale, lower_is_better=lower):
-            to_stderr(f"{info.parameters}: mean {mean:.3f} is {word} {option} {bound:g}")
-        else:
-            continue
-        missed = True
-    if criteria.require:
-        missed |= _lacks_best_scores(result, criteria.require, config.named("require"))
-    return "fail" if missed else "pass"
-
-
-def _lacks_best_scores(result: evalstone.Run, required: Sequence[str], option: str) -> bool:
-    """Whether samples lack the best score of scorers that require it. Prints which ones."""
-    from evalstone.results.views.gate import miss_cells
-
-    gate = evalstone.gate(result, evalstone.GateCriteria(require=required))
-    noun = "trial" if result.trials > 1 else "sample"
-    for decision in gate.decisions:
-        name = result[decision.name].info.parameters
-        if decision.estimate is None:
-            to_stderr(f"{name}: no score, {option} is not met")
-        elif decision.verdict == "fail":
-            lacking = round(decision.n * (1 - decision.estimate))
-            to_stderr(f"{name}: {lacking:,} of {count(decision.n, noun)} without the best score, {option} is not met")
-            for sample, score, reason in map(miss_cells, decision.misses):
-                to_stderr(f"  {safe(sample)}: {score} ({reason})")
-    return gate.verdict != "pass"
+def say_unwritten(warning: Sequence[WordingPart]) -> None:
+    """Print the warning that a look couldn't be recorded, if there is one."""
+    if warning:
+        to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")

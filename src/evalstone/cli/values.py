@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 from evalstone._core.addresses import beside, is_address
 from evalstone._core.display import joined
 from evalstone.cli.output import prints_to_stderr, to_stderr
-from evalstone.errors import ConfigError, repeated
+from evalstone.errors import ConfigError, invalid, repeated
 
 if TYPE_CHECKING:
+    from evalstone._core.front_ends import Wording
     from evalstone.results.summary import ScorerInfo
     from evalstone.targets import Target, User
 
@@ -133,6 +134,16 @@ def number(text: str, option: str, least: float | None, most: float | None, *, w
     raise ConfigError(f"{option} takes a {'whole' if whole else 'finite'} number{limits}, not {text!r:.80}")
 
 
+def error_rate(text: str, option: str) -> float | str:
+    """An error rate above 0 and below 0.5, or "none". Raises ConfigError with the option."""
+    if text == "none":
+        return text
+    value = number(text, option, None, None, whole=False) if text[:1].isdigit() or text[:1] in ".+-" else math.nan
+    if 0 < value < 0.5:
+        return value
+    raise ConfigError(invalid(option, "above 0 and below 0.5, such as 0.05, or none", text))
+
+
 def positive(text: str, option: str) -> float:
     """A finite number above 0. Raises ConfigError with the option."""
     value = number(text, option, None, None, whole=False)
@@ -186,7 +197,7 @@ def needed_duration(text: str, option: str, example: str) -> timedelta:
     return length
 
 
-def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> ScorerInfo:
+def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: Wording) -> ScorerInfo:
     """The scorer of a run that a name, a signature or a spec such as `contains(expected=z)` refers to.
 
     Raises ConfigError for an unknown scorer, and for a name that several scorers share.
@@ -196,10 +207,10 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: str) -> Score
     try:
         return named_scorer(name, scorers)
     except ConfigError as error:
-        raise ConfigError(f"{option}: ", error) from None
+        raise ConfigError(option, ": ", error) from None
 
 
-def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: str) -> dict[ScorerInfo, V]:
+def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: Wording) -> dict[ScorerInfo, V]:
     """Values by the scorers of a run that the keys name. Raises ConfigError like scorer_named, and for two names of the
     same scorer."""
     from evalstone.results.summary import values_by_scorer

@@ -1,4 +1,4 @@
-"""`evalstone run --gate`: a gate that watches a run, its record for later gates, and its decisions."""
+"""`evalstone run --sequential`: a gate that watches a run, its record for later gates, and its decisions."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import evalstone
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import COMMAND_LINE
-from evalstone.cli import values
 from evalstone.cli.output import console, to_stderr
-from evalstone.errors import ConfigError
+from evalstone.cli.thresholds import ALPHA, say_unwritten
+from evalstone.results.gate_criteria import GateCriteria
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import Decision, GateVerdict
 
-ALPHA = 0.05
-"""The error rate of a gate that watches a run, including all later gates on the run."""
 
-
-def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopSignal, config: RunConfig) -> RunGate:
+def watching(
+    plan: Plan,
+    criteria: GateCriteria,
+    stop: evalstone.StopSignal,
+    config: RunConfig,
+    baseline: evalstone.Run | None,
+) -> RunGate:
     """A gate that watches a run, and stops it once its criteria are decided."""
     from evalstone.report.notes import clause_of
     from evalstone.run.sequential import RunGate  # imports numpy
@@ -29,12 +32,12 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
     with config.naming_file("baseline", "max_regression", "max_change", "allow_mismatch"):
         gate = RunGate(
             plan,
-            {**criteria.minimum, **criteria.maximum},
+            {**criteria.min, **criteria.max},
             stop,
-            baseline=None if config.baseline is None else evalstone.read_run(config.baseline, ledger=config.ledger),
+            baseline=baseline,
             max_regression=criteria.max_regression,
             max_change=_largest_changes(plan, criteria, config),
-            alpha=ALPHA,
+            alpha=ALPHA if config.rate is None else config.rate,
             missing=config.missing or "worst",
             allow_mismatch=config.allow_mismatch,
         )
@@ -43,37 +46,45 @@ def watching(plan: Plan, criteria: evalstone.GateCriteria, stop: evalstone.StopS
     return gate
 
 
-def _largest_changes(plan: Plan, criteria: evalstone.GateCriteria, config: RunConfig) -> dict[str, float]:
-    """The largest change of a sample by the signatures of the scorers that are compared with the baseline."""
+def _largest_changes(plan: Plan, criteria: GateCriteria, config: RunConfig) -> dict[str, float]:
+    """The largest change of a sample by the titles of the scorers that are compared with the baseline."""
     from evalstone.run.plan import scorer_info
 
-    if not isinstance(config.max_change, dict):
-        return {} if config.max_change is None else dict.fromkeys(criteria.max_regression, config.max_change)
-    named = config.named("max_change")
-    changes = values.scorers_named(config.max_change, [scorer_info(one) for one in plan.scorers], named)
-    for info in changes:
-        if info.signature not in criteria.max_regression:
-            raise ConfigError(f"{named} {info.parameters} requires {config.named('max_regression')} {info.parameters}")
-    return {info.signature: change for info, change in changes.items()}
+    changes = config.largest_changes([scorer_info(one) for one in plan.scorers])
+    return (
+        changes
+        if isinstance(changes, dict)
+        else {}
+        if changes is None
+        else dict.fromkeys(criteria.max_regression, changes)
+    )
 
 
-def remember_first_look(gate: RunGate, result: evalstone.Run, criteria: evalstone.GateCriteria, folder: str) -> None:
-    """Record the gate as the first look at the run, so that later gates on the folder take it into account."""
-    from evalstone.results.looks import remember
+def verdict(
+    gate: RunGate, result: evalstone.Run, criteria: GateCriteria, config: RunConfig, *, to_stdout: bool
+) -> GateVerdict:
+    """Show the decisions of a gate that watched a run, with what the run must meet without a test; returns the verdict.
 
-    warning = remember(folder, result, criteria, gate.verdict, look=1, alpha=ALPHA, missing=gate.missing, watched=True)
-    if warning:
-        to_stderr(f"Warning: {COMMAND_LINE.written(warning)}")
-
-
-def verdict(gate: RunGate, *, to_stdout: bool) -> GateVerdict:
-    """Show the decisions of a gate that watched a run; returns its verdict."""
+    The gate is recorded as the first look at the run, so that later gates on its folder take it into account.
+    """
     from evalstone.report.terminal import show
+    from evalstone.results.gate import gate_on
+    from evalstone.results.looks import remember
     from evalstone.results.views.gate import decisions_view, rate
+    from evalstone.stats.gates import overall
 
+    alpha = ALPHA if config.rate is None else config.rate
+    if config.out is not None:
+        say_unwritten(
+            remember(
+                config.out, result, criteria, gate.verdict, look=1, alpha=alpha, missing=gate.missing, watched=True
+            )
+        )
+    required = gate_on(result, GateCriteria(require=criteria.require)).decisions if criteria.require else ()
+    decisions = (*gate.decisions(), *required)
     screen = console(stderr=not to_stdout)
     screen.print()
-    show(decisions_view(gate.decisions(), COMMAND_LINE), screen)
+    show(decisions_view(decisions, COMMAND_LINE), screen)
     if gate.waiting:
         screen.print(
             f"Not tested: {count(gate.waiting, 'score')} in the table above. The run ended before an earlier sample in "
@@ -89,11 +100,11 @@ def verdict(gate: RunGate, *, to_stdout: bool) -> GateVerdict:
         screen.print(safe(f"Samples without a score ({missing}) {counted}; {leaving}.", 2000), style="dim")
     screen.print(
         "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
-        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(ALPHA)} with "
+        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(alpha)} with "
         "all later gates on the run.",
         style="dim",
     )
-    return gate.verdict
+    return overall(decisions)
 
 
 def _counted(decision: Decision) -> str:

@@ -82,7 +82,7 @@ def scores_view(scores: ScoreList, front_end: FrontEnd = PYTHON) -> View:
     if not scores:
         return View(name="no scores", lead="", sections=())
     columns = [Column(title, numeric=title == "score", key=title in KEYS) for title in SCORES]
-    following = shlex.quote(scores.following) if front_end.options and scores.following else scores.following
+    following = shlex.quote(scores.following) if front_end.style == "options" and scores.following else scores.following
     more = (f"more: {front_end.term('before', following)}",) if following else ()
     listing = table("Scores, newest first", columns, map(_score_row, scores))
     return View(

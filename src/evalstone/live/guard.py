@@ -10,7 +10,7 @@ import inspect
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, Unpack, cast
 
@@ -33,10 +33,10 @@ from evalstone.questions.claims import VerifyClaims
 from evalstone.report.notes import sentence_of
 from evalstone.results.run_notes import reasoning_note
 from evalstone.results.summary import scorer_titles
-from evalstone.run.plan import named_scorer, scorer_info
+from evalstone.run.bounds import bounds_of
+from evalstone.run.plan import scorer_info
 from evalstone.run.scoring import score_sample
-from evalstone.scorers import Scorer, parse_scorers
-from evalstone.scorers.base import ScorerSpec
+from evalstone.scorers import Scorer
 from evalstone.targets.answers import Answer
 from evalstone.types import SAMPLE_FIELDS, Failed, Record, Sample, SampleFields, Score, Skipped, reaches
 
@@ -340,9 +340,9 @@ class Guard(NoTruthValue):
 
 
 def guard(
-    scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec],
     *,
-    below: float | Mapping[str, float] | None = None,
+    min: Mapping[Any, float] | None = None,
+    max: Mapping[Any, float] | None = None,
     judge: JudgeSpec = "lexical",
     mode: GuardMode = "block",
     on_undefined: OnUndefined = "block",
@@ -352,15 +352,15 @@ def guard(
 ) -> Guard:
     """Make a guard, which checks an answer before it is sent.
 
-    An answer passes if each score is at least its threshold, or at most if lower is better (`hallucination`).
-    Floating-point rounding errors are tolerated.
+    An answer passes if each score is at least its `min`, or at most its `max`. Floating-point rounding errors are
+    tolerated.
 
-        check = guard({"faithfulness": 0.5, "contains(expected=[1])": 1})
+        check = guard(min={"faithfulness": 0.5, "contains(expected=[1])": 1}, max={"hallucination": 0.5})
         verdict = check(input=question, output=answer, context=passages)
 
     Args:
-        scorers: Scorers with their thresholds; or scorers alone, with their thresholds in `below`.
-        below: One threshold for all scorers, or a threshold for each. Worse scores don't pass.
+        min: Scorer (a name, a Scorer or a function) to lowest acceptable score, where higher is better.
+        max: Scorer to highest acceptable score, where lower is better.
         judge: The judge that answers the scorers' questions.
         mode: "block" withholds an answer that doesn't pass; "flag" returns it, and only the verdict says so.
         on_undefined: What happens to an answer if a scorer has no score (skipped, failed, or too slow): "block",
@@ -373,21 +373,18 @@ def guard(
             part of it. If False, it isn't checked, and must not be sent.
 
     Raises:
-        ConfigError: For an unknown scorer or judge; a threshold that is missing, out of range, or reached by every
+        ConfigError: For an unknown scorer or judge; a threshold that doesn't fit its scorer, or is reached by every
             score; and a remote judge without a timeout.
     """
     check_argument("mode", mode, GuardMode)
     check_argument("on_undefined", on_undefined, OnUndefined)
     if on_verdict is not None and (not callable(on_verdict) or sync.is_async(on_verdict)):
         raise ConfigError("on_verdict must be a plain function of a verdict")
-    thresholds = _thresholds(scorers, below)
+    thresholds = tuple((bound.scorer, bound.threshold) for bound in bounds_of(min, max))
+    if not thresholds:
+        raise ConfigError('a guard needs a scorer and its threshold: guard(min={"faithfulness": 0.5})')
     specs = [scorer for scorer, _ in thresholds]
-    if not specs:
-        raise ConfigError("a guard needs a scorer")
-    if len({scorer.signature for scorer in specs}) < len(specs):
-        raise ConfigError("the guard names a scorer twice")
     for scorer, threshold in thresholds:
-        check_argument("threshold", threshold, Annotated[float, Range(0, scorer.scale)], scorer.name)
         if threshold == (scorer.scale if scorer.lower_is_better else 0):
             raise ConfigError(f"{scorer.name}: every score reaches a threshold of {threshold:g}")
     parsed = parse_judge(judge)
@@ -417,25 +414,6 @@ def guard(
         on_verdict=on_verdict,
         keep_reasoning=keep_reasoning,
     )
-
-
-def _thresholds(
-    scorers: Mapping[str, float] | ScorerSpec | Iterable[ScorerSpec], below: float | Mapping[str, float] | None
-) -> tuple[tuple[Scorer, float], ...]:
-    """Scorers with their thresholds. Raises ConfigError if a scorer has none, or two."""
-    if is_mapping(scorers) and not {"name", "kind"} & set(scorers):
-        if below is not None:
-            raise ConfigError("the scorers have thresholds already; leave out below, or name the scorers in a list")
-        return tuple(zip(parse_scorers(list(scorers)), scorers.values(), strict=True))
-    parsed = parse_scorers(scorers)
-    infos = [scorer_info(scorer) for scorer in parsed]
-    if isinstance(below, Mapping):
-        named = {named_scorer(name, infos).signature: value for name, value in below.items()}
-    else:
-        named = {} if below is None else dict.fromkeys((info.signature for info in infos), below)
-    if missing := [info.name for info in infos if info.signature not in named]:
-        raise ConfigError(f"no threshold for {joined(missing)}; name it in below, or give scorers with thresholds")
-    return tuple((scorer, named[scorer.signature]) for scorer in parsed)
 
 
 class _Work:

@@ -419,9 +419,8 @@ NOTES: Mapping[str, Row] = {
         f"{'it' if len(note['scorers']) == 1 else 'them'} was set"
     ),
     "unused_baseline": lambda _, front_end: (
-        "the baseline is not used: no maximum regression or difference"
-        + front_end.written([Hint.of(" (", Setting("max_regression"), " or ", Setting("max_difference"), ")")])
-        + " was set"
+        f"the baseline is not used: neither {front_end.term('max_regression')} nor "
+        f"{front_end.term('max_difference')} was set"
     ),
     "missing_left_out": lambda note, front_end: (
         f"{_without_score(note)} left out, as if the others stood for them; {front_end.term('missing', 'worst')} "

@@ -114,10 +114,10 @@ COMPLETE = Ending(
 )
 DECIDED = Ending(
     name="decided",
-    cause="`--gate`: all thresholds are decided",
+    cause="`--sequential`: all thresholds are decided",
     code=ExitCode.OK,
     kept="completed and kept",
-    rerun="resumes, and decides at once; without `--gate`, scores the other samples",
+    rerun="resumes, and decides at once; without `--sequential`, scores the other samples",
 )
 BUDGET = Ending(
     name="budget",

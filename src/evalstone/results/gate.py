@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 from evalstone._core.display import count
 from evalstone._core.file_format import GATE_FORMAT
@@ -24,18 +24,18 @@ from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
-from evalstone.results.gate_criteria import CHECKS, OF_BASELINE, GateCriteria
+from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
-from evalstone.results.paired_scores import KnownPairs
+from evalstone.results.paired_scores import KnownPairs, PairedScores
 from evalstone.results.scores import scores_of
-from evalstone.results.summary import ScorerInfo, values_by_scorer
+from evalstone.results.summary import ScorerInfo
 from evalstone.types import Note, about, note, reaches
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
-    from evalstone.stats.gates import Decision, GateCriterion, GateVerdict
+    from evalstone.stats.gates import Decision, GateCriterion, GateVerdict, MaxRegression
 
 MOST_LOOKS = 100
 """Later looks would be tested at an error rate below 1e-30 · alpha."""
@@ -111,8 +111,13 @@ class Gate(Shown):
 
 def gate(
     run: Run,
-    criteria: GateCriteria,
     *,
+    min: Mapping[str, float] | None = None,
+    max: Mapping[str, float] | None = None,
+    pass_rate: Mapping[str, tuple[float, float]] | None = None,
+    max_regression: Mapping[str, float] | None = None,
+    max_difference: Mapping[str, float] | None = None,
+    require: Sequence[str] = (),
     baseline: Run | None = None,
     alpha: float | None = 0.05,
     look: int = 1,
@@ -122,7 +127,7 @@ def gate(
     labels: Mapping[str, LabelsSpec] | None = None,
     baseline_labels: Mapping[str, LabelsSpec] | None = None,
 ) -> Gate:
-    """Check a run against criteria.
+    """Check a run against criteria: `gate(run, min={"faithfulness": 0.8}, max={"hallucination": 0.1})`.
 
     Gating a run again after adding samples gives it another chance of a wrong pass. Look 1 therefore tests at 0.8 alpha
     and look k at 0.2 alpha / 2^(k-1), so the probability of a wrong pass is at most alpha over any number of looks. A
@@ -130,7 +135,17 @@ def gate(
 
     Args:
         run: the run.
-        criteria: at least one criterion.
+        min: scorer to lowest acceptable mean, for scorers where higher is better.
+        max: scorer to highest acceptable mean, for scorers where lower is better.
+        pass_rate: scorer to (score, share): at least this share of the samples must reach the score. If lower is
+            better, they must not exceed it.
+        max_regression: scorer to the largest acceptable regression: how much worse than the baseline the mean may be,
+            over the same samples (non-inferiority).
+        max_difference: scorer to the largest acceptable difference from the baseline's mean in either direction, over
+            the same samples (equivalence).
+        require: scorers for which every sample must have the best score: `scale`, or 0 if lower is better. This is no
+            test: it describes these samples. A failed score, or one without an answer from the judge, doesn't pass.
+            Samples with an undefined score are left out.
         baseline: the run that `max_regression` and `max_difference` are measured against.
         alpha: the probability of a wrong pass, and of a wrong fail, over all criteria and looks together. None compares
             the estimates with the thresholds, without a test. A check is then inconclusive only if missing scores could
@@ -153,56 +168,50 @@ def gate(
             fit its scorer, or alpha, look, missing or max_change is out of range.
         DataError: a sample changes by more than `max_change`.
     """
-    from evalstone.stats.gates import alpha_at_look, check_alpha, decide  # noqa: PLC0415 - numpy
+    criteria = GateCriteria.of(
+        min=min,
+        max=max,
+        pass_rate=pass_rate,
+        max_regression=max_regression,
+        max_difference=max_difference,
+        require=require,
+    )
+    return gate_on(
+        run,
+        criteria.titled(lambda name: run[name].info, run.titles),
+        baseline=baseline,
+        alpha=alpha,
+        look=look,
+        missing=missing,
+        max_change=max_change,
+        allow_mismatch=allow_mismatch,
+        labels=labels,
+        baseline_labels=baseline_labels,
+    )
 
-    if alpha is not None:
-        check_alpha(Setting("alpha"), alpha)
-    if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
-        raise ConfigError(invalid(Setting("look"), f"a whole number from 1 to {MOST_LOOKS}", look, f"{look!r}"))
-    check_missing(missing)
 
-    for gated in (run, baseline):
-        if gated is not None and gated.kind != "evaluation":
-            raise ConfigError(f"run {gated.id} is part of a judge's {gated.kind}; a gate takes evaluations of outputs")
-    if not isinstance(cast(object, criteria), GateCriteria):
-        raise ConfigError(
-            invalid(
-                "the criteria",
-                'GateCriteria, such as GateCriteria(minimum={"faithfulness": 0.8})',
-                criteria,
-                f"{type(criteria).__name__}",
-            )
-        )
-    if not criteria.scorers:
-        raise ConfigError(
-            "a gate needs a check: a minimum, a maximum, a maximum regression or difference, a pass rate or a required "
-            "scorer (",
-            Setting(CHECKS[0]),
-            *(Hint.of(", ", Setting(check)) for check in (*CHECKS[1:], "require")),
-            ")",
-        )
-    for check in CHECKS:
-        values_by_scorer(getattr(criteria, check), lambda name: run[name].info, Setting(check))
-    largest = _largest_changes(run, criteria, max_change)
-    notes = list(_missing_scores(run, criteria, missing))
-    if criteria.of_baseline and baseline is not None and baseline.ending.broken_off:
-        notes.append(note("baseline_broken_off", "warning", reason=baseline.stop_reason))
-    ours = _by_signature(run, labels)
-    theirs = _by_signature(run if baseline is None else baseline, baseline_labels)
-    notes += _uncorrected(run, criteria, ours, theirs, is_test=alpha is not None)
-    tested = {run[name].info.signature for name in criteria.tested}
-    if unused := [run.titles[signature] for signature in ours if signature not in tested]:
-        notes.append(note("unused_labels", "caution", scorers=tuple(unused)))
-    checks = [*_mean_checks(run, criteria, missing, ours), *_pass_rate_checks(run, criteria, missing, ours)]
-    if criteria.of_baseline:
-        if baseline is None:
-            what = "regression" if criteria.max_regression else "difference"
-            raise ConfigError(f"a maximum {what} needs a run to measure it against: set ", Setting("baseline", ...))
-        checks += _regression_checks(run, baseline, criteria, missing, allow_mismatch, notes, (theirs, ours), largest)
-    elif baseline is not None:
-        notes.append(note("unused_baseline", "caution"))
+def gate_on(
+    run: Run,
+    criteria: GateCriteria,
+    *,
+    baseline: Run | None = None,
+    alpha: float | None = 0.05,
+    look: int = 1,
+    missing: Missing = "worst",
+    max_change: BySetting = None,
+    allow_mismatch: bool = False,
+    labels: Mapping[str, LabelsSpec] | None = None,
+    baseline_labels: Mapping[str, LabelsSpec] | None = None,
+) -> Gate:
+    """`gate` with criteria by the titles of the run's scorers."""
+    from evalstone.stats.gates import alpha_at_look, decide  # noqa: PLC0415 - numpy
+
+    _check_settings(run, baseline, criteria, alpha, look, missing)
+    checks = _Checks(run, criteria, baseline, missing, allow_mismatch, max_change, labels, baseline_labels)
+    notes = list(checks.notes(is_test=alpha is not None))
+    tests = [*checks.means(), *checks.pass_rates(), *checks.differences(notes)]
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
-    decisions = [_in_samples(decision, run.trials) for decision in decide(checks, alpha=now, next_alpha=later)]
+    decisions = [_in_samples(decision, run.trials) for decision in decide(tests, alpha=now, next_alpha=later)]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(
@@ -217,26 +226,26 @@ def gate(
     )
 
 
-def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
-    """The declared largest changes by the scorers' signatures.
+def _check_settings(
+    run: Run, baseline: Run | None, criteria: GateCriteria, alpha: float | None, look: int, missing: Missing
+) -> None:
+    from evalstone.stats.gates import check_alpha  # noqa: PLC0415 - numpy
 
-    Raises:
-        ConfigError: one is outside the scale, or of a scorer that isn't compared with a baseline.
-    """
-    compared = dict.fromkeys(run[name].info.signature for name in criteria.of_baseline)
-    if compared and not (max_change is None or isinstance(max_change, Mapping)):
-        max_change = dict.fromkeys((run.titles[signature] for signature in compared), max_change)
-    largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
-    for signature in largest:
-        if signature not in compared:
-            raise ConfigError(
-                Setting(LARGEST_CHANGE),
-                f" of {run.titles[signature]} is for the difference from a baseline: set ",
-                Setting("max_regression"),
-                " or ",
-                Setting("max_difference"),
-            )
-    return largest
+    if alpha is not None:
+        check_alpha(Setting("alpha"), alpha)
+    if not isinstance(cast(object, look), int) or isinstance(look, bool) or not 1 <= look <= MOST_LOOKS:
+        raise ConfigError(invalid(Setting("look"), f"a whole number from 1 to {MOST_LOOKS}", look, f"{look!r}"))
+    check_missing(missing)
+    for gated in (run, baseline):
+        if gated is not None and gated.kind != "evaluation":
+            raise ConfigError(f"run {gated.id} is part of a judge's {gated.kind}; a gate takes evaluations of outputs")
+    if not criteria.scorers:
+        first, *others = CRITERIA
+        listed = Setting(first), *(Hint.of(", ", Setting(name)) for name in others)
+        raise ConfigError("a gate needs a criterion (", *listed, ")")
+    if criteria.of_baseline and baseline is None:
+        what = "regression" if criteria.max_regression else "difference"
+        raise ConfigError(f"a maximum {what} needs a run to measure it against: set ", Setting("baseline", ...))
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:
@@ -258,98 +267,141 @@ def _undecided(decision: Decision, run: Run, baseline: Run | None) -> Decision:
     return replace(decision, verdict="inconclusive", more_samples=None, more_labels=None, broken_off=broken)
 
 
-def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:
-    by_signature: dict[str, Labels] = {}
-    for name, of_scorer in (labels or {}).items():
-        signature = run[name].info.signature
-        if signature in by_signature:
-            raise ConfigError(f"{name} already has labels under another of its names; put all of them into one table")
-        by_signature[signature] = labels_of(run, name, of_scorer)
-    return by_signature
+class _Checks:
+    """The checks of a run by tests, and the notes on what they are made from.
 
+    Raises:
+        ConfigError: a largest change is outside the scale, or of a scorer that isn't compared with a baseline; or
+            labels are given twice.
+    """
 
-def _mean_checks(
-    run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
-) -> Iterator[GateCriterion]:
-    from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
+    def __init__(
+        self,
+        run: Run,
+        criteria: GateCriteria,
+        baseline: Run | None,
+        missing: Missing,
+        allow_mismatch: bool,
+        max_change: BySetting,
+        labels: Mapping[str, LabelsSpec] | None,
+        baseline_labels: Mapping[str, LabelsSpec] | None,
+    ) -> None:
+        self.run, self.baseline, self.criteria = run, baseline, criteria
+        self.missing: Missing = missing
+        self.allow_mismatch = allow_mismatch
+        self.largest = _largest_changes(run, criteria, max_change)
+        self.labels = _by_signature(run, labels)
+        self.baseline_labels = _by_signature(run if baseline is None else baseline, baseline_labels)
 
-    for lower, thresholds, kind in ((False, criteria.minimum, AtLeast), (True, criteria.maximum, AtMost)):
-        for name, threshold in thresholds.items():
-            info = run[name].info
-            if info.lower_is_better != lower:
-                better, wrong, right = ("higher", "maximum", "minimum") if lower else ("lower", "minimum", "maximum")
-                raise ConfigError(
-                    Setting(wrong),
-                    f" of {name}: {better} is better for {info.name}; use ",
-                    Setting(right, {name: threshold}),
-                )
-            values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
-            stopped = run.drawn is not None
-            yield kind(name, values, threshold, info.scale, groups, weights, stopped, human, strata)
+    def notes(self, *, is_test: bool) -> Iterator[Note]:
+        """Notes on samples without a score, runs that ended early, and labels."""
+        run, baseline = self.run, self.baseline
+        if run.ending.broken_off:
+            yield note("run_broken_off", "warning", reason=run.stop_reason)
+        elif run.drawn is not None:
+            yield note("run_stopped_by_gate")
+        elif run.stop_reason:
+            yield note("run_stopped", "warning", reason=run.stop_reason)
+        for name in self.criteria.tested:
+            yield from _missing_note(name, run, _rows(run, run[name].info), run.trials, self.missing)
+        if baseline is not None and not self.criteria.of_baseline:
+            yield note("unused_baseline", "caution")
+        elif baseline is not None and baseline.ending.broken_off:
+            yield note("baseline_broken_off", "warning", reason=baseline.stop_reason)
+        yield from self._uncorrected(is_test=is_test)
+        tested = {run[name].info.signature for name in self.criteria.tested}
+        if unused := [run.titles[signature] for signature in self.labels if signature not in tested]:
+            yield note("unused_labels", "caution", scorers=tuple(unused))
 
+    def _uncorrected(self, *, is_test: bool) -> Iterator[Note]:
+        """Notes on checks of the judge's scores that labels could correct."""
+        run, criteria = self.run, self.criteria
+        judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
+        weighted = any(scores_of(run, info.signature).unequal_weights is not None for info in judged.values())
+        for name, info in judged.items():
+            if name in criteria.of_scores and info.signature not in self.labels:
+                settings = () if weighted else ("labels",)
+                yield note("judged_mean", "caution", name, tested=is_test, settings=settings)
+        for name in criteria.of_baseline:
+            corrected = self.labels.keys() & self.baseline_labels.keys()
+            if name in judged and judged[name].signature not in corrected:
+                settings = () if weighted else ("labels", "baseline_labels")
+                yield note("judged_difference", "caution", name, settings=settings)
 
-def _pass_rate_checks(
-    run: Run, criteria: GateCriteria, missing: Missing, labels: Mapping[str, Labels]
-) -> Iterator[GateCriterion]:
-    from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
+    def means(self) -> Iterator[GateCriterion]:
+        """The tests of `min` and `max`."""
+        from evalstone.stats.gates import AtLeast, AtMost  # noqa: PLC0415 - numpy
 
-    for name, (threshold, share) in criteria.pass_rate.items():
-        info = run[name].info
-        if not (math.isfinite(threshold) and 0 <= threshold <= info.scale):
-            raise ConfigError(f"pass rate of {name}: the score must lie in [0, {info.scale:g}], not {threshold:g}")
-        values, groups, weights, human, strata = _values(run, info, missing, labels.get(info.signature))
-        lower = info.lower_is_better
-        passed, human_passed = (
-            None
-            if column is None
-            else [
-                None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
-                for value in column
-            ]
-            for column in (values, human)
+        stopped = self.run.drawn is not None
+        for thresholds, kind in ((self.criteria.min, AtLeast), (self.criteria.max, AtMost)):
+            for name, threshold in thresholds.items():
+                info = self.run[name].info
+                values, groups, weights, human, strata = self._values(info)
+                yield kind(name, values, threshold, info.scale, groups, weights, stopped, human, strata)
+
+    def pass_rates(self) -> Iterator[GateCriterion]:
+        """The tests of `pass_rate`."""
+        from evalstone.stats.gates import PassRate  # noqa: PLC0415 - numpy
+
+        stopped = self.run.drawn is not None
+        for name, (threshold, share) in self.criteria.pass_rate.items():
+            info = self.run[name].info
+            values, groups, weights, human, strata = self._values(info)
+            lower = info.lower_is_better
+            passed, human_passed = (
+                None
+                if column is None
+                else [
+                    None if value is None else float(reaches(value, threshold, info.scale, lower_is_better=lower))
+                    for value in column
+                ]
+                for column in (values, human)
+            )
+            title = f"{name} {'<=' if lower else '>='} {threshold:g}"
+            yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, human_passed, strata)
+
+    def differences(self, notes: list[Note]) -> Iterator[GateCriterion]:
+        """The tests of `max_regression` and `max_difference`. notes: gets those on the baseline."""
+        from evalstone.stats.gates import MaxDifference, MaxRegression  # noqa: PLC0415 - numpy
+
+        run, baseline = self.run, self.baseline
+        if baseline is None or not self.criteria.of_baseline:
+            return
+        if run.trials != baseline.trials:
+            raise ConfigError(
+                f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a "
+                "comparison needs the same number of trials in both"
+            )
+        pairs, mismatches = pair_runs(
+            baseline, run, allow_mismatch=self.allow_mismatch, missing=self.missing, by_trial=True
         )
-        title = f"{name} {'<=' if lower else '>='} {threshold:g}"
-        stopped = run.drawn is not None
-        yield PassRate(title, passed or [], share, 1.0, groups, weights, stopped, human_passed, strata)
+        notes += about(mismatches, "baseline", "run")
+        by_scorer = {pair.info_b: pair for pair in pairs}
+        for criterion, kind in (("max_regression", MaxRegression), ("max_difference", MaxDifference)):
+            margins: Mapping[str, float] = getattr(self.criteria, criterion)
+            for name, margin in margins.items():
+                pair = by_scorer.get(run[name].info)
+                if pair is None:
+                    raise ConfigError(Setting(criterion), f" of {name}: no sample has a score in both runs")
+                notes += self._of_pair(criterion, name, pair, baseline)
+                yield self._difference(kind, name, margin, pair, baseline)
 
-
-def _regression_checks(
-    run: Run,
-    baseline: Run,
-    criteria: GateCriteria,
-    missing: Missing,
-    allow_mismatch: bool,
-    notes: list[Note],
-    labels: tuple[Mapping[str, Labels], Mapping[str, Labels]],
-    largest: Mapping[str, float],
-) -> Iterator[GateCriterion]:
-    from evalstone.stats.gates import MaxDifference, MaxRegression  # noqa: PLC0415 - numpy
-
-    if run.trials != baseline.trials:
-        raise ConfigError(
-            f"the run has {run.trials} trials of each sample and the baseline has {baseline.trials}; a "
-            "comparison needs the same number of trials in both"
-        )
-    pairs, differences = pair_runs(baseline, run, allow_mismatch=allow_mismatch, missing=missing, by_trial=True)
-    notes += about(differences, "baseline", "run")
-    by_scorer = {pair.info_b: pair for pair in pairs}
-    limits = (
-        ("regression", MaxRegression, criteria.max_regression),
-        ("difference", MaxDifference, criteria.max_difference),
-    )
-    for what, kind, name, margin in ((what, kind, *item) for what, kind, of in limits for item in of.items()):
-        info = run[name].info
-        pair = by_scorer.get(info)
-        if pair is None:
-            raise ConfigError(f"maximum {what} of {name}: no sample has a score in both runs")
+    def _of_pair(self, criterion: str, name: str, pair: PairedScores, baseline: Run) -> Iterator[Note]:
+        """Notes on the samples of a comparison with the baseline, and on its largest change."""
+        run, info = self.run, pair.info_b
         ours, theirs = _rows(run, info), _rows(baseline, pair.info)
-        notes += _missing_note(name, baseline, theirs, run.trials, missing, of="baseline")
+        yield from _missing_note(name, baseline, theirs, run.trials, self.missing, of="baseline")
         paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
-            notes.append(note("unpaired_left_out", "caution", name, check=what, samples=unpaired))
-        if (change := largest.get(info.signature)) is not None:
+            yield note("unpaired_left_out", "caution", name, check=criterion.removeprefix("max_"), samples=unpaired)
+        if (change := self.largest.get(info.signature)) is not None:
             check_changes(name, pair.known.rows, change)
-            notes.append(note("largest_change", "fact", name, change=change))
+            yield note("largest_change", "fact", name, change=change)
+
+    def _difference(
+        self, kind: type[MaxRegression], name: str, margin: float, pair: PairedScores, baseline: Run
+    ) -> GateCriterion:
+        info = pair.info_b
         criterion = kind(
             name,
             pair.b,
@@ -360,23 +412,74 @@ def _regression_checks(
             pair.groups,
             pair.weights,
             stopped=pair.stopped,
-            max_change=change,
+            max_change=self.largest.get(info.signature),
         )
-        both = labels[0].get(pair.info.signature, {}), labels[1].get(info.signature, {})
-        if all(both):
-            first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
-            known = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
-            columns = labeled_pairs(known, pair.pairing, both, same_outputs(baseline, run, pair.pairing))
-            criterion = replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
-        yield criterion
+        both = self.baseline_labels.get(pair.info.signature, {}), self.labels.get(info.signature, {})
+        if not all(both):
+            return criterion
+        first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
+        known = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
+        columns = labeled_pairs(known, pair.pairing, both, same_outputs(baseline, self.run, pair.pairing))
+        return replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
+
+    def _values(self, info: ScorerInfo) -> _Values:
+        """A scorer's values, and their groups, weights, labels and strata."""
+        scores = scores_of(self.run, info.signature, self.missing, drawn=True)
+        values, groups, weights = scores.values, scores.labels, scores.unequal_weights
+        labels = self.labels.get(info.signature)
+        if labels is None:
+            return _Values(values, groups, weights, None, None)
+        from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
+
+        strata = iter(score_strata(scores.known_values))
+        human = [None if value is None else labels.get(key) for key, value in zip(scores.names, values, strict=True)]
+        return _Values(values, groups, weights, human, [-1 if value is None else next(strata) for value in values])
+
+
+class _Values(NamedTuple):
+    """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
+
+    values: Sequence[float | None]
+    groups: Sequence[str] | None
+    weights: Sequence[float] | None
+    human: Sequence[float | None] | None
+    strata: Sequence[int] | None
+
+
+def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
+    """The declared largest changes by the scorers' signatures."""
+    compared = dict.fromkeys(run[name].info.signature for name in criteria.of_baseline)
+    if compared and not (max_change is None or isinstance(max_change, Mapping)):
+        max_change = dict.fromkeys((run.titles[signature] for signature in compared), max_change)
+    largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
+    for signature in largest:
+        if signature not in compared:
+            raise ConfigError(
+                Setting(LARGEST_CHANGE),
+                f" of {run.titles[signature]} is for the difference from a baseline: set ",
+                Setting("max_regression"),
+                " or ",
+                Setting("max_difference"),
+            )
+    return largest
+
+
+def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:
+    by_signature: dict[str, Labels] = {}
+    for name, of_scorer in (labels or {}).items():
+        signature = run[name].info.signature
+        if signature in by_signature:
+            raise ConfigError(f"{name} already has labels under another of its names; put all of them into one table")
+        by_signature[signature] = labels_of(run, name, of_scorer)
+    return by_signature
 
 
 def _requirements(run: Run, names: Sequence[str], notes: list[Note]) -> Iterator[Decision]:
     """A decision for each of these scorers: whether every sample has its best score."""
     from evalstone.stats.gates import Decision, Miss  # noqa: PLC0415 - numpy
 
-    required = values_by_scorer(dict.fromkeys(names, True), lambda name: run[name].info, "require")
-    for name, info in zip(dict.fromkeys(names), required, strict=True):
+    for name in names:
+        info = run[name].info
         met = missed = skipped = 0
         misses: list[Miss] = []
         for entry in run.columns.entries(info.signature):
@@ -418,56 +521,6 @@ def _rows(run: Run, info: ScorerInfo) -> Sequence[int]:
     """The rows of a scorer's entries, in the order of the run; in drawing order if its gate stopped the run."""
     columns = run.columns
     return columns.rows(info.signature) if run.drawn is None else in_order(columns, info.signature, run.drawn)
-
-
-def _values(
-    run: Run, info: ScorerInfo, missing: Missing, labels: Labels | None
-) -> tuple[
-    Sequence[float | None],
-    Sequence[str] | None,
-    Sequence[float] | None,
-    Sequence[float | None] | None,
-    Sequence[int] | None,
-]:
-    """A scorer's values (None for missing ones that count), and the samples' groups, weights, labels and strata."""
-    scores = scores_of(run, info.signature, missing, drawn=True)
-    values, groups, weights = scores.values, scores.labels, scores.unequal_weights
-    if labels is None:
-        return values, groups, weights, None, None
-    from evalstone.stats.labeling import score_strata  # noqa: PLC0415 - numpy
-
-    strata = iter(score_strata(scores.known_values))
-    human = [None if value is None else labels.get(key) for key, value in zip(scores.names, values, strict=True)]
-    return values, groups, weights, human, [-1 if value is None else next(strata) for value in values]
-
-
-def _uncorrected(
-    run: Run, criteria: GateCriteria, ours: Mapping[str, Labels], theirs: Mapping[str, Labels], *, is_test: bool
-) -> Iterator[Note]:
-    """Notes on checks of the judge's scores that labels could correct."""
-    judged = {name: info for name in criteria.tested if judged_only(run, info := run[name].info)}
-    weighted = any(scores_of(run, info.signature).unequal_weights is not None for info in judged.values())
-    of_scores = {*criteria.minimum, *criteria.maximum, *criteria.pass_rate}
-    for name, info in judged.items():
-        if name in of_scores and info.signature not in ours:
-            settings = () if weighted else ("labels",)
-            yield note("judged_mean", "caution", name, tested=is_test, settings=settings)
-    for name in criteria.of_baseline:
-        if name in judged and not {judged[name].signature} <= ours.keys() & theirs.keys():
-            settings = () if weighted else ("labels", "baseline_labels")
-            yield note("judged_difference", "caution", name, settings=settings)
-
-
-def _missing_scores(run: Run, criteria: GateCriteria, missing: Missing) -> Iterator[Note]:
-    """Notes on samples without a score: how they count, and the option that changes it."""
-    if run.ending.broken_off:
-        yield note("run_broken_off", "warning", reason=run.stop_reason)
-    elif run.drawn is not None:
-        yield note("run_stopped_by_gate")
-    elif run.stop_reason:
-        yield note("run_stopped", "warning", reason=run.stop_reason)
-    for name in criteria.tested:
-        yield from _missing_note(name, run, _rows(run, run[name].info), run.trials, missing)
 
 
 def _missing_note(

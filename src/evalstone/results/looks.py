@@ -24,7 +24,7 @@ from evalstone._core.redaction import redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.writing import json_line
 from evalstone.errors import DataError, invalid
-from evalstone.results.gate_criteria import CHECKS, GateCriteria
+from evalstone.results.gate_criteria import BY_SCORER, GateCriteria
 from evalstone.results.human_labels import Labels
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def remember(
     """
     if not criteria.tested or run.ending.broken_off:
         return ()
-    tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in CHECKS}
+    tables: dict[str, Mapping[str, Any]] = {check: getattr(criteria, check) for check in BY_SCORER}
     new = Look(
         look=look,
         data=_data(run, criteria, labels, watched=watched),

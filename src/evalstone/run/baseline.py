@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from evalstone._core.front_ends import Setting
@@ -87,6 +87,16 @@ class Baseline:
         return (before.value, record.value) if pair_counts(Entry.of(record), before, self._missing) else None
 
 
+def check_comparable(baseline: Run, plan: Plan, titles: Collection[str], *, allow_mismatch: bool) -> None:
+    """Check that a run that hasn't begun can be compared with a baseline, for the scorers with these titles.
+
+    Raises:
+        ConfigError: it can't, whatever its scores are.
+    """
+    infos = {info.signature: info for info in map(scorer_info, plan.scorers) if plan.titles[info.signature] in titles}
+    pairing_with_baseline(baseline, _planned(baseline, plan, infos), allow_mismatch=allow_mismatch)
+
+
 class Difference:
     """The difference of each sample from the baseline, as a value of a sequential test.
 
@@ -125,7 +135,7 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
         if (signature := scorer.signature) in scorers
     }
     infos = tuple(scorer_info(scorer) for scorer in plan.scorers if scorer.signature in scorers)
-    user = "" if plan.user is None else plan.user.identity
+    user, target = "" if plan.user is None else plan.user.identity, plan.target
     return Run(
         id="",
         dataset_name=plan.dataset.name,
@@ -140,7 +150,7 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
         seconds=0.0,
         warnings={KEPT_REASONING if plan.keep_reasoning else LEFT_OUT_REASONING: 1},
         samples=plan.dataset,
-        target=None if plan.target is None else StoredTarget(identity=plan.target.identity, trials=1, user=user),
+        target=target and StoredTarget(identity=target.identity, trials=plan.trials, user=user),
     )
 
 

@@ -43,12 +43,12 @@ class RunGate:
 
     Args:
         plan: The plan of the run.
-        thresholds: Scorer signature to threshold.
+        thresholds: Scorer title to threshold.
         stop: Requested when all criteria are decided, or one has failed.
         baseline: The run that regressions are measured against.
-        max_regression: Scorer signature to the largest acceptable regression. At 0, the gate passes once the run is
+        max_regression: Scorer title to the largest acceptable regression. At 0, the gate passes once the run is
             better than the baseline, and fails once it is worse.
-        max_change: Scorer signature to the largest possible change of a sample. It saves samples; declare it before you
+        max_change: Scorer title to the largest possible change of a sample. It saves samples; declare it before you
             look at the scores.
         alpha: The probability of a wrong pass, and of a wrong fail, over all criteria and all later gates on the run.
             This gate is the first look and uses `alpha_at_look(alpha, 1)`.
@@ -78,18 +78,18 @@ class RunGate:
         infos = [scorer_info(scorer) for scorer in plan.scorers]
         titles = scorer_titles(infos)
         self._watched: dict[str, list[_Watched]] = {
-            info.signature: [] for info in infos if info.signature in thresholds or info.signature in margins
+            signature: [] for signature, title in titles.items() if title in thresholds or title in margins
         }
         for info in infos:
             title, signature = titles[info.signature], info.signature
-            if signature in thresholds:
-                kind: SequentialKind = "at_most" if info.lower_is_better else "at_least"
+            if title in thresholds:
+                kind: SequentialKind = "max" if info.lower_is_better else "min"
                 self._watched[signature].append(
-                    _Watched(title, SequentialCriterion(title, thresholds[signature], kind, high=info.scale))
+                    _Watched(title, SequentialCriterion(title, thresholds[title], kind, high=info.scale))
                 )
-            if signature in margins:
-                of_sample = Difference(info, title, margins[signature], largest.get(signature))
-                margin = margins[signature] if info.lower_is_better else -margins[signature]
+            if title in margins:
+                of_sample = Difference(info, title, margins[title], largest.get(title))
+                margin = margins[title] if info.lower_is_better else -margins[title]
                 name, reach = f"{title}, difference from baseline", of_sample.reach
                 criterion = SequentialCriterion(
                     name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better
@@ -118,7 +118,7 @@ class RunGate:
         if margins:
             if baseline is None:
                 raise ConfigError("a maximum regression needs a run to measure it against: a baseline")
-            compared = {info.signature: info for info in infos if info.signature in margins}
+            compared = {info.signature: info for info in infos if titles[info.signature] in margins}
             self.baseline = Baseline(baseline, plan, compared, missing, allow_mismatch=allow_mismatch)
         ids = [sample.id for sample in plan.dataset]
         self._order = [ids[place] for place in plan.random_order()]

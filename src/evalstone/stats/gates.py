@@ -42,7 +42,7 @@ from evalstone.stats.weighted_mean import WeightedMean, effective_number
 from evalstone.types import Note, note, reaches
 
 GateVerdict: TypeAlias = Literal["pass", "fail", "inconclusive"]
-DecisionKind: TypeAlias = Literal["at_least", "at_most", "max_regression", "max_difference", "pass_rate", "require"]
+DecisionKind: TypeAlias = Literal["min", "max", "max_regression", "max_difference", "pass_rate", "require"]
 POWER = 0.8
 NO_VALUES = (note("no_values", "caution"),)
 """The notes of a decision without values."""
@@ -139,7 +139,7 @@ class Decision(NoTruthValue):
     name: str
     """The scorer."""
     kind: DecisionKind
-    """What is checked, such as "minimum" or "pass_rate"."""
+    """What is checked, by the name of the criterion, such as "min" or "pass_rate"."""
     verdict: GateVerdict
     """Whether the criterion is met: "pass", "fail" or "inconclusive"."""
     estimate: float | None
@@ -345,7 +345,7 @@ def _test(criterion: GateCriterion) -> _Test:
     ends = _ends(f"{name}: values", criterion.values, scale)
     upward = not isinstance(criterion, AtMost)
     certain = criterion.threshold == (0 if upward else scale)
-    kind: DecisionKind = "pass_rate" if isinstance(criterion, PassRate) else "at_least" if upward else "at_most"
+    kind: DecisionKind = "pass_rate" if isinstance(criterion, PassRate) else "min" if upward else "max"
     test = _Test(name, kind, criterion.threshold, None, upward, certain)
     if criterion.human is not None:
         return _corrected(test, criterion, [value is not None for value in criterion.values])

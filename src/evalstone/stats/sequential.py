@@ -21,21 +21,21 @@ from evalstone.stats.comparison import ComparisonVerdict, possible_difference
 from evalstone.stats.gates import NO_VALUES, Decision, GateVerdict
 from evalstone.stats.intervals import check_reach
 
-SequentialKind: TypeAlias = Literal["at_least", "at_most", "max_regression"]
+SequentialKind: TypeAlias = Literal["min", "max", "max_regression"]
 
 
 @dataclass(frozen=True)
 class SequentialCriterion:
     """A criterion whose values arrive one by one, each in [low, high].
 
-    For "at_least" and "at_most", values are scores. For "max_regression", a value is the difference from the baseline
+    For "min" and "max", values are scores. For "max_regression", a value is the difference from the baseline
     on the same sample (b - a), low and high are ± the largest possible difference, and the threshold is -margin, or
     +margin if lower is better. With clustered samples, a value must be the mean of a cluster.
     """
 
     name: str
     threshold: float
-    kind: SequentialKind = "at_least"
+    kind: SequentialKind = "min"
     low: float = 0.0
     high: float = 1.0
     lower_is_better: bool = False
@@ -44,7 +44,7 @@ class SequentialCriterion:
     @property
     def upward(self) -> bool:
         """Whether the mean must be at least the threshold."""
-        return self.kind != "at_most" and not self.lower_is_better
+        return self.kind != "max" and not self.lower_is_better
 
 
 class SequentialGate:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import functools
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal, NoReturn, ParamSpec, TypeAlias, TypeVar, Unpack, cast, get_args
+from typing import Any, NoReturn, ParamSpec, TypeVar, Unpack, cast
 
 import pytest
 
@@ -21,28 +21,27 @@ from evalstone._core import sync
 from evalstone._core.declarations import check_argument
 from evalstone._core.display import count, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone._core.guards import is_mapping
 from evalstone.api import TargetSpec, UserSpec, ascore_each, plan_for, plan_for_one
 from evalstone.compat.spring import EvaluationRequest, EvaluationResponse, Evaluator, JudgeEvaluator
 from evalstone.datasets import Samples
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError, invalid
+from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.compare import BySetting
-from evalstone.results.gate import Gate, gate
-from evalstone.results.gate_criteria import GateCriteria
+from evalstone.results.gate import Gate, gate_on
+from evalstone.results.gate_criteria import GateCriteria, Inconclusive
 from evalstone.results.human_labels import LabelsSpec
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
 from evalstone.results.views.gate import check_cells, check_name, required
 from evalstone.results.views.samples import goodness, with_texts
+from evalstone.run.bounds import Bound, bounds_of
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer
 from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.gates import Decision
-from evalstone.stats.intervals import check_number
 from evalstone.testing.explain import LONGEST, Check, explained, sample_lines
 from evalstone.testing.names import PROPERTIES, SCORED, system_of
 from evalstone.testing.settings import settings_of
@@ -52,9 +51,6 @@ from evalstone.types.records import TARGET_FAILED
 
 T = TypeVar("T")
 P = ParamSpec("P")
-S = TypeVar("S", bound=ScorerSpec)
-Inconclusive: TypeAlias = Literal["fail", "pass", "skip"]
-INCONCLUSIVE = get_args(Inconclusive)
 WORST = 3
 """How many samples a gate that failed shows."""
 
@@ -112,41 +108,51 @@ class Evalstone:
 
     async def aassert_scores(
         self,
-        thresholds: Mapping[S, float],
         sample: Sample | Mapping[str, Any] | None = None,
         *,
+        min: Mapping[Any, float] | None = None,
+        max: Mapping[Any, float] | None = None,
         judge: JudgeSpec | None = None,
         keep_reasoning: bool = False,
         **fields: Unpack[SampleFields],
     ) -> Mapping[str, Record]:
         """Check that each score of a sample reaches its threshold:
-        `evalstone.assert_scores({"faithfulness": 0.9, "hallucination": 0.1}, output="…", context=["…"])`.
+        `evalstone.assert_scores(min={"faithfulness": 0.9}, max={"hallucination": 0.1}, output="…", context=["…"])`.
 
         Args:
-            thresholds: Scorer (a name, a Scorer or a function) to the least score; to the highest where lower is
-                better.
             sample: The sample as a whole; or give its fields by name.
+            min: Scorer (a name, a Scorer or a function) to lowest acceptable score, where higher is better.
+            max: Scorer to highest acceptable score, where lower is better.
             judge: Who answers the scorers' questions.
             keep_reasoning: Whether a model's reasoning in front of the output is scored as a part of it.
 
         Returns:
-            The records, by the scorers as they are in `thresholds` if these are names, else by their own names.
+            The records, by the scorers as they are in `min` and `max` if these are names, else by their own names.
 
         Raises:
             AssertionError: A score misses its threshold, was skipped, or failed; with the evidence.
-            ConfigError: For an unknown scorer, judge or field, and for a threshold outside the scorer's scale.
+            ConfigError: For an unknown scorer, judge or field, and for a threshold that doesn't fit its scorer.
         """
         __tracebackhide__ = True
-        scored = self._scored(thresholds, sample, fields, judge, thresholds, keep_reasoning=keep_reasoning)
-        plan, records = await _here(scored)
+        bounds = self._bounds(min, max)
+        scorers = [bound.scorer for bound in bounds]
+        plan, records = await _here(self._scored(scorers, sample, fields, judge, keep_reasoning=keep_reasoning))
         checks = [
-            Check(scorer_info(scorer), record, threshold)
-            for scorer, record, threshold in zip(plan.scorers, records, thresholds.values(), strict=True)
+            Check(scorer_info(bound.scorer), record, bound.threshold)
+            for bound, record in zip(bounds, records, strict=True)
         ]
         if not all(check.passed for check in checks):
             raise AssertionError(explained(checks, next(iter(plan.dataset)), keeps_reasoning=keep_reasoning))
-        names = [key if isinstance(key, str) else s.name for key, s in zip(thresholds, plan.scorers, strict=True)]
-        return dict(zip(names, records, strict=True))
+        return {bound.name: record for bound, record in zip(bounds, records, strict=True)}
+
+    def _bounds(self, min: Mapping[Any, float] | None, max: Mapping[Any, float] | None) -> Sequence[Bound]:
+        __tracebackhide__ = True
+        try:
+            if bounds := bounds_of(min, max):
+                return bounds
+            raise ConfigError('name scorers and their thresholds: assert_scores(min={"faithfulness": 0.9}, …)')
+        except ConfigError as error:
+            _raise(error)
 
     async def _scored(
         self,
@@ -154,16 +160,11 @@ class Evalstone:
         sample: Sample | Mapping[str, Any] | None,
         fields: Mapping[str, Any],
         judge: JudgeSpec | None,
-        thresholds: Mapping[S, float] | None = None,
         *,
         keep_reasoning: bool,
     ) -> tuple[Plan, tuple[Record, ...]]:
-        if thresholds is not None and not (thresholds and is_mapping(thresholds)):
-            raise ConfigError('name scorers and their thresholds: assert_scores({"faithfulness": 0.9}, …)')
         judge = self.judge if judge is None else judge
         plan = plan_for_one(sample, fields, list(scorers), judge=judge, keep_reasoning=keep_reasoning)
-        if thresholds is not None:
-            check_thresholds(dict(zip(plan.scorers, thresholds.values(), strict=True)))
         return plan, await self.score_plan(plan)
 
     async def score_plan(
@@ -252,8 +253,13 @@ class Evalstone:
     def assert_gate(
         self,
         run: Run,
-        criteria: GateCriteria,
         *,
+        min: Mapping[str, float] | None = None,
+        max: Mapping[str, float] | None = None,
+        pass_rate: Mapping[str, tuple[float, float]] | None = None,
+        max_regression: Mapping[str, float] | None = None,
+        max_difference: Mapping[str, float] | None = None,
+        require: Sequence[str] = (),
         baseline: Run | None = None,
         alpha: float | None = 0.05,
         look: int = 1,
@@ -264,15 +270,14 @@ class Evalstone:
         baseline_labels: Mapping[str, LabelsSpec] | None = None,
         inconclusive: Inconclusive = "fail",
     ) -> Gate:
-        """Check that a run meets its criteria, by a statistical test.
+        """Check that a run meets criteria, by a statistical test: `evalstone.assert_gate(run, min={"rouge_l": 0.6})`.
 
         Args:
             run: The run.
-            criteria: What it must meet.
-            baseline, alpha, look, missing, max_change, allow_mismatch, labels, baseline_labels: Those of
-                `evalstone.gate`.
-            inconclusive: What a test does whose samples don't decide it: "fail", "pass" or "skip". One in which a
-                scorer has no score, or scores failed and `missing` doesn't ignore them, fails.
+            min, max, pass_rate, max_regression, max_difference, require, baseline, alpha, look, missing, max_change,
+                allow_mismatch, labels, baseline_labels: Those of `evalstone.gate`.
+            inconclusive: What a test does whose samples don't decide it: "fail", "pass", or "report", which skips it.
+                One in which a scorer has no score, or scores failed and `missing` doesn't ignore them, fails.
 
         Returns:
             The gate.
@@ -285,7 +290,15 @@ class Evalstone:
         __tracebackhide__ = True
         check_argument("inconclusive", inconclusive, Inconclusive)
         try:
-            result = gate(
+            criteria = GateCriteria.of(
+                min=min,
+                max=max,
+                pass_rate=pass_rate,
+                max_regression=max_regression,
+                max_difference=max_difference,
+                require=require,
+            ).titled(lambda name: run[name].info, run.titles)
+            result = gate_on(
                 run,
                 criteria,
                 baseline=baseline,
@@ -299,12 +312,13 @@ class Evalstone:
             )
         except EvalstoneError as error:
             _raise(error)
-        return self.check_gate(result, criteria, inconclusive=inconclusive)
+        return self.check_gate(result, criteria.scorers, inconclusive=inconclusive)
 
     def check_gate(
-        self, result: Gate, criteria: GateCriteria, *, inconclusive: Inconclusive, front_end: FrontEnd = PYTHON
+        self, result: Gate, scorers: Sequence[str], *, inconclusive: Inconclusive, front_end: FrontEnd = PYTHON
     ) -> Gate:
-        """The gate if it passes; see `assert_gate`. front_end: how its text writes settings."""
+        """The gate if it passes; see `assert_gate`. scorers: those with a criterion. front_end: how its text writes
+        settings."""
         __tracebackhide__ = True
         run, missing, shown = result.run, result.missing, result.text(front_end)
         self._property("verdict", result.verdict)
@@ -313,10 +327,10 @@ class Evalstone:
         missed = [one for one in result.decisions if one.verdict != "pass"]
         noun = "sample" if run.trials == 1 else "answer"
         heads = "; ".join(_head(one, noun) for one in missed)
-        undecided = result.verdict == "inconclusive" and _measured(run, criteria, missing)
+        undecided = result.verdict == "inconclusive" and _measured(run, scorers, missing)
         if result.verdict == "pass" or (undecided and inconclusive == "pass"):
             return result
-        if undecided and inconclusive == "skip":
+        if undecided and inconclusive == "report":
             # Not the line in this file, at which pytest would count the skips of different tests as one.
             raise pytest.skip.Exception(heads, _use_item_location=True)
         # Where failures are left out, they are not why the test fails.
@@ -324,11 +338,11 @@ class Evalstone:
         raise AssertionError(
             "\n".join(
                 [
-                    *(_unscored(run, criteria, noun) if counted else ()),
+                    *(_unscored(run, scorers, noun) if counted else ()),
                     heads,
                     "",
                     shown,
-                    *_worst(run, criteria, result),
+                    *_worst(run, scorers, result),
                 ]
             )
         )
@@ -394,16 +408,6 @@ def made_for(node: pytest.Item, judge: JudgeSpec) -> Evalstone:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
 
-def check_thresholds(thresholds: Mapping[Scorer, float]) -> None:
-    """Raise ConfigError for a threshold that is no number, or outside the scorer's scale."""
-    for scorer, threshold in thresholds.items():
-        check_number(f"the threshold of {scorer.name}", threshold)
-        if not 0 <= threshold <= scorer.scale:
-            raise ConfigError(
-                invalid(f"the threshold of {scorer.name}", f"in [0, {scorer.scale:g}]", threshold, f"{threshold:g}")
-            )
-
-
 def _head(decision: Decision, noun: str) -> str:
     """What is wrong with a check that didn't pass. noun: what it counts: samples, or their answers in trials."""
     name, rule = safe(check_name(decision)), required(decision)
@@ -418,10 +422,10 @@ def _head(decision: Decision, noun: str) -> str:
     return f"{value}, and must be {rule}"
 
 
-def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
+def _unscored(run: Run, scorers: Sequence[str], noun: str) -> Iterator[str]:
     """How many samples, or answers, failed, and why: their scores are missing from what the checks say. And why scorers
     that have no score skipped theirs."""
-    titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in criteria.scorers}
+    titles = {run[name].info.signature: run.titles[run[name].info.signature] for name in scorers}
     records = [record for record in run.records if record.signature in titles]
     errors: dict[str, str] = {}
     for record in records:
@@ -433,7 +437,7 @@ def _unscored(run: Run, criteria: GateCriteria, noun: str) -> Iterator[str]:
         others = f"; and {count(len(kinds) - 1, 'other error')}" if kinds[1:] else ""
         total = len({record.key for record in records})
         yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
-    for line in [run[name] for name in criteria.scorers]:
+    for line in [run[name] for name in scorers]:
         outcomes = [record.outcome for record in records if record.signature == line.info.signature]
         if not line.scored and (reasons := Counter(one.reason for one in outcomes if isinstance(one, Skipped))):
             reason, share = reasons.most_common(1)[0][0], f"{reasons.total():,} of {count(len(outcomes), noun)}"
@@ -466,16 +470,16 @@ def _raise(error: EvalstoneError) -> NoReturn:
     raise error.with_traceback(None) from None
 
 
-def _measured(run: Run, criteria: GateCriteria, missing: Missing) -> bool:
+def _measured(run: Run, scorers: Sequence[str], missing: Missing) -> bool:
     """Whether each checked scorer has scores, and none failed: otherwise it isn't the samples that don't decide."""
-    lines = [run[name] for name in criteria.scorers]
+    lines = [run[name] for name in scorers]
     return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
 
 
-def _worst(run: Run, criteria: GateCriteria, result: Gate) -> Iterator[str]:
+def _worst(run: Run, scorers: Sequence[str], result: Gate) -> Iterator[str]:
     """The worst samples of the scorers whose checks don't pass, with the evidence."""
     missed = [one.name for one in result.decisions if one.verdict != "pass"]
-    names = [name for name in criteria.scorers if any(one == name or one.startswith(f"{name} ") for one in missed)]
+    names = [name for name in scorers if any(one == name or one.startswith(f"{name} ") for one in missed)]
     infos = {run[name].info.signature: run[name].info for name in names}
     scored = [
         (goodness(record, infos[record.signature]), record) for record in run.records if record.signature in infos

@@ -21,18 +21,20 @@ import pytest
 
 from evalstone._core import sync
 from evalstone._core.display import joined
+from evalstone._core.files import is_folder
 from evalstone._core.front_ends import MARK
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.models.limits import Limits
-from evalstone.results.gate import gate
+from evalstone.results.gate import gate_on
 from evalstone.results.run import Run
 from evalstone.run.plan import scorer_info
+from evalstone.run.saved import read_run
 from evalstone.targets import Answer, FunctionTarget, parse_target, parse_user
 from evalstone.targets.base import PARAMETERS
 from evalstone.testing.explain import Check, explained
 from evalstone.testing.fixture import Evalstone
-from evalstone.testing.marks import Case, sample_values, thresholds
+from evalstone.testing.marks import Case, Mark, sample_values, thresholds
 from evalstone.testing.names import PARAMETER
 from evalstone.testing.settings import settings_of
 
@@ -141,10 +143,27 @@ def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
     run = evaluated(fixture, function, case)
     mark = case.mark
     try:
-        result = gate(run, case.criteria, alpha=mark.alpha, missing=mark.missing)
-        fixture.check_gate(result, case.criteria, inconclusive=mark.inconclusive, front_end=MARK)
+        result = gate_on(
+            run,
+            case.criteria,
+            baseline=_baseline(function, mark),
+            alpha=mark.alpha,
+            missing=mark.missing,
+            max_change=mark.max_change,
+            allow_mismatch=mark.allow_mismatch,
+        )
+        fixture.check_gate(result, case.criteria.scorers, inconclusive=mark.inconclusive, front_end=MARK)
     except AssertionError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
+
+
+def _baseline(function: TestFunction, mark: Mark) -> Run | None:
+    """The run that the mark compares with."""
+    name = mark.baseline
+    if name is None or isinstance(name, Run):
+        return name
+    folder = function.item.path.parent / name
+    return read_run(folder if is_folder(folder) else name, ledger=settings_of(function.item.config).ledger)
 
 
 def evaluated(fixture: Evalstone, function: TestFunction, case: Case) -> Run:

@@ -8,7 +8,7 @@ import inspect
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, TypeVar
+from typing import Annotated, Any, NoReturn
 
 import pytest
 
@@ -20,10 +20,11 @@ from evalstone._core.sizes import Limit, Trials
 from evalstone.api import TargetSpec, UserSpec
 from evalstone.datasets import Dataset, load
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.errors import ConfigError, EvalstoneError, absent, invalid, unknown
+from evalstone.errors import ConfigError, EvalstoneError, absent, unknown
 from evalstone.judges import parse_judge
 from evalstone.judges.base import JudgeSpec
-from evalstone.results.gate_criteria import GateCriteria
+from evalstone.results.compare import BySetting
+from evalstone.results.gate_criteria import CRITERIA, DIRECTIONS, GateCriteria, Inconclusive
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
@@ -31,11 +32,9 @@ from evalstone.scorers import Scorer, parse_scorers
 from evalstone.stats.gates import check_alpha
 from evalstone.targets import parse_target, parse_user
 from evalstone.targets.base import PARAMETERS, parameter_values
-from evalstone.testing.fixture import Inconclusive, check_thresholds
 from evalstone.testing.names import LONGEST_ID, MARK, PARAMETER
 from evalstone.types import Sample
 
-V = TypeVar("V")
 REQUIRED: Any = object()
 
 
@@ -50,14 +49,16 @@ class Mark:
     """Samples, as for `evaluate`; a relative path is relative to the test file."""
     scorers: Any = ()
     """The scorers, as for `evaluate`; by default those with a threshold."""
-    fail_under: Annotated[Mapping[str, float], _THRESHOLDS] = dataclasses.field(default_factory=dict[str, float])
-    """Scorer to minimum mean; with `each`, to minimum score. For scorers where higher is better."""
-    fail_over: Annotated[Mapping[str, float], _THRESHOLDS] = dataclasses.field(default_factory=dict[str, float])
-    """Scorer to maximum mean; with `each`, to maximum score. For scorers where lower is better."""
-    pass_rate: Annotated[Mapping[str, tuple[float, float]], _THRESHOLDS] = dataclasses.field(
-        default_factory=dict[str, "tuple[float, float]"]
-    )
+    min: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    """Scorer to lowest acceptable mean; with `each`, score. For scorers where higher is better."""
+    max: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    """Scorer to highest acceptable mean; with `each`, score. For scorers where lower is better."""
+    pass_rate: Annotated[Mapping[str, tuple[float, float]] | None, _THRESHOLDS] = None
     """Scorer to (score, share): at least this share of the samples must reach the score."""
+    max_regression: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    """Scorer to the largest acceptable regression: how much worse than the baseline the mean may be."""
+    max_difference: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    """Scorer to the largest acceptable difference from the baseline's mean, in either direction."""
     require: Any = ()
     """Scorers for which every sample must have the best score."""
     each: bool = False
@@ -76,15 +77,25 @@ class Mark:
     """Only the first samples, this many."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
-    inconclusive: Inconclusive = "fail"
-    """The result of the test if the samples don't decide it: "fail", "pass" or "skip"."""
+    baseline: Annotated[Any, ANYTHING] = None
+    """The run that regressions and differences are measured against: a Run, a results folder relative to the test file,
+    or the ID or name of a run in the ledger."""
     alpha: float | None = 0.05
     """The probability of a wrong pass, and of a wrong fail; None compares the means themselves."""
     missing: Missing = "worst"
     """How samples without a score count, as for `gate`."""
+    max_change: Annotated[BySetting, ANYTHING] = None
+    """The largest possible change of a sample's score from the baseline, as for `gate`."""
+    allow_mismatch: bool = False
+    """Whether to accept a baseline whose judge, scorers or cases differ."""
+    inconclusive: Inconclusive = "fail"
+    """The result of the test if the samples don't decide it: "fail", "pass", or "report", which skips it."""
 
 
-STATISTICAL = ("pass_rate", "target", "user", "inconclusive", "alpha", "missing")
+STATISTICAL = (
+    *(name for name in CRITERIA if name not in (*DIRECTIONS, "require")),
+    *("target", "user", "baseline", "alpha", "missing", "max_change", "allow_mismatch", "inconclusive"),
+)
 """Arguments that make no sense with `each`."""
 
 
@@ -259,58 +270,28 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
 
     Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it.
     """
-    criteria = GateCriteria(
-        minimum=dict(mark.fail_under),
-        maximum=dict(mark.fail_over),
-        pass_rate=dict(mark.pass_rate),
-        require=mark.require,
-    )
+    criteria = GateCriteria.of(**{name: getattr(mark, name) for name in CRITERIA})
     if mark.scorers == ():
         named = dict(zip(criteria.scorers, parse_scorers(list(criteria.scorers)), strict=True))
         scorers = tuple({scorer.signature: scorer for scorer in named.values()}.values())
+        found = {name: scorer_info(scorer) for name, scorer in named.items()}
     else:
         with _argument("scorers"):
             scorers = parse_scorers(mark.scorers)
         check_distinct(scorers)
-        infos = {scorer_info(scorer): scorer for scorer in scorers}
-        named = {name: infos[named_scorer(name, list(infos))] for name in criteria.scorers}
-    for setting, opposite, lower in (("fail_under", "fail_over", False), ("fail_over", "fail_under", True)):
-        for name, threshold in getattr(mark, setting).items():
-            scorer = named[name]
-            with _argument(setting):
-                check_thresholds({scorer: threshold})
-            if scorer.lower_is_better is not lower:
-                better = "lower" if scorer.lower_is_better else "higher"
-                raise ConfigError(f"{setting}: {better} is better for {scorer.name}; use {opposite}")
+        infos = [scorer_info(scorer) for scorer in scorers]
+        found = {name: named_scorer(name, infos) for name in criteria.scorers}
     if not criteria.scorers and not (mark.each and scorers == ()):
         raise ConfigError(
-            'a threshold is missing: fail_under={"faithfulness": 0.8}, fail_over=…, pass_rate=… or require=[…]'
+            f'a threshold is missing: min={{"faithfulness": 0.8}}, or another of {joined(list(CRITERIA))}'
         )
-    for name, (threshold, share) in mark.pass_rate.items():
-        with _argument("pass_rate"):
-            check_thresholds({named[name]: threshold})
-        if not 0 <= share <= 1:
-            raise ConfigError(f"pass_rate of {name}: ", invalid("the share", "in [0, 1]", share, f"{share:g}"))
     titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
-
-    def by_title(argument: str, values: Mapping[str, V]) -> dict[str, V]:
-        by_scorer = {titles[named[name].signature]: value for name, value in values.items()}
-        if len(by_scorer) < len(values):
-            raise ConfigError(f"{argument} names a scorer twice: {', '.join(values)}")
-        return by_scorer
-
-    criteria = GateCriteria(
-        minimum=by_title("fail_under", criteria.minimum),
-        maximum=by_title("fail_over", criteria.maximum),
-        pass_rate=by_title("pass_rate", criteria.pass_rate),
-        require=tuple(by_title("require", dict.fromkeys(criteria.require, None))),
-    )
-    return scorers, criteria
+    return scorers, criteria.titled(found.__getitem__, titles)
 
 
 def thresholds(case: Case) -> Iterator[float | None]:
     """The threshold of each scorer, in order; None if the sample only needs a score."""
-    bounds = {**case.criteria.minimum, **case.criteria.maximum}
+    bounds = {**case.criteria.min, **case.criteria.max}
     titles = scorer_titles([scorer_info(scorer) for scorer in case.scorers])
     for scorer in case.scorers:
         best, title = 0.0 if scorer.lower_is_better else scorer.scale, titles[scorer.signature]

@@ -36,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "evalstone(dataset, scorers, fail_under, …): score what the test answers for each sample of a dataset "
+        "evalstone(dataset, scorers, min, …): score what the test answers for each sample of a dataset "
         "(docs/pytest.md of evalstone)",
     )
     is_set = any(config.getoption(f"evalstone_{name}") is not None for name in OPTIONS)

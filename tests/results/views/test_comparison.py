@@ -6,7 +6,7 @@ import itertools
 from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
-from evalstone import GateCriteria, Score, compare, drift, evaluate, gate
+from evalstone import Score, compare, drift, evaluate, gate
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
 from evalstone.report.view import DifferenceChart, Section
@@ -121,7 +121,7 @@ def test_missing_scores_are_noted() -> None:
 
 
 def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> None:
-    found = gate(run_of([*["1", "1", "1", "0.9"] * 20, "skip"]), GateCriteria(minimum={"given": 0.94}))
+    found = gate(run_of([*["1", "1", "1", "0.9"] * 20, "skip"]), min={"given": 0.94})
     more = found.decisions[0].more_samples
     view = gate_view(found)
     verdict = view.sections[0].tables[0].rows[0][-1]
@@ -135,7 +135,7 @@ def test_a_gate_tells_how_missing_scores_and_more_samples_would_decide_it() -> N
 def test_a_gate_with_labels_tells_whose_mean_it_tests() -> None:
     run = run_of(["1", "0.9"] * 20)
     labels = {"given": {record.sample_id: 1.0 for record in run.records[:20]}}
-    notes = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}), labels=labels)).sections[0].notes
+    notes = gate_view(gate(run, min={"given": 0.5}, labels=labels)).sections[0].notes
     assert "(prediction-powered inference)" in " ".join(notes)
 
 
@@ -178,7 +178,7 @@ def test_every_verdict_of_a_drift_has_its_words() -> None:
 
 def test_a_gate_shows_each_criterion_and_its_verdict() -> None:
     run = run_of([str(0.7 + n % 3 / 10) for n in range(40)], [Given(), Harm()])
-    view = gate_view(gate(run, GateCriteria(minimum={"given": 0.5}, maximum={"harm": 0.1})))
+    view = gate_view(gate(run, min={"given": 0.5}, max={"harm": 0.1}))
     assert view.verdict is not None
     assert (view.verdict.text, view.verdict.tone) == ("✕ fail", "bad")
     verdicts = [(row[0].text, row[-1].text) for row in view.sections[0].tables[0].rows]
@@ -191,10 +191,12 @@ def test_the_checks_of_a_gate_say_what_they_look_at_in_the_direction_of_a_compar
     scorers = [Given(), Harm()]
     before = run_of([str(0.5 + n % 3 / 10) for n in range(40)], scorers)
     now = run_of([str(0.55 + n % 3 / 10) for n in range(40)], scorers)
-    wanted = GateCriteria(
-        minimum={"given": 0.2}, max_regression={"given": 0.1, "harm": 0.1}, pass_rate={"given": (0.6, 0.5)}
-    )
-    view = gate_view(gate(now, wanted, baseline=before))
+    wanted: dict[str, Any] = {
+        "min": {"given": 0.2},
+        "max_regression": {"given": 0.1, "harm": 0.1},
+        "pass_rate": {"given": (0.6, 0.5)},
+    }
+    view = gate_view(gate(now, **wanted, baseline=before))
     (checks,) = view.sections[0].tables
     rows = {row[0].text: (row[1].text, row[3].text) for row in checks.rows}
     assert rows == {

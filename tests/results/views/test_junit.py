@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import GateCriteria, Sample, evaluate, gate
+from evalstone import Sample, evaluate, gate
 from evalstone.results.views.junit import Case, Suite, gate_junit, junit, run_junit
 from tests.runs import Given, run_of
 
@@ -86,7 +86,7 @@ def test_cases_have_their_seconds_and_a_suite_has_their_sum() -> None:
     ],
 )
 def test_a_gate_is_a_case_a_criterion(minimum: float, inconclusive_fails: bool, result: str | None) -> None:
-    found = gate(run_of(["1.0", "0.8"] * 20), GateCriteria(minimum={"given": minimum}))
+    found = gate(run_of(["1.0", "0.8"] * 20), min={"given": minimum})
     root = ElementTree.fromstring("".join(gate_junit(found, inconclusive_fails=inconclusive_fails)))
     ((case,),) = root
     assert root[0].get("name") == "gate"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, effective_count, number, percent, safe, sentence, signed
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import NOTHING, PYTHON, FrontEnd
 from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.endings import shortfall_of
@@ -37,15 +38,24 @@ def overall_text(gate: Gate) -> str:
 def gate_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
     """A gate: each check with its verdict."""
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
+    return replace(
+        checks_view(gate, front_end),
+        name="evalstone gate",
+        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
+        facts=(Fact("Run", gate.run.id), *baseline),
+        footer=FOOTER,
+    )
+
+
+def checks_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
+    """The checks of a run that is shown above."""
     tables = (checks_table(gate.decisions, front_end, gate.next_look), *_misses(gate.decisions))
     overall = overall_text(gate)
     return View(
-        name="evalstone gate",
-        lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
+        name="",
+        lead="",
         verdict=Cell(overall, TONES[gate.verdict] if overall == MARKS[gate.verdict] else "unsure"),
         sections=(Section("Checks", tables=tables, notes=tuple(gate_notes(gate, front_end))),),
-        facts=(Fact("Run", gate.run.id), *baseline),
-        footer=FOOTER,
     )
 
 
@@ -90,7 +100,7 @@ def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
         *([labels] if any(decision.labeled is not None for decision in decisions) else []),
         *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
         *_of_checks(decisions),
-        *_control(gate),
+        *_control(gate, front_end),
     ]
 
 
@@ -101,7 +111,15 @@ def _of_checks(decisions: Sequence[Decision]) -> Iterator[str]:
     yield from by_text(said, 0, "", "; ")
 
 
-def _control(gate: Gate) -> Iterator[str]:
+def _without_test(gate: Gate, front_end: FrontEnd) -> str:
+    """What to do about samples that don't decide a check."""
+    return (
+        f"The {count(gate.run.n_samples, 'sample')} don't decide every check. Score more samples; or, if only these "
+        f"count, compare their estimates with the thresholds, without a test: {front_end.term('alpha', NOTHING)}."
+    )
+
+
+def _control(gate: Gate, front_end: FrontEnd) -> Iterator[str]:
     """The error rates that hold, or a note that nothing was tested."""
     tested = [decision for decision in gate.decisions if decision.kind != "require"]
     checks = "checks" if len(tested) == len(gate.decisions) else "tests"
@@ -111,6 +129,8 @@ def _control(gate: Gate) -> Iterator[str]:
             f"the chance of a wrong pass is at most {percent(gate.alpha)}, and so is the chance of a wrong fail "
             "(one-sided tests, corrected by Holm). Each limit is that of its test."
         )
+        if any(decision.verdict == "inconclusive" and not without_values(decision) for decision in tested):
+            yield _without_test(gate, front_end)
     elif tested:
         yield UNTESTED
     if len(tested) < len(gate.decisions):

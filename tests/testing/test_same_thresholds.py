@@ -1,0 +1,184 @@
+"""The same criteria give the same decisions at every door."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import subprocess
+import sys
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import evaluate, gate, write_run
+from evalstone.cli.config_file import RunConfig
+from evalstone.cli.options import declared
+from evalstone.cli.results import gate as gate_command
+from evalstone.results.gate_criteria import CRITERIA
+from evalstone.testing import Evalstone
+from evalstone.testing.marks import Mark
+
+pytest_plugins = ["pytester"]
+
+ROOT = Path(__file__).parents[2]
+SETTINGS = {*CRITERIA, "baseline", "alpha", "missing", "max_change", "allow_mismatch"}
+"""What every door takes."""
+DECIDING = SETTINGS | {"inconclusive"}
+"""What every door takes whose verdict is an exit code or the result of a test."""
+
+
+def inputs_of_action() -> set[str]:
+    lines = (ROOT / "action" / "action.yml").read_text("utf-8").partition("\noutputs:")[0].splitlines()
+    return {line.strip(" :").replace("-", "_") for line in lines if line.startswith("  ") and line[2] != " "}
+
+
+@pytest.mark.parametrize(
+    ("names", "taken"),
+    [
+        (inspect.signature(gate).parameters, SETTINGS),
+        (inspect.signature(Evalstone.assert_gate).parameters, DECIDING),
+        ({field.name for field in fields(Mark)}, DECIDING),
+        ({one.name for one in declared(gate_command)}, DECIDING),
+        ({one.name for one in declared(RunConfig) if one.in_file}, DECIDING),
+        (inputs_of_action(), DECIDING),
+    ],
+    ids=["gate", "fixture", "mark", "gate command", "run and file", "action"],
+)
+def test_every_door_takes_every_criterion(names: Any, taken: set[str]) -> None:
+    assert taken <= set(names)
+
+
+def row(number: int, answer: str) -> dict[str, str]:
+    return {"id": f"s{number}", "input": str(number), "output": answer, "reference": "yes"}
+
+
+BEFORE = [row(n, "yes" if n % 10 else "no") for n in range(60)]
+NOW = [row(n, "yes" if n % 6 else "no") for n in range(60)]
+CASES: list[dict[str, Any]] = [
+    {"min": {"exact_match": 0.6}, "max": {"ter": 0.5}},
+    {"min": {"exact_match": 0.85}},
+    {"min": {"exact_match": 0.84}, "alpha": None},
+    {"pass_rate": {"exact_match": (1, 0.5)}, "require": ["exact_match"], "alpha": 0.01},
+    {"max_regression": {"exact_match": 0.3}, "baseline": "before", "max_change": 1},
+    {"max_difference": {"exact_match": 0.01}, "baseline": "before", "missing": "ignore", "allow_mismatch": True},
+]
+SCORERS = ["exact_match", "ter"]
+
+
+def options_of(criteria: dict[str, Any]) -> list[str]:
+    """The criteria on the command line."""
+    words: list[str] = []
+    for name, value in criteria.items():
+        flag = f"--{name.replace('_', '-')}"
+        if name == "pass_rate":
+            words += [word for key, (score, share) in value.items() for word in (flag, f"{key}@{score}={share}")]
+        elif isinstance(value, dict):
+            words += [word for key, number in value.items() for word in (flag, f"{key}={number}")]
+        elif isinstance(value, list):
+            words += [word for key in value for word in (flag, key)]
+        else:
+            words += [flag] if value is True else [flag, "none" if value is None else str(value)]
+    return words
+
+
+def toml_of(criteria: dict[str, Any]) -> str:
+    """The criteria in a configuration file."""
+    lines = [f"scorers = {json.dumps(SCORERS)}", 'data = "now.jsonl"']
+    for name, value in criteria.items():
+        if isinstance(value, dict):
+            pairs = (f"{key} = {json.dumps(number)}" for key, number in value.items())
+            lines.append(f"{name} = {{ {', '.join(pairs)} }}")
+        else:
+            lines.append(f"{name} = {json.dumps('none' if value is None else value)}")
+    return "\n".join(lines)
+
+
+def rows_of(text: str) -> list[str]:
+    """The rows of the table of checks."""
+    lines = [" ".join(line.split()) for line in text.splitlines()]
+    return [line for line in lines if any(f" {mark}" in line for mark in ("✓ pass", "✕ fail", "? inconclusive"))
+            and not line.startswith("Gate:")]  # fmt: skip
+
+
+@pytest.mark.parametrize("criteria", CASES, ids=lambda criteria: "-".join(criteria))
+def test_every_door_decides_alike(pytester: pytest.Pytester, criteria: dict[str, Any]) -> None:
+    tmp_path = pytester.path
+    for name, rows in (("before", BEFORE), ("now", NOW)):
+        Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+        write_run(evaluate(f"{name}.jsonl", SCORERS, ledger=None), name)
+    before, now = (evaluate(f"{name}.jsonl", SCORERS, ledger=None) for name in ("before", "now"))
+    asked: dict[str, Any] = {**criteria, **({"baseline": before} if "baseline" in criteria else {})}
+    held = gate(now, **asked)
+    wanted, decisions = held.verdict, [one.verdict for one in held.decisions]
+    code = {"pass": 0, "fail": 1, "inconclusive": 4}[wanted]
+
+    def command(*words: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-m", "evalstone", *words], capture_output=True, encoding="utf-8", check=False
+        )
+        return done.returncode, done.stdout
+
+    by_gate = command("gate", "now", "--json", "--look", "1", *options_of(criteria))
+    assert by_gate[0] == code
+    shown = json.loads(by_gate[1])
+    assert (shown["verdict"], [one["verdict"] for one in shown["criteria"]]) == (wanted, decisions)
+    assert [one["name"] for one in shown["criteria"]] == [one.name for one in held.decisions]
+    table = rows_of(command("gate", "now", "--look", "1", *options_of(criteria))[1])
+    scorers = [word for name in SCORERS for word in ("-s", name)]
+    by_run = command("run", "now.jsonl", *scorers, *options_of(criteria))
+    assert (by_run[0], rows_of(by_run[1])) == (code, table)
+    Path("eval.toml").write_text(toml_of(criteria))
+    by_file = command("run", "eval.toml")
+    assert (by_file[0], rows_of(by_file[1])) == (code, table)
+    assert action(tmp_path, criteria) == (wanted, code)
+
+    outcome = {"pass": "passed", "fail": "failed", "inconclusive": "skipped"}[wanted]
+    given = dict(criteria)
+    fixture = {**given, **({"baseline": "BASELINE"} if "baseline" in given else {})}
+    arguments = ", ".join(f"{name}={value!r}" for name, value in fixture.items()).replace("'BASELINE'", "BEFORE")
+    pytester.makepyfile(
+        f"""
+import pytest, evalstone as e
+
+BEFORE = e.read_run({str(tmp_path / "before")!r})
+NOW = e.read_run({str(tmp_path / "now")!r})
+
+@pytest.mark.evalstone(
+    dataset={str(tmp_path / "now.jsonl")!r}, scorers={SCORERS!r}, {arguments}, inconclusive="report"
+)
+def test_mark():
+    pass
+
+def test_fixture(evalstone):
+    evalstone.assert_gate(NOW, {arguments}, inconclusive="report")
+"""
+    )
+    result = pytester.runpytest_inprocess("-p", "no:randomly", "-rA")
+    result.assert_outcomes(**{outcome: 2})
+    if wanted == "fail":
+        assert rows_of(result.stdout.str())[: len(table)] == table
+
+
+def action(folder: Path, criteria: dict[str, Any]) -> tuple[str, int]:
+    """The verdict and exit code of the action's own command line."""
+    inputs = {"results": str(folder / "now"), "inconclusive": "report"}
+    for name, value in criteria.items():
+        words = options_of({name: value})
+        inputs[name] = "\n".join(words[1::2]) if len(words) > 1 else "true"
+    environment = {f"INPUT_{name.upper()}": value for name, value in inputs.items()}
+    script = (
+        "import evaluate as action; verdict, code, _ = action.checked(action.given('results'), 'report'); "
+        "print('RESULT', verdict, code)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        encoding="utf-8",
+        env={**os.environ, **environment, "PYTHONPATH": str(ROOT / "action")},
+        check=True,
+    )
+    verdict, code = done.stdout.split("RESULT ")[1].split()
+    return verdict, int(code)
