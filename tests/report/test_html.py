@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
-from evalstone.report.html import asset, fragment, json_block, page
+from evalstone.report.html import asset, fragment, page
 from evalstone.report.view import Cell, Column, Examples, Fact, OutcomeView, SampleView, Section, View, table
 from evalstone.results.views.run import run_view
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
@@ -59,9 +57,6 @@ class Seen(HTMLParser):
     def text(self, name: str) -> str:
         return "".join(self.inside[name])
 
-    def block(self, name: str) -> Any:
-        return json.loads(self.text(f"script#{name}"))
-
 
 @pytest.fixture(scope="module")
 def hostile() -> Seen:
@@ -73,7 +68,7 @@ def test_hostile_text_brings_no_element_and_no_event_handler_into_a_page(name: s
     view = hostile_views()[name]
     seen = Seen("".join(page(view)))
     tags = [tag for tag, _ in seen.elements]
-    assert tags.count("script") == (4 if view.samples else 0)  # panels, columns, index, and the page's own
+    assert tags.count("script") == (1 if view.samples else 0)
     assert tags.count("style") == 1
     assert not {"img", "base", "iframe", "object", "form", "link"} & set(tags)
     names = {name for _, attributes in seen.elements for name in attributes}
@@ -92,13 +87,6 @@ def test_control_and_direction_characters_are_made_visible_in_text_and_data() ->
     for view in hostile_views().values():
         whole = "".join(page(view))
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\u2028\u2029\ud800-\udfff]", whole)
-
-
-def test_the_samples_in_the_data_are_those_of_the_run(hostile: Seen) -> None:
-    index = hostile.block("index")
-    assert [entry[1] for entry in index] == [visible(text) for text in HOSTILE]
-    first = hostile.block("panels0")[0]
-    assert first[0]["items"][0]["items"][0] == {"kind": "part", "title": "Question", "text": HOSTILE[0]}
 
 
 def test_the_policy_allows_the_pages_own_script_and_style_by_their_hashes_and_nothing_else(hostile: Seen) -> None:
@@ -122,17 +110,9 @@ def test_the_page_names_no_address_to_load_anything_from(hostile: Seen) -> None:
     assert "url(" not in hostile.text("style#")
 
 
-@pytest.mark.parametrize("name", ["sentences.js", "elements.js", "samples.js"])
+@pytest.mark.parametrize("name", ["sentences.js", "claims.js", "list.js"])
 def test_scripts_make_elements_of_text_only(name: str) -> None:
     assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b|Function\(", asset(name))
-
-
-def test_a_block_of_json_reads_back_and_holds_no_angle_bracket() -> None:
-    value = {"a": [*(visible(text) for text in HOSTILE), "<>&\u2028", 1.5, None]}
-    block = json_block("x", value)
-    inner = block.removeprefix('<script type="application/json" id="x">').removesuffix("</script>\n")
-    assert not re.search("[<>&\u2028\u2029]", inner)
-    assert json.loads(inner) == value
 
 
 def test_the_page_shows_mean_interval_and_counts() -> None:
@@ -156,23 +136,35 @@ def test_the_worst_samples_are_in_the_page_without_javascript_worst_first() -> N
     assert [a["class"] for tag, a in seen.elements if tag == "details"][:1] == ["sample"]
     assert seen.everything.index("s2") < seen.everything.index("s3")
     assert "says 0.1" in seen.everything
-    assert "says 0.9" not in seen.everything
 
 
-def test_an_index_entry_holds_values_tones_and_how_good_the_sample_is() -> None:
-    seen = Seen("".join(page(run_view(run_of(["0.25", "skip", "fail"], [Given(), Harm()])))))
-    assert [entry[2:] for entry in seen.block("index")] == [
-        [[[0.25, "0.25", "bad"], [0.25, "0.25", "good"]], 0.5],
-        [[[None, "skipped", "dim"], [None, "skipped", "dim"]], None],
-        [[[None, "failed", "bad"], [None, "failed", "bad"]], None],
-    ]
+def listed(seen: Seen) -> list[str | None]:
+    """How good each sample of the list is; the worst samples above it are left out."""
+    start = next(at for at, (_, a) in enumerate(seen.elements) if a.get("id") == "list")
+    return [a["data-goodness"] for tag, a in seen.elements[start:] if tag == "details" and "data-goodness" in a]
 
 
-def test_of_very_many_samples_the_worst_are_in_the_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.results.views.run.MOST_SAMPLES", 2)
-    seen = Seen("".join(page(run_view(run_of(["0.9", "0.1", "fail", "0.5"])))))
-    assert [entry[0] for entry in seen.block("index")] == ["s2", "s3"]
-    assert seen.block("about")["total"] == 4
+def test_samples_in_the_list_say_how_good_they_are_and_what_each_scorer_said() -> None:
+    seen = Seen("".join(page(run_view(run_of(["0.25", "skip", "fail"], [Given(), Harm()]), worst=0))))
+    assert listed(seen) == ["0.5", "", ""]
+    values = [a["data-value"] for _, a in seen.elements if "data-value" in a]
+    assert values == ["0.25", "0.25", "skipped", "skipped", "failed", "failed"]
+
+
+@pytest.mark.parametrize("limit", ["number", "size"])
+def test_of_very_many_samples_the_worst_are_in_the_page(monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    view = run_view(run_of(["0.9", "0.1", "fail", "0.5"]), worst=0)
+    assert listed(Seen("".join(page(view)))) == ["0.9", "0.1", "", "0.5"]
+    if limit == "number":
+        monkeypatch.setattr("evalstone.results.views.run.MOST_SAMPLES", 2)
+        view = run_view(run_of(["0.9", "0.1", "fail", "0.5"]), worst=0)
+    else:
+        parts = "".join(page(view)).partition('id="list"')[2].split('<details class="sample"')[1:]
+        monkeypatch.setattr("evalstone.report.html.MOST_BYTES", len(parts[1]) + len(parts[2]) + 100)
+    seen = Seen("".join(page(view)))
+    assert listed(seen) == ["0.1", ""]
+    assert "2 worst of 4 samples" in seen.everything
+    assert "evalstone view" in seen.everything
 
 
 def test_the_list_of_a_run_with_trials_is_one_of_trials() -> None:
@@ -183,20 +175,13 @@ def test_the_list_of_a_run_with_trials_is_one_of_trials() -> None:
     for trials, noun in ((1, "samples"), (2, "trials")):
         text = "".join(page(run_view(evaluate(samples, Given(), target=agent, trials=trials, ledger=None))))
         assert f">All {noun}<" in text
-        assert Seen(text).block("about")["noun"] == noun
-
-
-def test_samples_come_in_chunks_that_are_read_when_they_are_shown() -> None:
-    seen = Seen("".join(page(run_view(run_of(["0.5"] * 250)))))
-    assert [len(seen.block(f"panels{number}")) for number in range(3)] == [100, 100, 50]
 
 
 def test_a_run_without_its_texts_has_a_page_too() -> None:
     view = run_view(replace(run_of(["0.5"]), samples=None))
     seen = Seen("".join(page(view)))
-    panel = seen.block("panels0")[0]
-    assert panel[0] == {"kind": "note", "text": view.examples[0].samples[0].panel[0].text}
-    assert panel[-1]["text"] == "says 0.5"
+    assert view.examples[0].samples[0].panel[0].text in seen.everything
+    assert "says 0.5" in seen.everything
 
 
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
@@ -239,7 +224,7 @@ def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
     )
     seen = Seen("".join(page(view)))
     assert "img" not in [tag for tag, _ in seen.elements]
-    assert seen.everything.count(MARKUP) == 25
+    assert seen.everything.count(MARKUP) == 26
     labels = [a["data-label"] for _, a in seen.elements if "data-label" in a]
     assert labels == [MARKUP]
 

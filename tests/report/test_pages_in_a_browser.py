@@ -5,8 +5,6 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -57,73 +55,49 @@ def opened(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
 
 
 def ids(tab: Page) -> list[str]:
-    return tab.locator(".samples .opener").all_text_contents()
+    return tab.locator("#list > .sample:visible > summary > .name").all_text_contents()
 
 
-def test_samples_stand_worst_first_and_sort_by_what_is_clicked(opened: Callable[..., Page]) -> None:
-    tab = opened(run_view(run_of(["0.9", "0.1", "fail", "0.5", "skip"], [Given()])))
-    assert ids(tab) == ["s3", "s5", "s2", "s4", "s1"]
-    header = tab.get_by_role("columnheader", name="given ↑")
-    header.get_by_role("button").click()
-    assert ids(tab) == ["s3", "s5", "s2", "s4", "s1"]
-    assert header.get_attribute("aria-sort") == "ascending"
-    header.get_by_role("button").click()
-    assert ids(tab) == ["s1", "s4", "s2", "s3", "s5"]
-    assert header.get_attribute("aria-sort") == "descending"
-    tab.get_by_label("Order").select_option("place")
-    assert ids(tab) == ["s1", "s2", "s3", "s4", "s5"]
-    assert header.get_attribute("aria-sort") is None
-    tab.get_by_label("Order").select_option("goodness")
-    assert ids(tab) == ["s3", "s5", "s2", "s4", "s1"]
+def test_samples_stand_worst_first_those_without_a_score_last_and_sort_by_a_scorer(opened: Callable[..., Page]) -> None:
+    tab = opened(run_view(run_of(["0.9", "0.1", "fail", "0.5", "skip"], [Given(), Harm()])))
+    orders = {
+        "goodness": ["s1", "s2", "s4", "s3", "s5"],
+        "0": ["s2", "s4", "s1", "s3", "s5"],
+        "1": ["s2", "s4", "s1", "s3", "s5"],
+        "order": ["s1", "s2", "s3", "s4", "s5"],
+    }
+    for order, shown in orders.items():
+        tab.locator("select[name=order]").select_option(order)
+        assert ids(tab) == shown
+    tab = opened(run_view(run_of(["0.9", "0.1", "fail", "0.5", "skip"])))
+    assert ids(tab) == ["s2", "s4", "s1", "s3", "s5"]
 
 
 def test_samples_are_searched_and_filtered(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["1", "0.1", "fail", "skip"])))
-    for choice, shown in (("imperfect", ["s3", "s4", "s2"]), ("failed", ["s3"]), ("skipped", ["s4"])):
-        tab.get_by_label("Show").select_option(choice)
+    for choice, shown in (("imperfect", ["s2", "s3", "s4"]), ("failed", ["s3"]), ("skipped", ["s4"])):
+        tab.locator("select[name=show]").select_option(choice)
         assert ids(tab) == shown
-    tab.get_by_label("Show").select_option("all")
+    tab.locator("select[name=show]").select_option("all")
     tab.get_by_label("Search").fill("SAYS 0.1")
     expect(tab.get_by_role("status")).to_have_text("1 of 4 samples, worst first")
     assert ids(tab) == ["s2"]
 
 
 def test_a_sample_opens_and_closes(opened: Callable[..., Page]) -> None:
-    tab = opened(run_view(run_of(["0.5", "0.25"])))
-    opener = tab.locator(".samples .opener").first
-    opener.click()
-    assert opener.get_attribute("aria-expanded") == "true"
-    expect(tab.locator(".samples .detail")).to_contain_text("How much?")
-    expect(tab.locator(".samples .detail")).to_contain_text("says 0.25")
-    opener.click()
-    assert tab.locator(".samples .detail").count() == 0
+    tab = opened(run_view(run_of(["0.5", "0.25"]), worst=0))
+    first = tab.locator("#list > .sample").first
+    first.locator("summary").first.click()
+    expect(first.locator(".panel")).to_be_visible()
+    expect(first).to_contain_text("How much?")
+    expect(first).to_contain_text("says 0.25")
+    first.locator("summary").first.click()
+    expect(first.locator(".panel")).not_to_be_visible()
 
 
 def test_a_fragment_opens_its_sample(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of([str(n / 100) for n in range(80)])), fragment="#s70")
-    expect(tab.locator(".samples .detail")).to_contain_text("says 0.69")
-
-
-def test_samples_come_in_pages(opened: Callable[..., Page]) -> None:
-    tab = opened(run_view(run_of([str(n / 200) for n in range(120)])))
-    assert len(ids(tab)) == 50
-    tab.get_by_role("button", name="Show 50 more of 70").click()
-    tab.get_by_role("button", name="Show 20 more", exact=True).click()
-    assert ids(tab) == [f"s{n}" for n in range(1, 121)]
-    assert not tab.locator("button.more").is_visible()
-
-
-def test_bars_start_at_the_worse_end_and_are_colored_by_how_good_a_score_is(opened: Callable[..., Page]) -> None:
-    tab = opened(run_view(run_of(["1", "0.2"], [Given(), Harm()])))
-    best = tab.locator(".samples .row", has_text="s1")
-    faithful, harmful = best.locator(".bar").all()
-    colors = [bar.locator("i").evaluate("e => getComputedStyle(e).backgroundColor") for bar in (faithful, harmful)]
-    assert colors[0] != colors[1]
-    assert "lower" in (harmful.get_attribute("class") or "")
-    low = tab.locator(".samples .row", has_text="s2").locator(".bar").all()
-    edges = [bar.evaluate("e => [e.getBoundingClientRect(), e.firstChild.getBoundingClientRect()]") for bar in low]
-    assert edges[0][1]["left"] == edges[0][0]["left"]
-    assert edges[1][1]["right"] == edges[1][0]["right"]
+    expect(tab.locator("#list > .sample[open] .panel")).to_contain_text("says 0.69")
 
 
 def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(opened: Callable[..., Page]) -> None:
@@ -139,8 +113,8 @@ def test_claims_are_found_in_the_answer_and_in_the_passages_that_decide_them(ope
         {"list_claims": claims("Paris is in France.", "Rome lies on Mars."), "verify_claims": found}, name="j"
     )
     tab = opened(run_view(evaluate([sample], ["faithfulness"], judge=judge, ledger=None)))
-    tab.locator(".samples .opener").click()
-    detail = tab.locator(".samples .detail")
+    detail = tab.locator("#list > .sample")
+    detail.locator("summary").first.click()
     assert tab.locator(".examples mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     assert detail.locator("mark.unsupported").all_text_contents() == ["Rome lies on Mars."]
     detail.get_by_role("button", name="Find in the texts").first.click()
@@ -158,18 +132,15 @@ def test_nothing_overflows_a_narrow_screen_even_when_everything_is_open(
 ) -> None:
     tab = opened(hostile_views()[name], width=400, color_scheme=scheme)
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
-    for opener in tab.locator(".samples .opener").all():
-        opener.click()
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
 
 
 def test_long_words_do_not_overflow_an_opened_sample_on_a_narrow_screen(opened: Callable[..., Page]) -> None:
     sample = Sample(id="i" * 200, input="w" * 500, output="0.5", context=["x" * 900], metadata={"k" * 90: "v" * 400})
     tab = opened(run_view(evaluate([sample], [Given()], ledger=None)), width=400)
-    tab.locator(".samples .opener").click()
     tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
     assert tab.evaluate("document.documentElement.scrollWidth") <= 400
-    box = tab.locator(".samples .detail .panel").bounding_box()
+    box = tab.locator("#list > .sample .panel").bounding_box()
     assert box is not None
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= 400
@@ -178,40 +149,24 @@ def test_long_words_do_not_overflow_an_opened_sample_on_a_narrow_screen(opened: 
 @pytest.mark.parametrize("name", ["run", "evidence", "words"])
 def test_hostile_text_does_not_run_and_is_shown_as_text(opened: Callable[..., Page], name: str) -> None:
     tab = opened(hostile_views()[name])
-    for opener in tab.locator(".samples .opener").all():
-        opener.click()
+    tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
     tab.get_by_label("Search").fill("alert")
     assert tab.locator("#list img, #list svg, #list script, #list style, #list base, .examples img, base").count() == 0
     if name == "run":
         tab.get_by_label("Search").fill("")
-        expect(tab.locator(".samples .row")).to_have_count(len(HOSTILE))
-        assert HOSTILE[0] in tab.locator(".samples .question").all_text_contents()
+        expect(tab.locator("#list > .sample:visible")).to_have_count(len(HOSTILE))
+        assert HOSTILE[0] in tab.locator("#list .block > .text").all_text_contents()
 
 
 def test_the_page_works_without_javascript(opened: Callable[..., Page]) -> None:
     tab = opened(run_view(run_of(["0.9", "0.1", "0.5"]), worst=2), java_script_enabled=False)
-    names = tab.locator("details.sample .name").all_text_contents()
-    assert names == ["s2", "s3"]
+    assert tab.locator(".examples .name").all_text_contents() == ["s2", "s3"]
+    assert ids(tab) == ["s1", "s2", "s3"]
     expect(tab.locator("details.sample").first).to_contain_text("says 0.1")
     second = tab.locator("details.sample").nth(1)
     second.locator("summary").first.click()
     expect(second.locator(".panel")).to_be_visible()
-    assert "needs JavaScript" in tab.locator("noscript").inner_text()
-
-
-def test_static_and_listed_samples_have_the_same_layout(opened: Callable[..., Page]) -> None:
-    tab = opened(hostile_views()["evidence"])
-    tab.get_by_label("Order").select_option("goodness")
-    first = tab.locator(".samples .opener").first
-    first.click()
-    shape = """e => { const walk = n => [n.tagName, (n.className.baseVal ?? n.className),
-        [...n.children].filter(c => c.className !== "locate" && c.tagName !== "MARK").map(walk)]; return walk(e) }"""
-    listed = tab.locator(".samples .detail .panel").evaluate(shape)
-    static = tab.locator("details.sample .panel").first.evaluate(shape)
-    assert json.dumps(listed) == json.dumps(static)
-    text = [tab.locator(where).first.inner_text() for where in (".samples .detail .panel", "details.sample .panel")]
-    plain = [re.sub(r"\s+|Find in the texts", "", each) for each in text]
-    assert plain[0] == plain[1]
+    assert not tab.locator(".controls").is_visible()
 
 
 def test_a_page_prints_without_its_controls(opened: Callable[..., Page]) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from evalstone import Sample, evaluate, write_run
 from evalstone._core.redaction import register_settings
+from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view import indexes
 from evalstone.view.addresses import run_address, sample_address
@@ -258,6 +259,20 @@ def test_nothing_is_written_to_the_ledger(url: str) -> None:
     assert {path.name for path in Path(url).parent.iterdir()} == {*files, "view"}
     with pytest.raises(sqlite3.OperationalError), Ledger(url, read_only=True) as ledger:
         ledger.database.execute("DELETE FROM runs")
+
+
+def test_the_index_of_a_run_goes_with_the_run(url: str) -> None:
+    first, second = (evaluate(samples_of([answer]), [Given()], ledger=url) for answer in ("1", "0.5"))
+    client = client_of(ledger=url)
+    for run in (first, second):
+        assert client.get(run_address(run.id)).status == 200
+    unfinished(url, first.id, running=False)
+    with Ledger(url) as ledger:
+        for delete, left in ((False, 2), (True, 1)):
+            prune(ledger, unfinished=True, delete=delete)
+            assert len(list((Path(url).parent / "view").iterdir())) == left
+    assert client.get(run_address(first.id)).status == 404
+    assert client.get(run_address(second.id)).status == 200
 
 
 def test_a_ledger_whose_folder_cant_be_written_is_read_and_indexed_elsewhere(

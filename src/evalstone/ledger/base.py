@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import Setting
+from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked_url, redacted
 from evalstone.datasets.stored import record_line
 from evalstone.errors import ConfigError, EvalstoneError
@@ -31,6 +32,8 @@ DEFAULT_LEDGER = "sqlite:///.evalstone/ledger.db"
 SCHEMES = ("sqlite", "postgresql", "postgres", "postgresql+psycopg")
 WAIT = 30.0
 """Seconds to wait for another process to end a transaction."""
+INDEXES = "view"
+"""The folder of indexes beside the ledger."""
 NO_FILES = ("", "none", ":memory:")
 """Names that are surely not meant as file names."""
 EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host/database"
@@ -73,6 +76,11 @@ def file_of(url: str | Path) -> Path | None:
     if separator and "?" in file:
         raise ConfigError(f"{shown(url)}: a SQLite ledger has no options after a question mark; {EXPECTED}")
     return home_expanded(file)
+
+
+def index_file(folder: Path, run: str) -> Path:
+    """The index of a run's samples that `evalstone view` makes, in the folder of a ledger or in another one."""
+    return folder / INDEXES / f"{content_hash(run)}.db"
 
 
 def is_there(url: str | Path) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.file_format import LEDGER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
-from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, target_of
+from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, index_file, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers
@@ -155,7 +155,8 @@ def prune(
     unused_answers: bool = False,
     delete: bool,
 ) -> PruneCounts:
-    """Delete runs, live scores and answers, and samples that nothing uses, in one transaction.
+    """Delete runs, live scores and answers, and samples that nothing uses, in one transaction. The indexes that
+    `evalstone view` has made of the runs are deleted too.
 
     Runs that a process is working on are kept.
 
@@ -199,6 +200,9 @@ def prune(
             database.execute_many(_DELETE_ANSWER, unused)
         if not delete:
             database.rollback()
+    if delete and (file := file_of(ledger.location)) is not None:
+        for run in ids:
+            index_file(file.parent, run).unlink(missing_ok=True)
     return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count)
 
 

@@ -346,6 +346,8 @@ class Index:
 
     def __init__(self, file: Path) -> None:
         self.file = file
+        self._found = ""
+        """The search whose cases are in the table of hits."""
         try:
             self._connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
             rows = self._connection.execute("SELECT name, value FROM about")
@@ -411,7 +413,8 @@ class Index:
         if not query.is_filtered:
             return self.totals["all"]
         where, values = self._where(query)
-        return int(self._connection.execute(f"SELECT count(*) FROM cases WHERE {where}", values).fetchone()[0])
+        found = self._connection.execute(f"SELECT count(*) FROM cases NOT INDEXED WHERE {where}", values).fetchone()
+        return int(found[0])
 
     def page(self, query: SampleQuery, limit: int = PAGE) -> Page:
         """A page of the cases that a query finds. Errors as for `count`."""
@@ -518,6 +521,9 @@ class Index:
         where, values = self._where(query)
         value, place = _read_cursor(cursor) if cursor else (None, 0)
         rows: list[Sequence[Any]] = []
+        # An index in this order would be walked to its end for what few samples have, such as failures, which have no
+        # mean. One pass over the table takes as long for every filter.
+        table = "NOT INDEXED " * query.is_filtered
         without = f"{column} IS NULL", f"place {'<' if back else '>'} :place", f"place{' DESC' * back}"
         down = query.descending != back
         sign = "<" if down else ">"
@@ -529,12 +535,22 @@ class Index:
                 continue  # the cursor is in the other part, behind all of this one
             at = bool(cursor) and (value is None) == is_null
             condition = f"{part[0]} AND {part[1]}" if at else part[0]
-            text = f"{self._select} WHERE {where} AND {condition} ORDER BY {part[2]} LIMIT :limit"
+            text = f"{self._select} {table}WHERE {where} AND {condition} ORDER BY {part[2]} LIMIT :limit"
             bound = {**values, "value": value, "place": place, "limit": limit - len(rows)}
             rows += self._connection.execute(text, bound)
             if len(rows) == limit:
                 break
         return rows
+
+    def _find(self, search: str) -> None:
+        """Put the cases that a search finds into a table, once: a page asks for them several times."""
+        if search != self._found:
+            self._connection.execute("PRAGMA temp_store=MEMORY")
+            self._connection.execute("CREATE TEMP TABLE IF NOT EXISTS hits (place INTEGER PRIMARY KEY)")
+            self._connection.execute("DELETE FROM hits")
+            insert = "INSERT INTO hits SELECT rowid FROM texts WHERE texts MATCH ? ORDER BY rowid"
+            self._connection.execute(insert, (search,))
+            self._found = search
 
     def _where(self, query: SampleQuery) -> tuple[str, dict[str, Any]]:
         """The condition of a query, with its values."""
@@ -568,8 +584,8 @@ class Index:
             terms.append(f"place IN (SELECT place FROM fields WHERE name = {known[name]} AND value = :field{at})")
             values[f"field{at}"] = value
         if query.q and (search := search_of(query.q)):
-            terms.append("place IN (SELECT rowid FROM texts WHERE texts MATCH :search)")
-            values["search"] = search
+            self._find(search)
+            terms.append("place IN hits")
         return " AND ".join(terms), values
 
 

@@ -10,17 +10,15 @@ import time
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from concurrent.futures import TimeoutError as NotYet
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstone._core.files import make_folder
-from evalstone._core.json import content_hash
-from evalstone.ledger.base import file_of
+from evalstone.ledger.base import INDEXES, file_of, index_file
 from evalstone.view.index import Index, OutdatedIndex, build, head_of
 from evalstone.view.shelf import Card, Shelf
 
-FOLDER = "view"
-"""The folder beside the ledger."""
 PATIENCE = 1.0
 """Seconds that a request waits for an index."""
 REBUILD = 10.0
@@ -70,7 +68,7 @@ class Indexes:
         Raises:
             EvalstoneError: The run can't be read, or the index can't be written.
         """
-        file = self.folder / f"{content_hash([card.folder, card.id])}.db"
+        file = index_file(self.folder, f"{card.folder}\n{card.id}" if card.folder else card.id)
         if (index := self._usable(card, file)) is not None:
             return index
         with self._lock:
@@ -110,16 +108,13 @@ class Indexes:
         self._took[card.id] = now, now - building.started
 
     def _folder(self) -> Path:
-        """A folder for the indexes that can be written."""
+        """Where the folder of indexes is, which can be written: beside the ledger, or in a temporary folder."""
         file = None if self.shelf.ledger is None else file_of(self.shelf.ledger)
         if file is not None and os.access(file.parent, os.W_OK):
-            folder = file.parent / FOLDER
-            try:
-                make_folder(folder)
-            except OSError:
-                pass
-            else:
-                return folder
+            with suppress(OSError):
+                make_folder(file.parent / INDEXES)
+                return file.parent
         folder = Path(tempfile.mkdtemp(prefix="evalstone-view-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        make_folder(folder / INDEXES)
         return folder

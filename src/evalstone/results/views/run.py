@@ -55,7 +55,8 @@ if TYPE_CHECKING:
     from evalstone.results.slices import ScorerSlices
     from evalstone.results.summary import ScorerSummary
 
-MOST_SAMPLES = 10_000
+MOST_SAMPLES = 2_000
+"""The number of samples that a page lists: a browser lays out each of them."""
 FIRST_MISSING = 2
 """The number of samples to name for each reason without a score."""
 LONGEST_ID = 30

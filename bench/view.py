@@ -1,0 +1,225 @@
+"""How fast the pages are: a ledger with one large run, its index, and each kind of page.
+
+    python bench/view.py [--samples 250000] [--requests 40] [--folder DIR]
+
+Makes a ledger of samples scored by four code scorers (10^6 records by default), or uses the one that is in the folder,
+and prints how long it takes to show the first page in a new process, to make the index and how large that is, and the
+time of each kind of page, from the request to the last byte, without the network. Times are wall time and, in brackets,
+CPU time, in milliseconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from evalstone import Sample, Score, Scorer, Skipped, evaluate
+from evalstone.ledger.store import Ledger
+from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.app import application
+from evalstone.view.indexes import Indexes
+from evalstone.view.security import App
+from evalstone.view.shelf import Shelf
+
+TOPICS = ("billing", "returns", "shipping", "warranty", "account")
+WORDS = 20_000
+"""The size of the vocabulary, which is used as in a language: the n-th word 1/n as often as the first."""
+
+
+class Given(Scorer):
+    """A number from the answer."""
+
+    name = "given"
+    place = 0
+
+    def score(self, *, output: str, metadata: dict[str, Any]) -> Score | Skipped:
+        """The number."""
+        value = metadata["numbers"][self.place]
+        if value > 0.99:
+            return Skipped("the answer makes no claim")
+        if value < 0.005:
+            raise ValueError("no number")
+        return Score(round(value, 2), reason=f"{output.count(' ')} words were compared, {value:.2f} of them are found")
+
+
+class Second(Given):
+    """Another one."""
+
+    name, place = "second", 1
+
+
+class Third(Given):
+    """Another one, where lower is better."""
+
+    name, place, lower_is_better = "third", 2, True
+
+
+class Fourth(Given):
+    """Another one."""
+
+    name, place = "fourth", 3
+
+
+def vocabulary() -> list[str]:
+    """Words, the most frequent first."""
+    draw = random.Random(5)
+    made = ("".join(draw.choices("aeiounrtsldhcmgpb", k=draw.randrange(3, 10))) for _ in range(2 * WORDS))
+    return list(dict.fromkeys(made))[:WORDS]
+
+
+def samples(number: int) -> Iterator[Sample]:
+    """Samples of some 100 words."""
+    draw = random.Random(7)
+    words = vocabulary()
+    weights = [1 / (n + 1) for n in range(WORDS)]
+    texts = draw.choices(words, weights, k=1_000_000)
+
+    def text(size: int) -> str:
+        start = draw.randrange(len(texts) - size)
+        return " ".join(texts[start : start + size])
+
+    for place in range(number):
+        yield Sample(
+            id=f"q{place:06}",
+            input=text(15),
+            output=text(60),
+            reference=text(20),
+            metadata={"topic": draw.choice(TOPICS), "numbers": [draw.betavariate(3, 1.5) for _ in range(4)]},
+        )
+
+
+def make(url: str, number: int) -> str:
+    """A ledger with a run, and the run's ID."""
+    with ExitStack() as stack:
+        if Path(url).exists() and (row := stack.enter_context(Ledger(url)).run("last")) is not None:
+            return row.id
+    began = time.perf_counter()
+    run = evaluate([*samples(number)], [Given(), Second(), Third(), Fourth()], ledger=url, name="large")
+    print(f"{len(run):,} records in {time.perf_counter() - began:.0f} s, {Path(url).stat().st_size / 1e6:,.0f} MB")
+    return run.id
+
+
+def get(app: App, address: str) -> bytes:
+    """The body of a page."""
+
+    async def ask() -> bytes:
+        path, _, query = address.partition("?")
+        scope = {
+            "type": "http", "method": "GET", "path": path, "raw_path": path.encode(), "query_string": query.encode(),
+            "headers": [(b"host", b"localhost")], "http_version": "1.1", "scheme": "http", "root_path": "",
+        }  # fmt: skip
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await app(scope, receive, send)
+        if sent[0]["status"] != 200:
+            raise SystemExit(f"{address}: {sent[0]['status']}")
+        return b"".join(message.get("body", b"") for message in sent)
+
+    return asyncio.run(ask())
+
+
+def quantile(values: Sequence[float], share: float) -> float:
+    """A quantile, as one of the values."""
+    return sorted(values)[min(len(values) - 1, int(share * len(values)))]
+
+
+def kinds(run: str, number: int, draw: random.Random) -> dict[str, Callable[[], str]]:
+    """Each kind of page, with what makes an address of it."""
+    here = run_address(run)
+
+    def cursor() -> str:
+        return quote(f"[{draw.random():.3f}, {draw.randrange(number)}]")
+
+    words = vocabulary()
+
+    def word(low: int, high: int) -> str:
+        return words[draw.randrange(low, high)]
+
+    return {
+        "runs": lambda: "/",
+        "run": lambda: here,
+        "page in the middle": lambda: f"{here}?after={cursor()}",
+        "page before another": lambda: f"{here}?before={cursor()}",
+        "by a score": lambda: f"{here}?sort=-score:second&after={cursor()}",
+        "by time": lambda: f"{here}?sort=seconds",
+        "failed": lambda: f"{here}?show=failed",
+        "score in a range": lambda: (
+            f"{here}?scorer=third&min={draw.random() / 2:.2f}&max={draw.random() / 2 + 0.5:.2f}"
+        ),
+        "topic": lambda: f"{here}?field=topic%3D{draw.choice(TOPICS)}",
+        "topic, failed, by a score": lambda: f"{here}?field=topic%3D{draw.choice(TOPICS)}&show=failed&sort=score:given",
+        "reason": lambda: f"{here}?reason=the+answer+makes+no+claim&scorer=given",
+        "a rare word": lambda: f"{here}?q={word(10_000, WORDS)}",
+        "a usual word": lambda: f"{here}?q={word(50, 500)}",
+        "a word in most samples": lambda: f"{here}?q={word(0, 5)}",
+        "the beginning of words": lambda: f"{here}?q={word(10, 99)[:3]}",
+        "two words in a range": lambda: f"{here}?q={word(0, 20)}+{word(20, 200)}&max=0.5",
+        "JSON": lambda: f"{here}.json?after={cursor()}",
+        "sample": lambda: sample_address(run, f"q{draw.randrange(number):06}"),
+        "sample in a filter": lambda: f"{sample_address(run, f'q{draw.randrange(number):06}')}?scorer=given&max=0.5",
+        "sample in a search": lambda: f"{sample_address(run, f'q{draw.randrange(number):06}')}?q={word(50, 500)}",
+    }
+
+
+def main() -> None:
+    """Measure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--samples", type=int, default=250_000)
+    parser.add_argument("--requests", type=int, default=40)
+    parser.add_argument("--folder", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = options.folder or Path(temporary)
+        url = str(folder / "ledger.db")
+        run = make(url, options.samples)
+        first = (
+            "import sys, time; began = time.perf_counter(); sys.path.insert(0, 'bench')\n"
+            "from evalstone.view.app import application; from evalstone.view.shelf import Shelf; from view import get\n"
+            f"get(application(Shelf({url!r})), '/'); print(time.perf_counter() - began)"
+        )
+        done = subprocess.run([sys.executable, "-c", first], capture_output=True, text=True, check=True)
+        print(f"first page in a new process: {float(done.stdout) * 1000:,.0f} ms, with its imports")
+        shelf = Shelf(url)
+        indexes, card = Indexes(shelf), shelf.card(run)
+        if card is None:
+            raise SystemExit("the run is gone")
+        began = time.perf_counter(), time.process_time()
+        while type(opened := indexes.open(card)).__name__ == "Building":
+            time.sleep(0.1)
+        seconds = time.perf_counter() - began[0], time.process_time() - began[1]
+        size = sum(file.stat().st_size for file in indexes.folder.iterdir())
+        print(f"index: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU time), {size / 1e6:,.0f} MB")
+        del opened
+        app, draw = application(shelf), random.Random(1)
+        print(f"{'page':28}{'p50':>16}{'p95':>16}{'bytes':>10}")
+        for name, address in kinds(run, options.samples, draw).items():
+            get(app, address())
+            wall, cpu, length = list[float](), list[float](), 0
+            for _ in range(options.requests):
+                asked = address()
+                before = time.perf_counter(), time.process_time()
+                length = len(get(app, asked))
+                wall.append(1000 * (time.perf_counter() - before[0]))
+                cpu.append(1000 * (time.process_time() - before[1]))
+            cells = (f"{quantile(wall, s):,.0f} ({quantile(cpu, s):,.0f})" for s in (0.5, 0.95))
+            print(f"{name:28}{''.join(f'{cell:>16}' for cell in cells)}{length:>10,}")
+
+
+if __name__ == "__main__":
+    main()
