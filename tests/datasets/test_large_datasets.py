@@ -19,7 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from evalstone import Sample
-from evalstone.datasets import Dataset, arrow, blocks, load, loading
+from evalstone.datasets import Dataset, Samples, arrow, blocks, load, loading
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.blocks import SpooledSamples, sample_blocks
 from evalstone.datasets.stored import write_samples
@@ -64,7 +64,7 @@ def table(path: Path) -> Path:
     return path
 
 
-def spooled(source: object, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Dataset:
+def spooled(source: Samples, monkeypatch: pytest.MonkeyPatch, **options: Any) -> Dataset:
     with monkeypatch.context() as patch:
         patch.setattr(loading, "MOST_IN_MEMORY", 1)
         return load(source, **options)

@@ -97,6 +97,7 @@ def test_the_turns_of_trials_have_names_of_their_own_and_are_one_group(tmp_path:
     run = evaluate([{"id": "c1", "input": "Hi"}], "contains(expected='1')", target=agent, trials=2, ledger=None)
     write_run(run, tmp_path)
     for samples in (run.samples, read_run(tmp_path).samples):
+        assert samples is not None
         found = turns(samples)
         assert [(one.id, one.group, one.trial) for one in found] == [
             ("c1 #1 turn 1", "c1", None),

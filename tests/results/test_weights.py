@@ -287,7 +287,7 @@ REFUSALS: dict[str, Callable[[Run], object]] = {
     "a plan of sample sizes": power,
     "a correction by human labels": lambda run: corrected(run, "given", {"s1": 1.0}),
     "a correction by human labels ": lambda run: select_for_labeling(run, "given", ()),
-    "an audit": lambda run: audit(run.samples, [Given()], ledger=None),
+    "an audit": lambda run: audit(run.samples or (), [Given()], ledger=None),
     "a calibration": lambda run: calibrate(
         [{"id": s.id, "output": s.output, "label": 1, "weight": s.weight} for s in run.samples or ()],
         Given(),

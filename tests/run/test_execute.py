@@ -419,11 +419,11 @@ def test_scorers_none_is_no_scorer() -> None:
 
 def test_a_misspelt_field_or_option_of_score_is_refused() -> None:
     with pytest.raises(ConfigError, match="mean context"):
-        score("faithfulness", output="x", contxt=["y"])
+        score("faithfulness", output="x", contxt=["y"])  # pyright: ignore[reportCallIssue]
     with pytest.raises(ConfigError, match="not both"):
         score("faithfulness", SAMPLES[0], output="z")
     with pytest.raises(ConfigError, match="jugde"):
-        score("faithfulness", SAMPLES[0], jugde="lexical")
+        score("faithfulness", SAMPLES[0], jugde="lexical")  # pyright: ignore[reportCallIssue]
 
 
 def test_many_claims_are_verified_in_batches() -> None:

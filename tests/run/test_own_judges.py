@@ -155,7 +155,7 @@ def test_a_dry_run_lists_every_judge_that_the_run_then_asks_and_counts_shared_ca
     assert [line.shared for line in found.scorers] == shared == [0, 2, 0, 0, 2]
     assert (found.calls, found.cost, bare(found.judge)) == (4, run.cost, "cheap, dear, free")
     assert by_judge([found, found])[0] == JudgeEstimate(
-        dear.identity, 4, found.judges[0].usage + found.judges[0].usage, 2.0
+        judge=dear.identity, calls=4, usage=found.judges[0].usage + found.judges[0].usage, cost=2.0
     )
 
 
@@ -207,6 +207,7 @@ def test_a_step_s_judge_is_read_checked_and_kept_out_of_the_signature(
 ) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     step = PromptStep("{{output}}?", judge="openai/gpt-5.1")
+    assert step.judge is not None
     assert step.judge.identity == "openai/gpt-5.1"
     assert Pipeline(score=step, name="p").signature == Pipeline(score=PromptStep("{{output}}?"), name="p").signature
     with pytest.raises(ConfigError, match="OPENAI_API_KEY"):
