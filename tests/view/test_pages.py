@@ -74,6 +74,30 @@ def test_runs_are_searched_and_ordered(url: str) -> None:
     ]
 
 
+def test_a_scorer_over_time_is_drawn_for_runs_on_the_same_samples(url: str) -> None:
+    samples = samples_of(["0.5", "0.25", "1"])
+    client = client_of(ledger=url)
+    for number in range(1, 4):
+        evaluate(samples, [Given()], ledger=url)
+        assert ("given over" in client.get("/").text) is (number == 3)
+    assert "given over 3 runs on this version of the dataset: first 0.583, last 0.583" in client.get("/").text
+    evaluate(samples_of(["1"]), [Given()], ledger=url)
+    assert "given over" not in client.get("/").text
+
+
+@pytest.mark.parametrize("at_once", [0, 100])
+def test_many_new_runs_are_read_together(url: str, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("evalstone.view.shelf.NEW_AT_ONCE", at_once)
+    ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(3)]
+    client = client_of(ledger=url)
+    for _ in range(2):
+        assert [run["id"] for run in client.get("/runs.json").json] == ids[::-1]
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET metadata = '{' WHERE id = :run", {"run": ids[0]})
+    states = {run["id"]: run["state"] for run in client_of(ledger=url).get("/runs.json").json}
+    assert states == {ids[0]: "unreadable", ids[1]: "complete", ids[2]: "complete"}
+
+
 def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalstone.view.contexts.RUNS_PER_PAGE", 2)
     ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(5)]

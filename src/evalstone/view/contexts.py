@@ -26,6 +26,8 @@ STATES: Mapping[str, tuple[str, Tone]] = {
     "unreadable": ("can't be read", "bad"),
 }
 RUNS_PER_PAGE = 100
+LEAST_IN_TREND, MOST_IN_TREND = 3, 40
+"""The numbers of runs in the plot of a scorer over time."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,24 @@ class RunRow:
 
 
 @dataclass(frozen=True)
+class Trend:
+    """The means of a scorer over runs, oldest first, on the whole scale: points from 0 (left, low) to 100."""
+
+    label: str
+    means: tuple[tuple[float, float], ...]
+    intervals: tuple[tuple[float, float, float], ...]
+    """The place of each mean that has an interval, and the ends of the interval."""
+
+
+@dataclass(frozen=True)
 class RunGroup:
     """The runs over one dataset."""
 
     name: str
     detail: str
     headers: tuple[Link, ...]
+    trends: tuple[Trend | None, ...]
+    """By scorer, its means over time; None for a few runs."""
     rows: tuple[RunRow, ...]
 
     @property
@@ -182,6 +196,7 @@ def run_groups(cards: Iterable[Card], pairs: Sequence[tuple[str, str]], sort: st
 
 def _group(name: str, cards: list[Card], pairs: Sequence[tuple[str, str]], sort: str) -> RunGroup:
     titles: dict[str, StoredScorer] = {}
+    latest = cards
     for card in cards:
         for scorer in card.metadata.scorers if card.metadata else ():
             titles.setdefault(card.titles[scorer.signature], scorer)
@@ -204,7 +219,32 @@ def _group(name: str, cards: list[Card], pairs: Sequence[tuple[str, str]], sort:
         name or "Runs that can't be read",
         f"{detail} · {count(len(cards), 'run')}" if detail else count(len(cards), "run"),
         tuple(headers),
+        tuple(_trend(title, latest) for title in titles),
         tuple(_run_row(card, tuple(titles)) for card in cards),
+    )
+
+
+def _trend(title: str, cards: Sequence[Card]) -> Trend | None:
+    """The means of a scorer over the complete runs on the version of the dataset that the latest of them is on. cards:
+    the latest first."""
+    complete = [card for card in reversed(cards) if card.state == "complete"]
+    version = complete[-1].metadata.dataset.version if complete and complete[-1].metadata else ""
+    scorers = [
+        scorer
+        for card in complete
+        if card.metadata is not None and card.metadata.dataset.version == version
+        for scorer in card.metadata.scorers
+        if card.titles[scorer.signature] == title and scorer.mean is not None
+    ][-MOST_IN_TREND:]
+    if len(scorers) < LEAST_IN_TREND:
+        return None
+    step = 100 / (len(scorers) - 1)
+    points = [(step * at, scorer) for at, scorer in enumerate(scorers)]
+    first, last = (number(scorer.mean, digits_for(scorer.scale)) for scorer in (scorers[0], scorers[-1]))
+    return Trend(
+        f"{title} over {len(scorers)} runs on this version of the dataset: first {first}, last {last}",
+        tuple((x, 100 * (scorer.mean or 0) / scorer.scale) for x, scorer in points),
+        tuple((x, *(100 * end / scorer.scale for end in scorer.interval)) for x, scorer in points if scorer.interval),
     )
 
 

@@ -21,6 +21,8 @@ from evalstone.view.shelf import Card, Shelf
 
 PATIENCE = 1.0
 """Seconds that a request waits for an index."""
+ABANDONED = 86400.0
+"""Seconds without a change after which an index that is being made is that of a process that was killed."""
 REBUILD = 10.0
 """How many times as long as it took to make an index of a run in progress it is used before it is made again."""
 
@@ -112,7 +114,10 @@ class Indexes:
         file = None if self.shelf.ledger is None else file_of(self.shelf.ledger)
         if file is not None and os.access(file.parent, os.W_OK):
             with suppress(OSError):
-                make_folder(file.parent / INDEXES)
+                make_folder(folder := file.parent / INDEXES)
+                for draft in folder.glob("*.draft"):
+                    if time.time() - draft.stat().st_mtime > ABANDONED:
+                        draft.unlink()
                 return file.parent
         folder = Path(tempfile.mkdtemp(prefix="evalstone-view-"))
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 
 from evalstone._core.files import is_folder
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
-from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.errors import ConfigError, EvalstoneError, LedgerError
 from evalstone.ledger.base import RunRow, is_there, shown
 from evalstone.ledger.store import Ledger
 from evalstone.results.endings import COMPLETE, ending_named
@@ -21,6 +22,8 @@ from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.run.saved import read_run
 from evalstone.types import RunMetadata
 
+NEW_AT_ONCE = 20
+"""The number of new runs from which on all are read together."""
 State: TypeAlias = Literal["complete", "running", "ended", "unfinished", "unreadable"]
 """Whether a run is complete, in progress, has ended early, was killed, or can't be read."""
 
@@ -112,15 +115,24 @@ class Shelf:
         with self._lock, Ledger(self.ledger, read_only=True) as ledger:
             states = ledger.run_states() if only is None else [(only, None)]
             cards: list[Card] = []
+            rows = self._rows(ledger, states)
             for run, finished in states:
                 card = self._finished.get(run) if finished is not None else None
                 if card is None or card.stamp != finished:
-                    card = _card_in(ledger, run)
+                    card = _card_in(ledger, run, rows.get(run))
                 if card is not None:
                     cards.append(card)
                     if card.state == "complete":
                         self._finished[run] = card
             return cards
+
+    def _rows(self, ledger: Ledger, states: Sequence[tuple[str, str | None]]) -> Mapping[str, RunRow]:
+        """All rows by run, if many of them are new, and none is damaged."""
+        new = sum(run not in self._finished for run, finished in states if finished is not None)
+        if new > NEW_AT_ONCE:
+            with suppress(LedgerError):
+                return {row.id: row for row in ledger.runs()}
+        return {}
 
     def _of_folders(self) -> Iterator[Card]:
         for name in self.folders:
@@ -140,12 +152,12 @@ class Shelf:
                 yield _readable(lambda file=file: _card_of(file.parent), str(file.parent), str(file.parent))
 
 
-def _card_in(ledger: Ledger, run: str) -> Card | None:
-    """The card of a run in the ledger; None if it is gone."""
+def _card_in(ledger: Ledger, run: str, row: RunRow | None = None) -> Card | None:
+    """The card of a run in the ledger; None if it is gone. row: its row, if it was read."""
 
     def read() -> Card | None:
-        row = ledger.run(run) if run != "last" else None
-        return None if row is None else _card_of_row(ledger, row)
+        found = row or (ledger.run(run) if run != "last" else None)
+        return None if found is None else _card_of_row(ledger, found)
 
     return _readable(read, run)
 
@@ -199,5 +211,5 @@ def _readable(read: Callable[[], Card | None], name: str, folder: str = "") -> A
     """What is read; a card that says why it can't be, for what is wrong with this run alone."""
     try:
         return read()
-    except (DataError, EvalstoneError) as error:
+    except EvalstoneError as error:
         return Card(id=name, state="unreadable", folder=folder, problem=str(error))
