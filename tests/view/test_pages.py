@@ -135,6 +135,18 @@ def test_a_run_shows_its_report_and_all_of_its_samples(url: str) -> None:
     ]
 
 
+def test_texts_are_cut_in_a_list_and_whole_in_data(url: str) -> None:
+    text = "long " * 1000
+    run = evaluate([Sample(id="a", input=text, output="0.5", reference="r")], [Given()], ledger=url)
+    client = client_of(ledger=url)
+    page = client.get(run_address(run.id))
+    assert page.words.count("…") >= 1
+    assert len(page.words) < len(text)
+    assert client.get(f"{run_address(run.id)}.json").json["samples"][0]["input"] == text
+    (row,) = csv.DictReader(io.StringIO(client.get(f"{run_address(run.id)}.csv").text))
+    assert (row["input"], row["reference"]) == (text, "r")
+
+
 def test_the_pages_of_a_list_have_all_samples(url: str) -> None:
     run = evaluate(samples_of([n / 200 for n in range(120)]), [Given()], ledger=url)
     client, address, found = client_of(ledger=url), f"{run_address(run.id)}.json", list[str]()

@@ -244,7 +244,11 @@ def _trend(title: str, cards: Sequence[Card]) -> Trend | None:
     return Trend(
         f"{title} over {len(scorers)} runs on this version of the dataset: first {first}, last {last}",
         tuple((x, 100 * (scorer.mean or 0) / scorer.scale) for x, scorer in points),
-        tuple((x, *(100 * end / scorer.scale for end in scorer.interval)) for x, scorer in points if scorer.interval),
+        tuple(
+            (x, 100 * ends[0] / scorer.scale, 100 * ends[1] / scorer.scale)
+            for x, scorer in points
+            if (ends := scorer.interval) is not None
+        ),
     )
 
 
@@ -446,7 +450,8 @@ def _number_cell(case: Case, name: str) -> str:
 
 
 def case_data(case: Case, index: Index) -> dict[str, Any]:
-    """A sample of a list as JSON data."""
+    """A sample of a list as JSON data, with its texts in full."""
+    case = index.whole(case)
     names = {SCORED: "score", SKIPPED: "skipped", FAILED: "failed"}
     scores = {
         title: {"outcome": names.get(outcome) if outcome is not None else None, "value": value}

@@ -262,7 +262,7 @@ class _Writer:
             answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
             asked = question_of(sample)
             shown = (asked, answer, sample.reference or "")
-            self.excerpts.append((place, *(storable(text[:EXCERPT]) for text in shown)))
+            self.excerpts.append((place, *map(_excerpt, shown)))
             rest = [sample.reference or "", sample.instructions or "", *(sample.context or ())]
             rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
             texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
@@ -303,6 +303,10 @@ class _Writer:
             body = zlib.compress("\n".join(self.pack).encode("utf-8", "surrogatepass"), 1)
             self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
         self.pack, self.pack_bytes, self.pack_first = [], 0, 0
+
+
+def _excerpt(text: str) -> str:
+    return storable(text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…")
 
 
 def question_of(sample: Sample) -> str:
@@ -348,6 +352,8 @@ class Index:
         self.file = file
         self._found = ""
         """The search whose cases are in the table of hits."""
+        self._pack: tuple[int, list[bytes]] = 0, []
+        """The lines of the pack that was read last, and the place of the first."""
         try:
             self._connection = sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False)
             rows = self._connection.execute("SELECT name, value FROM about")
@@ -457,12 +463,26 @@ class Index:
 
     def stored(self, place: int) -> Stored:
         """The sample and the records of a case."""
-        query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
-        row: tuple[int, bytes] = self._connection.execute(query, (place,)).fetchone()
-        first, body = row
-        data = json.loads(zlib.decompress(body).split(b"\n")[place - first])
+        data = self._data(place)
         sample = None if data["sample"] is None else sample_of(data["sample"])
         return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
+
+    def whole(self, case: Case) -> Case:
+        """A case with its texts in full, which are cut in a list."""
+        data = self._data(case.place)["sample"]
+        if data is None:
+            return case
+        sample = sample_of(data)
+        answer = scored_answer(sample, keeps_reasoning=self.keeps_reasoning).answer
+        return replace(case, input=question_of(sample), answer=answer, reference=sample.reference or "")
+
+    def _data(self, place: int) -> dict[str, Any]:
+        query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        first, lines = self._pack
+        if not first <= place < first + len(lines):
+            row: tuple[int, bytes] = self._connection.execute(query, (place,)).fetchone()
+            first, lines = self._pack = row[0], zlib.decompress(row[1]).split(b"\n")
+        return json.loads(lines[place - first])
 
     def every(self, query: SampleQuery) -> Iterator[Case]:
         """All cases that a query finds, in its order."""
