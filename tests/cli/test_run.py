@@ -165,7 +165,7 @@ def test_a_scorer_whose_best_score_is_required_ends_the_command_with_the_samples
     assert evalstone(*both, "--require", "contans").returncode == 2
     (tmp_path / "blank.jsonl").write_text(json.dumps({"output": " ", "input": "x"}) + "\n")
     done = evalstone("run", "blank.jsonl", "-s", "textual_difference", "--require", "textual_difference", "-q")
-    assert done.returncode == 4
+    assert done.returncode == 3
     assert "no sample has a score" in done.stdout
 
 
@@ -743,14 +743,14 @@ def test_a_base_url_is_added_to_the_judge_of_the_file(tmp_path: Path, data: Path
 
 def test_options_override_the_file(data: Path) -> None:
     (data.parent / "eval.toml").write_text(
-        'data = "data.jsonl"\nbudget = 1.5\nno_cache = true\ntop = 0\ntags = ["x"]\nhtml = "r.html"\n[min]\na = 1\n'
+        'data = "data.jsonl"\nbudget = 1.5\ncache = false\ntop = 0\ntags = ["x"]\nhtml = "r.html"\n[min]\na = 1\n'
     )
     file = str(data.parent / "eval.toml")
     config = RunConfig.load(file)
     assert (config.budget, config.cache, config.top, config.tags) == (1.5, False, 0, ["x"])
     assert config.html == str(data.parent / "r.html")
-    changed = RunConfig.load(file, no_cache=False, budget=2.0, tags=["y"], min={"b": 0.5})
-    assert (changed.budget, changed.no_cache, changed.tags) == (2.0, False, ["y"])
+    changed = RunConfig.load(file, cache=True, budget=2.0, tags=["y"], min={"b": 0.5})
+    assert (changed.budget, changed.cache, changed.tags) == (2.0, True, ["y"])
     assert changed.min == {"a": 1.0, "b": 0.5}
 
 
@@ -758,7 +758,7 @@ FLAGS = {
     "allow_mismatch": "--refuse-mismatch",
     "batch": "--no-batch",
     "keep_reasoning": "--leave-out-reasoning",
-    "no_cache": "--cache",
+    "cache": "--no-cache",
     "sequential": "--no-sequential",
     "wait": "--no-wait",
 }
@@ -790,7 +790,7 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
         ("require = ['a', 5]", "item 2 of require must be text, not 5"),
         ('min = {faithfulness = "high"}', "min.faithfulness must be a number, not 'high'"),
         ("min = 0.8", "min must be a table, not 0.8"),
-        ("no_cach = true", "unknown key 'no_cach'; did you mean no_cache?"),
+        ("cach = true", "unknown key 'cach'; did you mean cache?"),
     ],
 )
 def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalstone, line: str, told: str) -> None:

@@ -211,7 +211,7 @@ def test_another_judge_is_refused_and_the_same_without_a_setting_is_not() -> Non
     before = evaluate(rows, ["faithfulness"], ledger=None)
     plan = plan_for(rows, ["faithfulness"])
     name = plan.scorers[0].name
-    with pytest.raises(ConfigError, match=r"differ \(lexical@\d+, other@1\)"):
+    with pytest.raises(ConfigError, match=r"differ \(lexical@\d+, other@1#\w+\)"):
         RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=before, max_regression={name: 0.1})
     adapted = replace(before, summary=[replace(before.summary[0], judges=(f"{Other().identity} without temperature",))])
     RunGate(replace(plan, judge=Other()), {}, StopSignal(), baseline=adapted, max_regression={name: 0.1})

@@ -398,8 +398,8 @@ BAD = {
     'dataset="cases.jsonl", require="exact_match", scorers=5': "scorers: a scorer is a name, *not int*",
     'dataset="cases.jsonl", scorers=["exact_match"] * 2, require="exact_match"': "*exact_match@1 is named twice",
     'dataset="cases.jsonl", min={5: 0.5}': "min: scorers are named by text, such as *, not 5",
-    'dataset="cases.jsonl", require="exact_match", mapping=5': "mapping must be a table from sample field to *, not 5",
-    'dataset="cases.jsonl", require="exact_match", mapping={"input": 5}': "mapping must be a table *it has 'input': 5",
+    'dataset="cases.jsonl", require="exact_match", map=5': "map must be a table from sample field to *, not 5",
+    'dataset="cases.jsonl", require="exact_match", map={"input": 5}': "map must be a table *it has 'input': 5",
     'dataset={5: 5}, require="exact_match"': "a dataset must be a path, *, not one object with 5; *",
 }
 
