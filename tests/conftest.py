@@ -8,12 +8,14 @@ import signal
 import sys
 import threading
 from collections.abc import Generator
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalstone._core import sync
+from evalstone.models.catalog import info_of, split_model
 
 settings.register_profile("shared", parent=settings.default, deadline=None)
 settings.load_profile("shared")  # on a busy machine, a single case may take long
@@ -32,6 +34,20 @@ def plain_terminal() -> Generator[None]:
         for variable in environment.split():
             patch.delenv(variable, raising=False)
         yield
+
+
+@pytest.fixture
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
+    """A folder of installed packages: first on the path, without its modules after the test. See `tests.packages`."""
+    folder, before = tmp_path / "site", {*sys.modules}
+    folder.mkdir()
+    monkeypatch.setattr(sys, "path", [str(folder), *sys.path])
+    yield folder
+    for name in {*sys.modules} - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(folder)):
+            del sys.modules[name]
+    for cached in (info_of, split_model):
+        cached.cache_clear()
 
 
 def pytest_configure() -> None:

@@ -6,12 +6,17 @@ import os
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from evalstone import parse_judge
 from evalstone.cli.app import COMMANDS
+from evalstone.models.catalog import provider_info
+from evalstone.scorers import parse_scorer
 from evalstone.scorers.registry import SCORERS
+from tests.packages import installed
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -39,6 +44,18 @@ def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_the_package_of_the_plug_ins_page_adds_its_names(site: Path) -> None:
+    page = ROOT / "docs" / "custom-scorers.md"
+    project = next(tomllib.loads(text) for text in blocks(page, "toml") if "entry-points" in text)["project"]
+    (module,) = (code for code in blocks(page, "python") if "class AcmeJudge" in code)
+    installed(site, project["name"], project["entry-points"], {"acme_eval": module}, project["version"])
+    pinned = f"{project['name']}=={project['version']}"
+    for name in project["entry-points"]["evalstone.scorers"]:
+        assert pinned in parse_scorer(name).signature
+    assert pinned in parse_judge("acme/large(strict=true)").identity
+    assert provider_info("acme-models/large").key == "ACME_API_KEY"
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))

@@ -171,7 +171,7 @@ def test_a_judge_of_one_s_own_by_name(spec: Any) -> None:
 @pytest.mark.parametrize(
     ("address", "told"),
     [
-        ("own_j:Needs", r"needs url: Needs\(url=…\)"),
+        ("own_j:Needs", r"needs url: own_j:Needs\(url=…\)"),
         ("own_j:asks", "not a judge, but an async function"),
         ("own_j:number", "not a judge, but int: 3"),
         ("own_j:JudgeAnswer", "but a class that doesn't derive from evalstone.Judge"),

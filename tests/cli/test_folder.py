@@ -35,6 +35,7 @@ def length(so_far):
 
 short = Pipeline(score=length, required_fields="output", name="short")
 """
+GROUPS = ["pydantic", "rich.themes", "evalstone.scorers", "evalstone.judges", "evalstone.providers"]
 ROW = {"id": "one", "output": "Paris is in France.", "input": "Where?", "context": ["Paris is in France."], "label": 1}
 
 
@@ -69,7 +70,7 @@ def folder(tmp_path: Path, before_us: set[str]) -> Path:
     package = tmp_path / "plugin-1.0.dist-info"
     package.mkdir()
     (package / "METADATA").write_text("Metadata-Version: 2.1\nName: plugin\nVersion: 1.0\n")
-    (package / "entry_points.txt").write_text("[pydantic]\nevil = evil:plugin\n[rich.themes]\nx = evil:x\n")
+    (package / "entry_points.txt").write_text("\n".join(f"[{group}]\nevil = evil:x" for group in GROUPS))
     (tmp_path / ".env").write_text("OPENAI_API_KEY=sk-planted\n")
     return tmp_path
 
@@ -84,7 +85,9 @@ def folder(tmp_path: Path, before_us: set[str]) -> Path:
         "run run.toml --dry-run",
         "score -s contains(expected=Paris) --output Paris",
         "scorers",
+        "scorers evil",
         "judges",
+        "judges evil/m",
         "audit data.jsonl --draw 1 --perturbation repeat",
         "calibrate --labels data.jsonl",
         "ledger info",

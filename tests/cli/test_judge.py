@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
@@ -21,7 +19,7 @@ from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError
 from evalstone.judge_quality.perturbations import PERTURBATIONS
 from evalstone.judges.lexical import LexicalJudge
-from evalstone.models.catalog import PROVIDERS, info_of, installed_providers, split_model
+from evalstone.models.catalog import PROVIDERS
 from evalstone.results.saved_calibrations import calibration_for
 from tests.cli.conftest import Evalstone
 from tests.serving import completion, serving
@@ -41,35 +39,6 @@ def test_all_judges_are_listed_with_their_keys_and_no_key_is_shown(tmp_path: Pat
     assert openai.split()[1:3] == ["OPENAI_API_KEY", "set"]
     assert any(line.startswith("cascade(lexical, ") for line in lines)
     assert any(line.startswith("lexical") for line in lines)
-
-
-@pytest.fixture
-def providers_of_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """An installed package with a provider, acme, and an entry point for another that it lacks, broken."""
-    cached = (info_of, installed_providers, split_model)
-    (package := tmp_path / "site" / "acme-1.dist-info").mkdir(parents=True)
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1\n")
-    (package / "entry_points.txt").write_text("[evalstone.providers]\nacme = acme:INFO\nbroken = no_such_module:INFO\n")
-    module = 'from evalstone.models import ProviderInfo\nINFO = ProviderInfo("https://acme.example/v1", "ACME_KEY")\n'
-    (tmp_path / "site" / "acme.py").write_text(module)
-    monkeypatch.setattr(sys, "path", [str(tmp_path / "site"), *sys.path])
-    for each in cached:
-        each.cache_clear()
-    yield
-    for each in cached:
-        each.cache_clear()
-
-
-@pytest.mark.usefixtures("providers_of_packages")
-def test_the_providers_of_installed_packages_are_listed_and_those_that_cannot_be_loaded(evalstone: Evalstone) -> None:
-    listed = [" ".join(line.split()) for line in evalstone("judges").stdout.splitlines()]
-    (acme,) = (line for line in listed if line.startswith("acme/MODEL "))
-    assert acme.split()[1:] == ["ACME_KEY", "not", "set", "https://acme.example/v1"]
-    assert any(line.startswith("broken/MODEL ") and "no_such_module" in line for line in listed)
-    described = evalstone("judges", "acme/large").stdout
-    told = " ".join(described.split())
-    assert "not ready: " in told
-    assert "variable ACME_KEY" in told
 
 
 def test_a_judge_is_explained_with_its_members_and_whether_they_can_be_asked(

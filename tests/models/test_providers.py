@@ -6,7 +6,6 @@ import asyncio
 import json
 import sys
 from collections.abc import Mapping
-from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -16,7 +15,7 @@ import pytest
 from evalstone import ConfigError, ModelJudge
 from evalstone.judges.embeddings import EmbeddingModel
 from evalstone.models import catalog
-from evalstone.models.catalog import PROVIDERS, ProviderInfo, info_of, installed_providers, provider_info, split_model
+from evalstone.models.catalog import PLUGINS, PROVIDERS, ProviderInfo, info_of, provider_info
 from evalstone.models.endpoint import endpoint_of
 from evalstone.models.model import LanguageModel
 from evalstone.models.prices import context_window
@@ -24,6 +23,7 @@ from evalstone.questions.embeddings import CompareEmbeddings
 from evalstone.types import Usage
 from tests.contributing_page import added, hunk
 from tests.hostile_serving import http, serving_hostile
+from tests.packages import installed
 
 
 def module(name: str, path: str) -> ModuleType:
@@ -49,37 +49,17 @@ def test_the_provider_of_the_contributing_page_works(monkeypatch: pytest.MonkeyP
         getattr(tests, name)()
 
 
-CACHED = (info_of, installed_providers, split_model)
-
-
-def plugins(monkeypatch: pytest.MonkeyPatch, **values: str) -> None:
-    plug_in(monkeypatch, *values.items())
-
-
-def plug_in(monkeypatch: pytest.MonkeyPatch, *rows: tuple[str, str]) -> None:
-    entries = [EntryPoint(name, value, catalog.PLUGINS) for name, value in rows]
-
-    def entry_points(*, group: str) -> list[EntryPoint]:
-        return entries if group == catalog.PLUGINS else []
-
-    monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
-    for cached in CACHED:
-        cached.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def _afresh() -> Any:
-    yield
-    for cached in CACHED:
-        cached.cache_clear()
+def plug_in(site: Path, **values: str) -> None:
+    """Install a package with these providers, such as those of this module."""
+    installed(site, "acme-models", {PLUGINS.group: values})
 
 
 TEXT = "no provider"
 OURS = ProviderInfo("https://models.example/v1", key="EXAMPLE_KEY")
 
 
-def test_an_installed_package_adds_a_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins(monkeypatch, example=f"{__name__}:OURS")
+def test_an_installed_package_adds_a_provider(site: Path) -> None:
+    plug_in(site, example=f"{__name__}:OURS")
     assert provider_info("example/m") == OURS
     judge = ModelJudge("example/m")
     assert (judge.url, judge.identity) == ("https://models.example/v1", "example/m")
@@ -87,13 +67,17 @@ def test_an_installed_package_adds_a_provider(monkeypatch: pytest.MonkeyPatch) -
         judge.check()
 
 
-def test_an_installed_package_replaces_no_known_provider(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins(monkeypatch, openai=f"{__name__}:OURS")
+def test_an_installed_package_replaces_no_known_provider(site: Path) -> None:
+    plug_in(site, openai=f"{__name__}:OURS")
     assert provider_info("openai/m") is PROVIDERS["openai"]
+    (refused,) = PLUGINS
+    with pytest.raises(ConfigError) as raised:
+        PLUGINS.check(refused)
+    assert (raised.value.kind, raised.value.value) == ("repeated", "openai")
 
 
-def test_an_unknown_provider_is_named_with_the_installed_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins(monkeypatch, example=f"{__name__}:OURS")
+def test_an_unknown_provider_is_named_with_the_installed_ones(site: Path) -> None:
+    plug_in(site, example=f"{__name__}:OURS")
     with pytest.raises(ConfigError, match=r"'exampel'; .* example\?"):
         ModelJudge("exampel/m")
 
@@ -101,27 +85,31 @@ def test_an_unknown_provider_is_named_with_the_installed_ones(monkeypatch: pytes
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ("no_such_module:X", "the provider mine of no_such_module:X can't be loaded: No module named 'no_such_module'"),
-        (f"{__name__}:TEXT", "must be a ProviderInfo, not str"),
+        ("no_such_module:X", "mine of acme-models 1.2.0 .*No module named 'no_such_module'"),
+        (f"{__name__}:TEXT", "mine of acme-models 1.2.0 is not a ProviderInfo, but str"),
     ],
 )
-def test_a_provider_that_cannot_be_loaded_is_named(value: str, problem: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins(monkeypatch, mine=value)
+def test_a_provider_that_cannot_be_loaded_is_named(value: str, problem: str, site: Path) -> None:
+    plug_in(site, mine=value)
     with pytest.raises(ConfigError, match=problem):
-        ModelJudge("mine/m")
+        provider_info("mine/m")
 
 
-def test_a_provider_that_cannot_be_loaded_hides_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    plugins(monkeypatch, broken="no_such_module:X", example=f"{__name__}:OURS")
+def test_a_provider_that_cannot_be_loaded_hides_no_other(site: Path) -> None:
+    plug_in(site, broken="no_such_module:X", example=f"{__name__}:OURS")
     assert provider_info("example/m") == OURS
     with pytest.raises(ConfigError, match=r"'opneai'; .* openai"):
         ModelJudge("opneai/m")
 
 
-def test_two_packages_with_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(monkeypatch, ("mine", f"{__name__}:OURS"), ("mine", "other:INFO"))
-    with pytest.raises(ConfigError, match=f"provider mine: {__name__}:OURS and other:"):
+def test_two_packages_with_one_name_are_refused(site: Path) -> None:
+    plug_in(site, mine=f"{__name__}:OURS")
+    installed(site, "other-models", {PLUGINS.group: {"mine": "other:INFO"}}, version="3.1")
+    with pytest.raises(ConfigError) as raised:
         ModelJudge("mine/m")
+    assert (raised.value.kind, raised.value.field, raised.value.value) == ("repeated", "provider", "mine")
+    assert "acme-models 1.2.0" in str(raised.value)
+    assert "other-models 3.1" in str(raised.value)
     with pytest.raises(ConfigError, match="unknown provider 'other'"):
         info_of("other")
 
@@ -141,10 +129,8 @@ NO_PROTOCOL = ProviderInfo("http://h/v1", protocol="evalstone.models.provider:Co
         ("NO_PROTOCOL", "must be a subclass of ChatProvider"),
     ],
 )
-def test_a_protocol_that_cannot_be_loaded_is_named_before_the_run(
-    name: str, problem: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plugins(monkeypatch, mine=f"{__name__}:{name}")
+def test_a_protocol_that_cannot_be_loaded_is_named_before_the_run(name: str, problem: str, site: Path) -> None:
+    plug_in(site, mine=f"{__name__}:{name}")
     with pytest.raises(ConfigError, match=problem):
         ModelJudge("mine/m").check()
 
@@ -154,9 +140,9 @@ PLAIN = ProviderInfo("http://h/v1", unsupported=("temperature", "seed", "logprob
 
 @pytest.mark.parametrize("name", ["qwen3:8b", "m"])
 def test_a_setting_that_the_protocol_lacks_is_neither_sent_by_default_nor_accepted_as_zero(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, site: Path
 ) -> None:
-    plug_in(monkeypatch, ("plain", f"{__name__}:PLAIN"))
+    plug_in(site, plain=f"{__name__}:PLAIN")
     judge = ModelJudge(f"plain/{name}", logprobs=False)
     judge.check()
     assert judge.request_settings().temperature is None
@@ -169,8 +155,8 @@ def test_a_setting_that_the_protocol_lacks_is_neither_sent_by_default_nor_accept
 OWN_SERVER = ProviderInfo("http://127.0.0.1:9/v1")
 
 
-def test_a_server_of_ones_own_has_no_listed_prices_whatever_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    plug_in(monkeypatch, ("openai-at-home", f"{__name__}:OWN_SERVER"))
+def test_a_server_of_ones_own_has_no_listed_prices_whatever_its_name(site: Path) -> None:
+    plug_in(site, **{"openai-at-home": f"{__name__}:OWN_SERVER"})
     model = LanguageModel("openai-at-home/gpt-5.1")
     assert model.price(Usage(1000, 1000)) is None
     assert context_window("openai-at-home", "gpt-5.1") is None

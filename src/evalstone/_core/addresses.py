@@ -105,6 +105,21 @@ def find(address: str, what: str) -> Any:
     return value
 
 
+def installed(address: str, named: str) -> Any:
+    """The object at the address `module:name` of an installed module; no folder is searched.
+
+    named: what it is, for errors. Raises ConfigError as `find` does.
+    """
+    in_module = _MODULE.fullmatch(address)
+    if in_module is None:
+        raise ConfigError(invalid(f"the address of {named}", "module:name", address))
+    try:
+        module = importlib.import_module(in_module[1])
+    except (Exception, SystemExit) as error:  # whatever the module's own code raises
+        raise _failed(named, error) from error
+    return _attribute(module, in_module[2], named)
+
+
 def of_kind(named: str, expected: str, base: str, value: Any) -> Problem:
     """An object of another kind than its address was named for. base: the class that its class derives from."""
     kind = cast("type[Any]", type(value))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
 from evalstone._core.display import safe
@@ -16,10 +16,12 @@ from evalstone.errors import ConfigError, near, unknown
 from evalstone.results.endings import ExitCode
 
 if TYPE_CHECKING:
+    from evalstone._core.plugins import Plugin
     from evalstone.models.catalog import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
 
+SCORER_COLUMNS = ("required fields", "direction", "judge calls", "what it measures")
 COMPOSITE_JUDGES = {
     "panel(openai/gpt-5.1, google/gemini-2.5-pro, lexical)": "several judges vote: majority, mean or unanimous",
     "cascade(lexical, openai/gpt-5.1, threshold=0.8)": "asks the second judge where the first is unsure",
@@ -52,53 +54,73 @@ def scorers(
     option: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
     """
     from evalstone.scorers import SCORERS, parse_scorers
-    from evalstone.scorers.registry import TEMPLATES
+    from evalstone.scorers.registry import PLUGINS, TEMPLATES, added, plugged_in
 
     if system is not None:
         _list_foreign(system, name, as_json=as_json)
         return ExitCode.OK
     if name is None:
         if as_json:
-            deliver(json_lines(as_json, *(_scorer_data(kind, key) for key, kind in SCORERS.items())))
+            own = [_scorer_data(kind, key) for key, kind in SCORERS.items()]
+            deliver(json_lines(as_json, *own, *map(_plugin_data, PLUGINS)))
         else:
             _list_scorers(SCORERS)
         return ExitCode.OK
     if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
         kind = SCORERS.get(key) or TEMPLATES[key]
+    elif (plugin := plugged_in(name)) is not None:
+        if not deliver(json_lines(as_json, _scorer_data(scorer := added(plugin), plugin.name, plugin))):
+            _describe_scorer(scorer, plugin.name, plugin)
+        return ExitCode.OK
     elif ":" in name or "(" in name:
         (scorer,) = parse_scorers(scorer_specs([name]))
         kind, key = type(scorer), scorer.name
     else:
         scorer_specs([name])
-        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES]))
+        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()]))
     if not deliver(json_lines(as_json, _scorer_data(kind, key))):
         _describe_scorer(kind, key)
     return ExitCode.OK
 
 
-def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
-    """A scorer as JSON data. What another scorer that it applies decides is null."""
+def _plugin_data(plugin: Plugin) -> dict[str, Any]:
+    """A plug-in's scorer as JSON data; one that can't be used by its error."""
+    from evalstone._core.file_format import SCORER_FORMAT
+    from evalstone.scorers.registry import added
+
+    try:
+        return _scorer_data(added(plugin), plugin.name, plugin)
+    except ConfigError as error:
+        return {"format": SCORER_FORMAT, "name": plugin.name, "package": plugin.package, "error": str(error)}
+
+
+def _scorer_data(
+    scorer: type[evalstone.Scorer] | evalstone.Scorer, name: str, plugin: Plugin | None = None
+) -> dict[str, Any]:
+    """A scorer as JSON data. What another scorer that it applies decides is null, and the package of a built-in one."""
     from dataclasses import MISSING
 
     from evalstone._core.file_format import SCORER_FORMAT
     from evalstone._core.json import to_jsonable
-    from evalstone.scorers.base import applies_another, parameters_of, summary
+    from evalstone.scorers.base import applies_another, parameters_of
     from evalstone.scorers.definitions import Defined
 
+    kind = _class_of(scorer)
     is_open = applies_another(kind)
     parameters: dict[str, Any] = {}
-    for name_of, default, allowed, description in parameters_of(kind):
+    for name_of, default, allowed, description in parameters_of(kind) if kind is scorer else ():
         value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
         parameters[name_of] = {"description": description, "allowed": allowed, **value}
     return {
         "format": SCORER_FORMAT,
         "name": name,
-        "summary": summary(kind),
-        "version": kind.version,
-        "required_fields": list(kind.required_fields),
-        "range": None if is_open else [0, kind.scale],
-        "lower_is_better": None if is_open else kind.lower_is_better,
-        "judge_calls": None if is_open else [question.kind for question in kind.questions],
+        "package": None if plugin is None else plugin.package,
+        "summary": _summary(scorer),
+        "version": scorer.version,
+        "required_fields": list(scorer.required_fields),
+        "range": None if is_open else [0, scorer.scale],
+        "lower_is_better": None if is_open else scorer.lower_is_better,
+        "judge_calls": None if is_open else [question.kind for question in scorer.questions],
         "parameters": parameters,
         "definitions": {key: one.formula for key, one in kind.definitions.items()} if issubclass(kind, Defined) else {},
         "interpretation": [{"from": floor, "meaning": meaning} for floor, meaning in kind.interpretation],
@@ -106,21 +128,71 @@ def _scorer_data(kind: type[evalstone.Scorer], name: str) -> dict[str, Any]:
     }
 
 
-def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
-    from evalstone.scorers.base import applies_another, summary
+def _class_of(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> type[evalstone.Scorer]:
+    return scorer if isinstance(scorer, type) else type(scorer)
 
-    rows = table("scorer", "required fields", "direction", "judge calls", "what it measures", numbers=["judge calls"])
+
+def _summary(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> str:
+    """What a scorer measures. Raises ConfigError for what a plug-in's own code raises."""
+    from evalstone._core.addresses import built
+    from evalstone.scorers.base import summary
+
+    return summary(scorer) if isinstance(scorer, type) else built(scorer.name, scorer.description, {})
+
+
+def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
+    rows = table("scorer", *SCORER_COLUMNS, numbers=["judge calls"])
     for name, kind in known.items():
-        direction, calls = "↓ lower is better" if kind.lower_is_better else "↑ higher is better", len(kind.questions)
-        own = ("of the scorer", "-") if applies_another(kind) else (direction, str(calls))
-        rows.add_row(name, ", ".join(kind.required_fields), *own, summary(kind))
+        rows.add_row(name, *_scorer_row(kind))
     screen = console()
     screen.print(rows)
+    _list_added_scorers()
     screen.print("\nScores range from 0 to the scorer's scale (1 by default).", style="dim")
     screen.print("evalstone scorers NAME describes one.", style="dim")
 
 
-def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
+def _list_added_scorers() -> None:
+    """Print the scorers of plug-ins, and why others can't be used."""
+    from evalstone.scorers.registry import PLUGINS, added
+
+    rows = table("scorers of packages", "package", *SCORER_COLUMNS, numbers=["judge calls"])
+    refused: list[ConfigError] = []
+    for plugin in PLUGINS:
+        try:
+            row = _scorer_row(added(plugin))
+        except ConfigError as error:
+            refused.append(error)
+        else:
+            rows.add_row(plugin.name, safe(plugin.package, 100), *(safe(cell, 500) for cell in row))
+    screen = console()
+    if rows.rows:
+        screen.print()
+        screen.print(rows)
+    _say_refused(refused)
+
+
+def _say_refused(errors: Iterable[ConfigError]) -> None:
+    """Print why plug-ins can't be used, each once."""
+    from rich.text import Text
+
+    screen = console()
+    for place, text in enumerate(dict.fromkeys(map(str, errors))):
+        if not place:
+            screen.print()
+        screen.print(Text(f"Not available: {safe(text, 500)}"))
+
+
+def _scorer_row(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> tuple[str, ...]:
+    from evalstone.scorers.base import applies_another
+
+    direction, calls = "↓ lower is better" if scorer.lower_is_better else "↑ higher is better", len(scorer.questions)
+    own = ("of the scorer", "-") if applies_another(_class_of(scorer)) else (direction, str(calls))
+    return (", ".join(scorer.required_fields), *own, _summary(scorer))
+
+
+def _describe_scorer(
+    scorer: type[evalstone.Scorer] | evalstone.Scorer, name: str, plugin: Plugin | None = None
+) -> None:
     from dataclasses import MISSING
 
     from rich.text import Text
@@ -128,19 +200,21 @@ def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
     from evalstone.scorers.base import applies_another, documentation, parameters_of
     from evalstone.scorers.definitions import Defined
 
-    screen = console()
-    screen.print(documentation(kind))
-    parameters = parameters_of(kind)
+    screen, kind = console(), _class_of(scorer)
+    screen.print(documentation(kind) if kind is scorer else _summary(scorer))
+    parameters = parameters_of(kind) if kind is scorer else []
     required = [each.name for each in parameters if each.default is MISSING]
-    form = f"{name}({', '.join(f'{p}=…' for p in required)})@{kind.version}" if required else kind().signature
-    direction = "lower" if kind.lower_is_better else "higher"
-    screen.print(f"\nRequired fields  {', '.join(kind.required_fields) or 'set by its parameters'}")
+    form = f"{name}({', '.join(f'{p}=…' for p in required)})@{kind.version}" if required else _signature(scorer)
+    direction = "lower" if scorer.lower_is_better else "higher"
+    screen.print(f"\nRequired fields  {', '.join(scorer.required_fields) or 'set by its parameters'}")
     if applies_another(kind):
         screen.print("Range            that of the scorer")
     else:
         screen.print(f"Range            0 to scale (default 1), {direction} is better")
-        screen.print(f"Judge calls      {', '.join(question.kind for question in kind.questions) or 'none'}")
+        screen.print(f"Judge calls      {', '.join(question.kind for question in scorer.questions) or 'none'}")
     screen.print(f"Signature        {form}")
+    if plugin is not None:
+        screen.print(f"Package          {safe(plugin.package, 200)} ({safe(plugin.address, 200)})")
     if parameters:
         screen.print("\nParameters", style="bold")
         rows = table("", "")
@@ -163,6 +237,12 @@ def _describe_scorer(kind: type[evalstone.Scorer], name: str) -> None:
     if kind.advice:
         screen.print(f"\nIf the score is {'high' if kind.lower_is_better else 'low'}", style="bold")
         screen.print(f"  {kind.advice}")
+
+
+def _signature(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> str:
+    from evalstone._core.addresses import built
+
+    return (built(scorer.name, scorer, {}) if isinstance(scorer, type) else scorer).signature
 
 
 def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:
@@ -243,7 +323,7 @@ def judges(
 def _list_judges(known: Sequence[Calibration]) -> None:
     from rich.text import Text
 
-    from evalstone.models.catalog import PROVIDERS, info_of, installed_providers
+    from evalstone.models.catalog import PLUGINS, PROVIDERS, added
 
     screen = console()
     lexical = evalstone.LexicalJudge()
@@ -264,15 +344,18 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         style="dim",
     )
     models = table("language models", "API key", "endpoint")
-    for name in [*PROVIDERS, *installed_providers()]:
+    providers, refused = dict(PROVIDERS), list[ConfigError]()
+    for plugin in PLUGINS:
         try:
-            provider = info_of(name)
+            providers[plugin.name] = added(plugin)
         except ConfigError as error:
-            models.add_row(f"{safe(name, 100)}/MODEL", "", Text(safe(str(error), 500), style="dim"))
-        else:
-            models.add_row(f"{safe(name, 100)}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
+            refused.append(error)
+    for name, provider in providers.items():
+        models.add_row(f"{safe(name, 100)}/MODEL", _key(provider), Text(_endpoint(provider), style="dim"))
     screen.print(models)
-    screen.print("To measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
+    refused += _list_added_judges()
+    _say_refused(refused)
+    screen.print("\nTo measure a model on your data: evalstone calibrate --judge NAME --labels FILE\n", style="dim")
     composites = table("composite judges", "")
     for example, purpose in COMPOSITE_JUDGES.items():
         composites.add_row(example, Text(purpose, style="dim"))
@@ -281,6 +364,30 @@ def _list_judges(known: Sequence[Calibration]) -> None:
         screen.print()
         screen.print(_calibrated(known))
     screen.print("\nevalstone judges NAME describes one and checks that it is ready.", style="dim")
+
+
+def _list_added_judges() -> list[ConfigError]:
+    """Print the judges of plug-ins. Returns why others can't be used."""
+    from dataclasses import fields
+
+    from evalstone.judges.parse import PLUGINS, added
+
+    rows, refused = table("judges of packages", "package", "settings"), list[ConfigError]()
+    for plugin in PLUGINS:
+        try:
+            judge = added(plugin)
+        except ConfigError as error:
+            refused.append(error)
+            continue
+        declared = fields(cast(Any, judge)) if isinstance(judge, type) else ()
+        names = [field.name for field in declared if field.init and field.name != "limits"]
+        form = f"{plugin.name}/MODEL" if "model" in names else plugin.name
+        rows.add_row(form, safe(plugin.package, 100), ", ".join(name for name in names if name != "model"))
+    if rows.rows:
+        screen = console()
+        screen.print()
+        screen.print(rows)
+    return refused
 
 
 def _key(provider: ProviderInfo) -> str:

@@ -60,9 +60,9 @@ def words(*values: str) -> Complete:
 
 def scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The names of scorers."""
-    from evalstone.scorers.registry import SCORERS
+    from evalstone.scorers.registry import PLUGINS, SCORERS
 
-    return list(SCORERS)
+    return [*SCORERS, *PLUGINS.names()]
 
 
 def bounded_scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
@@ -71,16 +71,18 @@ def bounded_scorers(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
 
 
 def judges(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
-    """The lexical judge, and the providers of models."""
-    return ["lexical", *models(given, beginning)]
+    """The lexical judge, those of plug-ins, and the providers of models."""
+    from evalstone.judges.parse import PLUGINS
+
+    return ["lexical", *PLUGINS.names(), *models(given, beginning)]
 
 
 def models(given: Mapping[str, Any], beginning: str) -> Iterable[str]:
     """The providers of models, or the models of the one provider that is meant."""
-    from evalstone.models.catalog import PROVIDERS, installed_providers
+    from evalstone.models.catalog import PLUGINS, PROVIDERS
     from evalstone.models.prices import listed_models
 
-    providers = [f"{name}/" for name in (*PROVIDERS, *installed_providers())]
+    providers = [f"{name}/" for name in (*PROVIDERS, *PLUGINS.names())]
     meant = [name for name in providers if name.startswith(beginning) or beginning.startswith(name)]
     if len(meant) == 1 and (known := listed_models(meant[0][:-1])):
         return [f"{meant[0]}{model}" for model in known]

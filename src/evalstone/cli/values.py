@@ -253,14 +253,14 @@ def say_found(found: Iterable[tuple[str, str]]) -> None:
 
 
 def _refuse_foreign(scorer: str) -> None:
-    from evalstone.scorers.registry import SCORERS, TEMPLATES
+    from evalstone.scorers.registry import SCORERS, TEMPLATES, plugged_in
 
     name = scorer.partition("(")[0].strip()
     if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
         return
     from evalstone.scorers.other_systems import counterparts
 
-    if rows := counterparts(name):
+    if (rows := counterparts(name)) and plugged_in(name) is None:
         ours = list(dict.fromkeys(row.ours or f"not measured ({row.difference})" for _, row in rows))
         tools = dict.fromkeys(tool for tool, _ in rows)
         commands = " or ".join(f"evalstone scorers --from {tool} {name}" for tool in tools)

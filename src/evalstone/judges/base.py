@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
 from evalstone._core.guards import is_list
+from evalstone._core.plugins import distributions_of
 from evalstone._core.redaction import is_credential, register
 from evalstone._core.values import ValueMeta, as_value
 from evalstone.errors import ConfigError, JudgeError
@@ -65,7 +66,8 @@ class Judge(metaclass=ValueMeta):
 
         By default, the name of its class with the settings that aren't at their default. A field with `compare=False`,
         such as a timeout, is no such setting. The identity of a judge of your own ends with a hash of its code, also if
-        it is a property of your own: `MyJudge(strict=True)#5c1d77b2`.
+        it is a property of your own: `MyJudge(strict=True)#5c1d77b2`. That of a plug-in also has the version of its
+        package: `AcmeJudge#5c1d77b2@acme-eval==1.2.0`.
         """
         kind, settings = type(self), list[str]()
         for each in fields(cast(Any, self)):
@@ -177,9 +179,9 @@ _CODE: WeakKeyDictionary[type[Judge], str] = WeakKeyDictionary()
 
 
 def _code_of(kind: type[Judge]) -> str:
-    """A hash of the code of a judge's class, as it was when it was first needed."""
+    """A hash of the code of a judge's class, as it was when it was first needed, and the versions of its plug-ins."""
     if (known := _CODE.get(kind)) is None:
-        known = _CODE[kind] = class_hash(kind)[:8]
+        known = _CODE[kind] = "@".join([class_hash(kind)[:8], *distributions_of(kind.__mro__)])
     return known
 
 

@@ -5,6 +5,7 @@
     openai/gpt-5.1(temperature=0.7, seed=1)
     my_app:judge                                        a Judge of a module, or of path/file.py:judge
     my_app:MyJudge(strict=true)                         a class of judges, with settings
+    acme, acme(strict=true), acme/large                 a judge of an installed package
     vllm/my-model(http://localhost:8000/v1)
     panel(openai/gpt-5.1, anthropic/claude-sonnet-4-5, lexical, vote=mean)
     cascade(lexical, openai/gpt-5.1, threshold=0.8)
@@ -26,9 +27,12 @@ from typing import Any, cast
 from evalstone._core.addresses import built, find, is_address, of_kind
 from evalstone._core.display import joined
 from evalstone._core.guards import is_list
+from evalstone._core.plugins import JUDGES, Plugin, Plugins
+from evalstone._core.plugins import PROVIDERS as BESIDE
 from evalstone._core.redaction import is_credential, masked, register_settings
 from evalstone.errors import ConfigError, absent, invalid, repeated, unknown
 from evalstone.judges.base import Judge, JudgeSpec, register_secrets
+from evalstone.models.catalog import PROVIDERS, is_provider, unknown_provider
 from evalstone.models.limits import Limits
 
 COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
@@ -37,6 +41,9 @@ COMPOSITES: Mapping[str, tuple[str, int | None, tuple[str, ...]]] = {
     "self_consistency": ("composite.SelfConsistency", 1, ("repeats",)),
 }
 """For each kind: its class, the number of members (None: two or more), and its settings."""
+
+PLUGINS = Plugins(JUDGES, ("lexical", *COMPOSITES, *PROVIDERS), beside=BESIDE)
+"""The judges of installed packages. `NAME/MODEL` is one with the setting `model`."""
 
 OWN_JUDGE = "; to judge with your own code, derive a class from evalstone.Judge, and name it or an instance of it"
 
@@ -96,9 +103,14 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     name = name.strip()
     if is_address(name):
         return _own(find(name, "the judge"), settings, f"the judge {name}")
-    if "/" in name:
+    provider, slash, model = name.partition("/")
+    if slash:
         from evalstone.judges.model import ModelJudge  # noqa: PLC0415
 
+        if model and (plugin := PLUGINS.get(provider)) is not None:
+            return _own(added(plugin), {**settings, "model": model}, f"the judge {provider}")
+        if model and not is_provider(provider):
+            raise unknown_provider(name, PLUGINS.names())
         names = [field.name for field in dataclasses.fields(ModelJudge) if field.init and field.name != "model"]
         names.remove("limits")
         return ModelJudge(name, **settings_of(name, settings, names))
@@ -107,6 +119,8 @@ def _model(name: Any, settings: dict[str, Any]) -> Judge:
     from evalstone.judges.lexical import LexicalJudge  # noqa: PLC0415
 
     if name not in ("lexical", LexicalJudge().identity):
+        if (plugin := PLUGINS.get(name)) is not None:
+            return _own(added(plugin), settings, f"the judge {name}")
         raise _unknown_judge(name)
     if settings:
         raise ConfigError(f"the lexical judge has no settings, but got {', '.join(sorted(map(str, settings)))}")
@@ -124,6 +138,18 @@ def _own(value: Any, settings: Mapping[str, Any], named: str) -> Judge:
     return parse_judge(value)
 
 
+def added(plugin: Plugin) -> type[Judge] | Judge:
+    """What a plug-in adds: a class of judges, or a judge.
+
+    Raises ConfigError if its name is taken, it can't be imported, or it is no judge.
+    """
+    PLUGINS.check(plugin)
+    value: Any = plugin.load()
+    if isinstance(value, Judge) or (inspect.isclass(value) and issubclass(value, Judge)):
+        return value
+    raise ConfigError(of_kind(str(plugin), "a judge", "Judge", value), OWN_JUDGE)
+
+
 def _made(kind: type[Judge], settings: Mapping[str, Any], named: str) -> Judge:
     """A judge of a class of one's own, with settings. Raises ConfigError for an unknown, absent or invalid one."""
     declared = dataclasses.fields(cast(Any, kind)) if dataclasses.is_dataclass(kind) else ()
@@ -138,7 +164,7 @@ def _made(kind: type[Judge], settings: Mapping[str, Any], named: str) -> Judge:
         if name not in arguments and each.default is each.default_factory is dataclasses.MISSING
     ]
     if missing:
-        example = f"{kind.__name__}({', '.join(f'{name}=…' for name in missing)})"
+        example = f"{named.removeprefix('the judge ')}({', '.join(f'{name}=…' for name in missing)})"
         raise ConfigError(absent(missing[0], f"{named} needs {joined(missing)}: {example}"))
     return built(named, kind, arguments)
 
@@ -181,14 +207,15 @@ def settings_of(judge: str, settings: Mapping[str, Any], names: Sequence[str]) -
 
 
 def _unknown_judge(name: str) -> ConfigError:
+    known = ["lexical", *COMPOSITES, *PLUGINS.names()]
     match = re.match(r"[a-z]+\d?", name.lower())
     family = match[0] if match else ""
     provider = _FAMILIES.get(family) or _FAMILIES.get(family.rstrip("0123456789"))
     if provider is not None:
         near = f"{provider}/{name}"
         text = f"unknown judge {name!r}; did you mean {near}? Models are named provider/model"
-        return ConfigError(unknown("judge", name, ["lexical", *COMPOSITES]).worded(text, near))
-    message = unknown("judge", name, ["lexical", *COMPOSITES])
+        return ConfigError(unknown("judge", name, known).worded(text, near))
+    message = unknown("judge", name, known)
     language = " Language" if message.near else "; language"
     return ConfigError(message, f"{language} models are named provider/model, such as openai/gpt-5.1")
 
@@ -225,10 +252,14 @@ def table_of(spec: str) -> dict[str, Any]:
             judges.append(table_of(part))
     if name in COMPOSITES:
         return {name: judges, **settings}
-    if "/" not in name and name != "lexical" and not is_address(name):
+    if "/" not in name and name != "lexical" and not is_address(name) and PLUGINS.get(name) is None:
         raise _unknown_judge(name)
     if judges:
         raise ConfigError(f"{name} takes settings such as temperature=0.7, not a judge")
+    if "model" in settings:
+        hint = "" if "/" in name or is_address(name) else f"; write {name}/{settings['model']}"
+        text = f"{name} takes no model=… in a line{hint}"
+        raise ConfigError(invalid("model", "a part of the name", settings["model"]).worded(text))
     return {"model": name, **settings}
 
 

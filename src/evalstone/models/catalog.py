@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 from urllib.parse import SplitResult, urlsplit
 
-from evalstone.errors import ConfigError, invalid, unknown
-
-if TYPE_CHECKING:
-    from importlib.metadata import EntryPoint
+from evalstone._core.addresses import of_kind
+from evalstone._core.plugins import JUDGES, Plugin, Plugins
+from evalstone._core.plugins import PROVIDERS as GROUP
+from evalstone.errors import ConfigError, unknown
 
 CHAT = "evalstone.models.chat_completions:ChatCompletions"
 """The protocol of OpenAI-compatible endpoints: chat completions, and embeddings."""
 LIBRARY = "evalstone.models.pydantic_ai:PydanticAI"
 """The protocols that pydantic-ai speaks (the extra `providers`)."""
-PLUGINS = "evalstone.providers"
-"""The group of entry points with which installed packages add providers: a name, and a `ProviderInfo`."""
 SETTINGS = ("temperature", "seed", "max_tokens", "reasoning_effort", "logprobs")
 """Settings that some endpoints refuse."""
 
@@ -94,6 +91,9 @@ PROVIDERS: Mapping[str, ProviderInfo] = {
     "xai": ProviderInfo("https://api.x.ai/v1", "XAI_API_KEY"),
 }
 
+PLUGINS = Plugins(GROUP, PROVIDERS, beside=JUDGES)
+"""The providers of installed packages. Each is a `ProviderInfo`."""
+
 
 @functools.lru_cache(maxsize=256)
 def split_model(name: str) -> tuple[str, str]:
@@ -101,10 +101,21 @@ def split_model(name: str) -> tuple[str, str]:
     provider, slash, model = name.partition("/")
     if not slash or not model:
         raise ConfigError(f"a model is named provider/model, such as openai/gpt-5.1, not {name!r}")
-    if provider not in PROVIDERS and provider not in installed_providers():
-        message = unknown("provider", provider, [*PROVIDERS, *installed_providers()])
-        raise ConfigError(message, f" (for any OpenAI-compatible server: vllm/{model} with a base_url)")
+    if not is_provider(provider):
+        raise unknown_provider(name)
     return provider, model
+
+
+def is_provider(name: str) -> bool:
+    """Whether there is a provider of this name. Raises ConfigError if several plug-ins add it."""
+    return name in PROVIDERS or PLUGINS.get(name) is not None
+
+
+def unknown_provider(name: str, others: Iterable[str] = ()) -> ConfigError:
+    """The error for a model of an unknown provider. others: what else the provider may be."""
+    provider, _, model = name.partition("/")
+    message = unknown("provider", provider, [*PROVIDERS, *PLUGINS.names(), *others])
+    return ConfigError(message, f" (for any OpenAI-compatible server: vllm/{model} with a base_url)")
 
 
 def provider_info(model: str) -> ProviderInfo:
@@ -116,38 +127,24 @@ def provider_info(model: str) -> ProviderInfo:
 def info_of(provider: str) -> ProviderInfo:
     """How to reach the models of a provider.
 
-    Raises ConfigError for an unknown provider, for one that two packages add, and for one whose entry point can't be
-    loaded, or is no `ProviderInfo`.
+    Raises ConfigError for an unknown provider, for one that several plug-ins add, and for one whose plug-in can't be
+    imported, or is no `ProviderInfo`.
     """
     if (known := PROVIDERS.get(provider)) is not None:
         return known
-    entry, *others = installed_providers().get(provider, (None,))
-    if entry is None:
-        raise ConfigError(unknown("provider", provider, [*PROVIDERS, *installed_providers()]))
-    if others:
-        raise ConfigError(f"two packages add the provider {provider}: {entry.value} and {others[0].value}")
-    try:
-        info = entry.load()
-    except Exception as error:
-        raise ConfigError(f"the provider {provider} of {entry.value} can't be loaded: ", error) from error
+    plugin = PLUGINS.get(provider)
+    if plugin is None:
+        raise ConfigError(unknown("provider", provider, [*PROVIDERS, *PLUGINS.names()]))
+    return added(plugin)
+
+
+def added(plugin: Plugin) -> ProviderInfo:
+    """What a plug-in adds. Raises ConfigError if its name is taken, or it can't be imported or is no `ProviderInfo`."""
+    PLUGINS.check(plugin)
+    info = plugin.load()
     if not isinstance(info, ProviderInfo):
-        raise ConfigError(
-            invalid(f"the provider {provider} of {entry.value}", "a ProviderInfo", info, f"{type(info).__name__}")
-        )
+        raise ConfigError(of_kind(str(plugin), "a ProviderInfo", "models.ProviderInfo", info))
     return info
-
-
-@functools.cache
-def installed_providers() -> Mapping[str, Sequence[EntryPoint]]:
-    """The entry points of each provider of installed packages, not loaded yet. A package can't replace a known
-    provider."""
-    from importlib.metadata import entry_points  # noqa: PLC0415 - slow to import, and only unknown names need it
-
-    entries: dict[str, list[EntryPoint]] = {}
-    for entry in entry_points(group=PLUGINS):
-        if entry.name not in PROVIDERS:
-            entries.setdefault(entry.name, []).append(entry)
-    return entries
 
 
 def url_parts(url: str) -> SplitResult:

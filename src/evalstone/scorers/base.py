@@ -19,6 +19,7 @@ from evalstone._core.declarations import TEXTS, Range, Rule, allowed_values, che
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import to_jsonable
+from evalstone._core.plugins import distributions_of
 from evalstone._core.prompts import Prompt
 from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone._core.sizes import MOST_SCALE
@@ -232,13 +233,16 @@ class Scorer(Value):
     def signature(self) -> str:
         """Name, changed parameters, fingerprints and version: `faithfulness(scale=10; 5c1d77b2, 9a0e41c3)@1`.
 
-        The fingerprints are those of the prompts and, for a user's own scorer, of its code. Two scores are comparable
-        if their signatures are equal.
+        The fingerprints are those of the prompts and, for a user's own scorer, of its code. A scorer of a plug-in also
+        has the version of its package: `polite(5c1d77b2, acme-eval==1.2.0)@1`. Two scores are comparable if their
+        signatures are equal.
         """
-        changed = ", ".join(f"{name}={brief(value)}" for name, value in self.changed_parameters())
+        parameters = [*self.changed_parameters()]
+        changed = ", ".join(f"{name}={brief(value)}" for name, value in parameters)
         fingerprints = [prompt.fingerprint for prompt in self.prompts()]
         if code := class_hash(type(self)):
             fingerprints.append(code[:8])
+        fingerprints += distributions_of([*type(self).__mro__, *(value for _, value in parameters if callable(value))])
         content = "; ".join(filter(None, (changed, ", ".join(fingerprints))))
         return f"{self.name}({content})@{self.version}" if content else f"{self.name}@{self.version}"
 

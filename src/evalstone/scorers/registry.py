@@ -12,8 +12,10 @@ from evalstone._core.addresses import built, find, is_address, of_kind
 from evalstone._core.display import joined
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
+from evalstone._core.plugins import SCORERS as GROUP
+from evalstone._core.plugins import Plugin, Plugins
 from evalstone._core.syntax import parse_spec
-from evalstone.errors import ConfigError, absent, unknown
+from evalstone.errors import ConfigError, absent, invalid, unknown
 from evalstone.scorers.base import Scorer, ScorerSpec, require_known
 
 
@@ -116,10 +118,13 @@ SCORERS = Registry(
         "trajectory_quality": "agents.trajectories.TrajectoryQuality",
     }
 )
-"""The scorers that can be named. To add one, add its file, its line here and its test."""
+"""The built-in scorers that can be named. To add one, add its file, its line here and its test."""
 
 TEMPLATES = Registry({"llm_classifier": "custom.llm_classifier.LLMClassifier", "geval": "custom.geval.GEval"})
 """Kinds of scorer that a table defines: {"kind": "llm_classifier", "name": "polite", "question": "…"}."""
+
+PLUGINS = Plugins(GROUP, (*SCORERS, *TEMPLATES))
+"""The scorers of installed packages."""
 
 OWN_CODE = "to score with your own code, write a function of sample fields, or derive a class from evalstone.Scorer"
 
@@ -206,6 +211,30 @@ def _own(value: Any, parameters: Mapping[str, Any], named: str) -> Scorer:
     return value
 
 
+def added(plugin: Plugin) -> type[Scorer] | Scorer:
+    """What a plug-in adds: a class of scorers, or a scorer.
+
+    Raises ConfigError if its name is taken or isn't that of the scorer, it can't be imported, or it is no scorer.
+    """
+    PLUGINS.check(plugin)
+    value: Any = plugin.load()
+    if not (inspect.isclass(value) and issubclass(value, Scorer)):
+        value = _own(value, {}, str(plugin))
+    name = getattr(value, "name", None)
+    if name != plugin.name:
+        own = f"the name {name}" if isinstance(name, str) else "no fixed name"
+        raise ConfigError(
+            invalid("name", plugin.name, name).worded(f"{plugin}: its scorer has {own}; both must be the same")
+        )
+    return value
+
+
+def plugged_in(name: str) -> Plugin | None:
+    """The plug-in with a name, which may be written with hyphens; None if there is none. Raises ConfigError for one
+    that is refused."""
+    return PLUGINS.get(name.replace("-", "_")) or PLUGINS.get(name)
+
+
 def _function_scorer(function: Any) -> Scorer:
     """A function as a scorer. Raises ConfigError if it can't be one."""
     from evalstone.scorers.custom.function import FunctionScorer  # noqa: PLC0415 - most scorers are not functions
@@ -216,10 +245,13 @@ def _function_scorer(function: Any) -> Scorer:
 def _build(name: str, parameters: Mapping[str, Any], *, templates_only: bool = False) -> Scorer:
     if ":" in name and not templates_only:
         return imported(name, parameters)
-    name = name.strip().replace("-", "_")
+    written = name.strip()
+    name = written.replace("-", "_")
     kind = TEMPLATES.get(name) or (None if templates_only else SCORERS.get(name))
+    if kind is None and not templates_only and (plugin := plugged_in(written)) is not None:
+        return _own(added(plugin), parameters, name)
     if kind is None:
-        known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS]
+        known = TEMPLATES if templates_only else [*TEMPLATES, *SCORERS, *PLUGINS.names()]
         names = name.replace(",", " ").split()
         if len(names) > 1 and set(names) <= set(known):
             raise ConfigError(

@@ -9,7 +9,9 @@ from typing import Any
 from evalstone._core.json import brief
 from evalstone._core.syntax import parse_spec
 
-_FINGERPRINTS = re.compile(r"(; |\()[0-9a-f]{8}(?:, [0-9a-f]{8})*\)@\d+\Z|@\d+\Z")
+_ONE = r"(?:[0-9a-f]{8}|[\w.+!-]+==[\w.+!-]*)"
+_FINGERPRINTS = re.compile(rf"(; |\(){_ONE}(?:, {_ONE})*\)@\d+\Z|@\d+\Z")
+"""Hashes of prompts and code, and the versions of plug-ins."""
 
 
 def scorer_name(signature: str) -> str:
