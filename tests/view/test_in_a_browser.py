@@ -206,6 +206,20 @@ def test_pages_work_without_javascript(opened: Opened) -> None:
     expect(tab.locator("h1")).to_have_text("s1")
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    answers = ["0.5", "skip", "0.25", "1", "fail"]
+    run = run_of(answers, [Given(), Harm()], metadata=[{"topic": f"t{n % 2}"} for n in range(5)])
+    tab = opened([run, hostile_evidence_run()], color_scheme=scheme, bypass_csp=True)
+    base = tab.url.rstrip("/")
+    for address in ("/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")):
+        tab.goto(base + address)
+        tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
+        found = axe.run(tab).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], address
+
+
 def test_a_page_prints_without_its_controls(opened: Opened) -> None:
     run = run_of(["0.5"])
     tab = opened([run], run_address(run.id))

@@ -127,6 +127,8 @@ def test_search_finds_words_in_texts_reasons_and_evidence(indexed: Indexed, word
     ]
     with indexed(evaluate(samples, [Claimed()], ledger=None)) as index:
         assert found(index, q=words, sort="order") == keys
+        assert index.count(SampleQuery(q=words)) == len(keys)
+        assert index.count(SampleQuery(q=words, show="failed")) == len(found(index, q=words, show="failed"))
 
 
 def test_neighbors_are_those_of_the_list_with_its_filters(indexed: Indexed) -> None:

@@ -419,8 +419,10 @@ class Index:
         if not query.is_filtered:
             return self.totals["all"]
         where, values = self._where(query)
-        found = self._connection.execute(f"SELECT count(*) FROM cases NOT INDEXED WHERE {where}", values).fetchone()
-        return int(found[0])
+        table = (
+            "hits" if query.filters == SampleQuery(q=query.q) and self._found else f"cases NOT INDEXED WHERE {where}"
+        )
+        return int(self._connection.execute(f"SELECT count(*) FROM {table}", values).fetchone()[0])
 
     def page(self, query: SampleQuery, limit: int = PAGE) -> Page:
         """A page of the cases that a query finds. Errors as for `count`."""
