@@ -117,12 +117,12 @@ def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = es.evaluate(outputs, [CONTAINS], ledger=folder / "l.db", name="base")
     signature = run.scorers[0].signature
     rows = [
-        LiveScore(id=f"o/{n}", stream="shop", source="live", scorer=signature, owner="o", submitted=time.time() - n)
+        LiveScore(id=f"o/{n}", stream="shop", source="live", signature=signature, owner="o", submitted=time.time() - n)
         for n in range(3)
     ]
     with Ledger(folder / "l.db") as opened:
-        seen = LiveCounts(stream="shop", scorer=signature, owner="o", hour=int(time.time() // 3600), seen=3, eligible=3,
-                          accepted=3)  # fmt: skip
+        seen = LiveCounts(stream="shop", signature=signature, owner="o", hour=int(time.time() // 3600), seen=3,
+                          eligible=3, accepted=3)  # fmt: skip
         mine = live.write_frame(opened, [seen], rows, [])
         outcomes = (es.Score(1.0, reason="It does."), es.Score(0.0), es.Failed("the judge is away"))
         records = (

@@ -201,7 +201,7 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     copy = json.loads((tmp_path / "copy.json").read_text())
     assert len(copy["pairs"]) == 60
     assert ElementTree.parse(tmp_path / "diagram.svg").getroot().tag.endswith("svg")
-    found = calibration_for(copy["judge"], copy["scorer"], tmp_path / ".evalstone" / "ledger.db")
+    found = calibration_for(copy["judge"], copy["signature"], tmp_path / ".evalstone" / "ledger.db")
     assert found is not None
     assert found.columns == ("annotator_1", "annotator_2")
 

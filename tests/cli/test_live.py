@@ -27,12 +27,12 @@ def ledger(tmp_path: Path) -> Path:
     with Ledger(path) as opened:
         for scorer, hour, accepted in (("contains@1", HOUR_NOW, 2), ("exact_match@1", HOUR_NOW - 30, 1)):
             counts = LiveCounts(
-                stream="shop", scorer=scorer, owner="a", hour=hour, seen=1234, filtered=34, eligible=1200,
+                stream="shop", signature=scorer, owner="a", hour=hour, seen=1234, filtered=34, eligible=1200,
                 declined=1000, dropped=200 - accepted, accepted=accepted,
             )  # fmt: skip
             rows = [
                 LiveScore(
-                    id=f"{scorer}/{number}", stream="shop", source="live", scorer=scorer, owner="a",
+                    id=f"{scorer}/{number}", stream="shop", source="live", signature=scorer, owner="a",
                     submitted=hour * HOUR + 1.0,
                 )
                 for number in range(accepted)
@@ -68,7 +68,7 @@ def test_whole_hours_count_from_a_time_on(ledger: Path, evalstone: Evalstone) ->
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (one,) = found["scorers"]
-    assert (one["scorer"], one["scored"], one["pending"], one["sampled"]) == ("contains@1", 1, 1, 200)
+    assert (one["signature"], one["scored"], one["pending"], one["sampled"]) == ("contains@1", 1, 1, 200)
     assert (one["dropped"], one["unaccounted"]) == ({"queue": 198, "budget": 0}, 0)
     assert found["since"].endswith(":00:00+00:00")
     assert found["total"]["coverage"] == one["coverage"] == 1 / 1200
@@ -92,7 +92,7 @@ def test_a_stream_is_named_where_the_ledger_has_several(ledger: Path, evalstone:
         assert (done.returncode, "runs.db: nothing" in done.stderr) == (2, True), done.stderr
     with Ledger(ledger) as opened:
         live.write_frame(
-            opened, [live.LiveCounts(stream="blog", scorer="contains@1", owner="o", hour=1, seen=1)], [], []
+            opened, [live.LiveCounts(stream="blog", signature="contains@1", owner="o", hour=1, seen=1)], [], []
         )
     for command, how in ((["coverage"], ""), (["drift", "2026-11-01..2026-11-02"], " with --stream")):
         done = evalstone("live", *command, "--ledger", "l.db")

@@ -115,14 +115,14 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     pairs = tuple(LabeledScore(f"c{n}", n % 2, (float(n % 2 if n % 5 else 1),)) for n in range(80))
     kept = Calibration(
         judge="none",
-        scorer=Given().signature,
-        name="given",
+        scorer="given",
+        signature=Given().signature,
         scale=1.0,
         lower_is_better=False,
         default_threshold=0.5,
         label_threshold=0.5,
-        dataset="labelled",
-        version="0",
+        dataset_name="labelled",
+        dataset_version="0",
         pairs=pairs,
     )
     save_calibration(kept, ".evalstone/ledger.db")
@@ -131,7 +131,7 @@ def test_report_corrects_shares_by_what_calibrate_kept(folder: Path, evalstone: 
     assert "the calibration: given" in shown
     assert "sensitivity (TPR)  0.833" in shown  # of 48 that people call yes the judge finds 40
     chance = replace(kept, pairs=tuple(LabeledScore(f"c{n}", n % 2, (float(n // 2 % 2),)) for n in range(80)))
-    save_calibration(replace(chance, scorer=Harm().signature, name="harm"), ".evalstone/ledger.db")
+    save_calibration(replace(chance, signature=Harm().signature, scorer="harm"), ".evalstone/ledger.db")
     both = evalstone("report", "a", "--calibrated")
     why = "its judge is not shown to be better than chance (AUROC 0.500, 95% CI 0.377 to 0.623)"
     assert re.fullmatch(rf".* calibration of harm [^:]*: {re.escape(why)}\.\n", both.stderr)

@@ -37,7 +37,7 @@ def ledger(tmp_path: Path) -> str:
             id=f"o/{n}",
             stream="shop",
             source="live",
-            scorer=SIGNATURE,
+            signature=SIGNATURE,
             owner="o",
             submitted=start + n * 9,
             entity="agent",
@@ -45,7 +45,7 @@ def ledger(tmp_path: Path) -> str:
         for n in range(700)
     ]
     with Ledger(url) as opened:
-        counts = LiveCounts(stream="shop", scorer=SIGNATURE, owner="o", hour=1, seen=700)
+        counts = LiveCounts(stream="shop", signature=SIGNATURE, owner="o", hour=1, seen=700)
         mine = live.write_frame(opened, [counts], rows, [])
         values = [1.0 if n % 10 and (n < 400 or n % 2) else 0.0 for n in range(700)]
         reason = "\x1b[31mred\u202e"
@@ -86,11 +86,11 @@ def test_skipped_failed_and_pending_scores_are_listed_by_their_state(evalstone: 
         [{"id": "blank", "input": "Who?"}, {"id": "q", "output": "Paris"}], ["contains(expected=Paris)"], ledger=url
     )
     rows = [
-        LiveScore(id=f"o/{n}", stream="shop", source="live", scorer=SIGNATURE, owner="o", submitted=time.time() + n)
+        LiveScore(id=f"o/{n}", stream="shop", source="live", signature=SIGNATURE, owner="o", submitted=time.time() + n)
         for n in range(3)
     ]
     with Ledger(url) as opened:
-        counts = LiveCounts(stream="shop", scorer=SIGNATURE, owner="o", hour=1, seen=3)
+        counts = LiveCounts(stream="shop", signature=SIGNATURE, owner="o", hour=1, seen=3)
         skipped, failed, _ = live.write_frame(opened, [counts], rows, [])
         outcomes = (skipped, Skipped("no output")), (failed, Failed("the judge is away"))
         live.finish(

@@ -35,7 +35,7 @@ def test_a_judge_is_compared_with_the_labels_and_what_was_learned_is_kept(tmp_pa
     ]  # fmt: skip
     assert made.threshold is not None
     assert (made.threshold.value, made.threshold.in_sample) == (0.5, 1.0)
-    assert calibration_for(made.judge, made.scorer, ledger) == made
+    assert calibration_for(made.judge, made.signature, ledger) == made
     assert list_calibrations(ledger) == (made,)
 
 
@@ -164,7 +164,7 @@ def test_the_agreement_is_measured_by_slice(tmp_path: Path):
     assert slices["fi"].accuracy == replace(alone, confidence=0.95)
     assert "0.500 instead of 1.000 (n = 40" in str(made)
     assert "lang=fi: the judge" in str(made)
-    assert calibration_for(made.judge, made.scorer, tmp_path / "l.db") == made
+    assert calibration_for(made.judge, made.signature, tmp_path / "l.db") == made
     assert json.loads(json.dumps(made.to_dict()))["measures"]["slices"][2]["false_yes"] == 20
     shown = calibration_view(made)
     assert "Agreement by slice" in [section.title for section in shown.sections]

@@ -10,7 +10,7 @@ from evalstone.judge_quality.perturbations import PERTURBATIONS, REPEAT
 from evalstone.results.audit import Effect
 from evalstone.stats.intervals import proportion_interval
 
-HOW: dict[str, Any] = {"scorer": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
+HOW: dict[str, Any] = {"scorer": "faithfulness", "signature": "faithfulness@1", "scale": 1.0, "threshold": 0.5}
 PADDED, PRAISED, ORDER = (
     PERTURBATIONS["verbosity"],
     PERTURBATIONS["injection_checked"],

@@ -65,7 +65,7 @@ def test_a_calibration_is_not_used_for_scores_that_treat_reasoning_differently(t
 
     def calibrations(run: Run) -> list[bool | None]:
         judge = run.judge_of(run.scorers[0].signature)
-        found = calibration_for(judge, kept.scorer, ledger, run.keeps_reasoning)
+        found = calibration_for(judge, kept.signature, ledger, run.keeps_reasoning)
         return [] if found is None else [found.keeps_reasoning]
 
     left_out_run, kept_run = (evaluate(ROWS, CHECK, keep_reasoning=keep, ledger=None) for keep in (False, True))

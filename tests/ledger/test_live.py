@@ -24,12 +24,12 @@ from tests.ledger.rows import placed, samples
 NOW = time.time()
 
 
-def row(number: int, *, submitted: float = NOW, sample: Sample | None = None, scorer: str = "s@1") -> LiveScore:
+def row(number: int, *, submitted: float = NOW, sample: Sample | None = None, signature: str = "s@1") -> LiveScore:
     return LiveScore(
         id=f"a/{number}",
         stream="shop",
         source="live",
-        scorer=scorer,
+        signature=signature,
         owner="a",
         submitted=submitted,
         sample=None if sample is None else sample_hash(sample),
@@ -40,7 +40,7 @@ def row(number: int, *, submitted: float = NOW, sample: Sample | None = None, sc
 
 def counted(accepted: int, *, seen: int = 10, hour: int = int(NOW // HOUR)) -> LiveCounts:
     return LiveCounts(
-        stream="shop", scorer="s@1", owner="a", hour=hour, seen=seen, eligible=seen, declined=seen - accepted,
+        stream="shop", signature="s@1", owner="a", hour=hour, seen=seen, eligible=seen, declined=seen - accepted,
         accepted=accepted,
     )  # fmt: skip
 
@@ -222,14 +222,14 @@ def test_the_samples_of_traces_are_those_that_were_read_from_them(url: str) -> N
 
 def test_scores_are_listed_newest_first_by_page_and_filter(url: str) -> None:
     with Ledger(url) as ledger:
-        rows = [row(n, submitted=NOW - 10 * (n // 2), scorer=f"s@{n % 2}") for n in range(6)]
+        rows = [row(n, submitted=NOW - 10 * (n // 2), signature=f"s@{n % 2}") for n in range(6)]
         live.write_frame(ledger, [], rows, [])
         order = [found.id for found in live.scores(ledger)]
         assert order == ["a/1", "a/0", "a/3", "a/2", "a/5", "a/4"]
         page = live.scores(ledger, limit=3)
         rest = live.scores(ledger, before=(page[-1].submitted, page[-1].id))
         assert [found.id for found in (*page, *rest)] == order
-        assert [found.id for found in live.scores(ledger, scorer="s@1", since=NOW - 10)] == ["a/1", "a/3"]
+        assert [found.id for found in live.scores(ledger, signature="s@1", since=NOW - 10)] == ["a/1", "a/3"]
         assert [found.id for found in live.scores(ledger, until=NOW - 10)] == ["a/5", "a/4"]
         assert len(live.scores(ledger, stream="shop", source="live", entity="agent")) == 6
         assert live.scores(ledger, stream="x") == live.scores(ledger, source="trace") == []
@@ -295,7 +295,7 @@ def test_pruning_takes_whole_hours_with_their_counts_and_samples_and_leaves_the_
 
 def test_text_that_no_database_takes_is_escaped(url: str) -> None:
     odd = LiveScore(
-        id="a", stream="s\x00", source="live", scorer="s", owner="a", submitted=NOW, entity="\ud83d", trace="\x00"
+        id="a", stream="s\x00", source="live", signature="s", owner="a", submitted=NOW, entity="\ud83d", trace="\x00"
     )
     with Ledger(url) as ledger, Ledger(url) as other:
         live.write_frame(ledger, [], [odd], [])

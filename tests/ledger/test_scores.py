@@ -29,8 +29,8 @@ def at(hours: float) -> datetime:
 def add_live(
     ledger: Ledger, id: str, hours: float, outcome: Outcome | None = None, *, pending: bool = False, **fields: Any
 ) -> None:
-    scorer = fields.get("scorer", B)
-    values: dict[str, Any] = {"stream": "shop", "source": "live", "scorer": B, "owner": "o", "entity": "agent"}
+    signature = fields.get("signature", B)
+    values: dict[str, Any] = {"stream": "shop", "source": "live", "signature": B, "owner": "o", "entity": "agent"}
     values |= {"id": id, "trace": f"t{id}", "submitted": at(hours).timestamp(), **fields}
     row = LiveScore(**values)
     (mine,) = live.write_frame(ledger, [], [row], [])
@@ -38,7 +38,7 @@ def add_live(
         found = (
             None
             if outcome is None
-            else Record(sample_id="q1", scorer=scorer_name(scorer), signature=scorer, outcome=outcome)
+            else Record(sample_id="q1", scorer=scorer_name(signature), signature=signature, outcome=outcome)
         )
         live.finish(ledger, [mine.ended(found)])
 
@@ -59,10 +59,10 @@ def filled(url: str) -> str:
     with Ledger(url) as ledger:
         add_live(ledger, "a/1", 1, Score(0.25))
         add_live(ledger, "a/2", 2, Skipped("no claims"))
-        add_live(ledger, "a/3", 3, Failed("boom"), scorer=A)
+        add_live(ledger, "a/3", 3, Failed("boom"), signature=A)
         add_live(ledger, "a/4", 4, pending=True)
         add_live(ledger, "a/5", 5, None)
-        add_live(ledger, "a/6", 6, Score(3.0, scale=5.0), source="trace", entity="other", scorer=OTHER)
+        add_live(ledger, "a/6", 6, Score(3.0, scale=5.0), source="trace", entity="other", signature=OTHER)
         add_run(ledger, "r1", 2.5, [B, OTHER], name="nightly")
         add_run(ledger, "r3", 5, [A])
         add_run(ledger, "r2", 5, [B])
@@ -192,7 +192,7 @@ def test_a_ledger_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 def test_scores_of_one_time_by_scorers_of_one_name_are_in_one_order(url: str, size: int) -> None:
     with Ledger(url) as ledger:
         for number in range(6):
-            add_live(ledger, f"a/{number}", 1, Score(1.0), scorer=B if number % 3 else A)
+            add_live(ledger, f"a/{number}", 1, Score(1.0), signature=B if number % 3 else A)
     found: list[str] = []
     before = None
     while page := list_scores(url, scorer="s", limit=size, before=before):
@@ -205,8 +205,8 @@ def test_scores_of_one_time_by_scorers_of_one_name_are_in_one_order(url: str, si
 @pytest.mark.parametrize("scorer", ["s(expected=1)", "s( expected = '1' )", "s(expected=1, scale=1)", A])
 def test_a_scorer_is_named_with_its_parameters_in_any_spelling(url: str, scorer: str) -> None:
     with Ledger(url) as ledger:
-        add_live(ledger, "a/1", 1, Score(1.0), scorer=A)
-        add_live(ledger, "a/2", 2, Score(1.0), scorer=B)
+        add_live(ledger, "a/1", 1, Score(1.0), signature=A)
+        add_live(ledger, "a/2", 2, Score(1.0), signature=B)
         add_run(ledger, "r1", 0, [A, B], number=1)
     assert {one.signature for one in list_scores(url, scorer=scorer)} == {A}
     assert len(list_scores(url, scorer=scorer)) == 2
@@ -261,7 +261,7 @@ def test_the_scores_of_a_stream_in_the_order_of_submission_with_their_groups(url
     with Ledger(url) as ledger:
         for id, hours, sample in (("a", 2, talk), ("b", 1, other), ("c", 3, None)):
             row = LiveScore(
-                id=id, stream="shop", source="live", scorer=B, owner="o", submitted=at(hours).timestamp(), trace=id,
+                id=id, stream="shop", source="live", signature=B, owner="o", submitted=at(hours).timestamp(), trace=id,
                 sample=None if sample is None else live.sample_hash(sample),
             )  # fmt: skip
             (mine,) = live.write_frame(ledger, [], [row], [] if sample is None else [sample])

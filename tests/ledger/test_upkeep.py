@@ -149,7 +149,7 @@ def test_a_failed_call_of_a_record_brings_no_answer_though_its_reply_is_kept(tmp
             "finished": None,
             "metadata": {},
         },
-        {"format": "ledger_row/1", "type": "record", "run": "r", "cell": 0, "scorer": "s", "body": {"format": 7}},
+        {"format": "ledger_row/1", "type": "record", "run": "r", "cell": 0, "signature": "s", "body": {"format": 7}},
     ],
 )
 def test_a_line_that_is_none_of_ours_is_named_and_what_came_before_it_stays(tmp_path: Path, line: Any) -> None:
@@ -258,7 +258,7 @@ def test_rows_that_do_not_hold_what_they_should_are_named(url: str) -> None:
     filled(url)
     with Ledger(url) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute("UPDATE records SET body = '{' WHERE cell = 1")
-        connection.execute("UPDATE records SET scorer = 'else' WHERE cell = 2")
+        connection.execute("UPDATE records SET signature = 'else' WHERE cell = 2")
         connection.execute("UPDATE blocks SET body = :body", {"body": zlib.compress(b"[]")})
     found = verify(url)
     assert not found.sound

@@ -23,7 +23,7 @@ NOON = 500_004
 def counts(*, owner: str = "p1", **numbers: int) -> LiveCounts:
     """The counts of a process in an hour, which add up by default."""
     known = {"hour": NOON, "seen": 20, "filtered": 3, "eligible": 17, "declined": 6, "dropped": 4, "accepted": 7}
-    none = LiveCounts(stream="shop", scorer="contains@1", owner=owner, hour=0)
+    none = LiveCounts(stream="shop", signature="contains@1", owner=owner, hour=0)
     return dataclasses.replace(none, **{**known, **numbers})
 
 
@@ -39,10 +39,10 @@ def write(path: Path, counted: Sequence[LiveCounts], of: Sequence[State] | None 
         for each in counted:
             rows = [
                 LiveScore(
-                    id=f"{each.owner}/{each.hour}/{each.scorer}/{number}",
+                    id=f"{each.owner}/{each.hour}/{each.signature}/{number}",
                     stream=each.stream,
                     source="live",
-                    scorer=each.scorer,
+                    signature=each.signature,
                     owner=each.owner,
                     submitted=each.hour * HOUR + 1.0,
                     state=state,
@@ -56,7 +56,8 @@ def write(path: Path, counted: Sequence[LiveCounts], of: Sequence[State] | None 
 def test_each_number_is_that_of_the_ledger(tmp_path: Path) -> None:
     (one,) = coverage(ledger=write(tmp_path / "l.db", [counts()])).scorers
     assert one == ScorerCoverage(
-        scorer="contains@1",
+        scorer="contains",
+        signature="contains@1",
         seen=20,
         filtered=3,
         eligible=17,
@@ -74,18 +75,28 @@ def test_each_number_is_that_of_the_ledger(tmp_path: Path) -> None:
     assert one.to_dict()["sampled"] == 11
 
 
+def test_scorers_of_one_name_are_told_apart_by_their_parameters_or_their_signatures(tmp_path: Path) -> None:
+    signatures = ("a(k=1)@1", "a(k=2)@1", "b@1", "b@2", "c(k=1)@1")
+    written = [dataclasses.replace(counts(), signature=each) for each in signatures]
+    found = coverage("shop", ledger=write(tmp_path / "l.db", written)).scorers
+    assert [one.scorer for one in found] == ["a(k=1)", "a(k=2)", "b@1", "b@2", "c"]
+    assert tuple(one.signature for one in found) == signatures
+
+
 def test_processes_hours_and_scorers_are_added_up_and_scorers_are_in_alphabetical_order(tmp_path: Path) -> None:
     written = [counts(), counts(owner="p2"), counts(hour=NOON + 1)]
-    written += [dataclasses.replace(counts(owner=owner), scorer=name) for owner, name in (("p1", "b@1"), ("p3", "a@1"))]
-    found = coverage("shop", ledger=write(tmp_path / "l.db", written))
-    assert [(each.scorer, each.seen, each.scored) for each in found.scorers] == [
-        ("a@1", 20, 3),
-        ("b@1", 20, 3),
-        ("contains@1", 60, 9),
+    written += [
+        dataclasses.replace(counts(owner=owner), signature=name) for owner, name in (("p1", "b@1"), ("p3", "a@1"))
     ]
-    assert (found.total.scorer, found.total.seen, found.total.pending) == ("", 100, 5)
+    found = coverage("shop", ledger=write(tmp_path / "l.db", written))
+    assert [(each.scorer, each.signature, each.seen, each.scored) for each in found.scorers] == [
+        ("a", "a@1", 20, 3),
+        ("b", "b@1", 20, 3),
+        ("contains", "contains@1", 60, 9),
+    ]
+    assert (found.total.signature, found.total.seen, found.total.pending) == ("", 100, 5)
     data = json.loads(json.dumps(found.to_dict()))
-    assert (data["stream"], data["since"], "scorer" in data["total"]) == ("shop", None, False)
+    assert (data["stream"], data["since"], {"scorer", "signature"} & set(data["total"])) == ("shop", None, set())
     assert data["total"]["dropped"] == {"queue": 20, "budget": 10}
 
 

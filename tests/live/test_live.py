@@ -58,7 +58,7 @@ def test_what_is_submitted_is_scored_and_counted(start: Start, url: str) -> None
         assert live.submit(**SAMPLE, trace_id=trace(number), entity="guide")
     scored = found(live)
     assert len(scored) == 10
-    assert {each.value for each in scored if each.scorer.startswith("contains")} == {1.0}
+    assert {each.value for each in scored if each.signature.startswith("contains")} == {1.0}
     assert {(each.state, each.source, each.stream, each.entity) for each in scored} == {
         ("score", "live", "shop", "guide")
     }

@@ -85,7 +85,7 @@ def test_live_scores_are_those_of_a_run_and_say_whether_reasoning_was_scored(
     for _ in range(2):
         door(live)
     rows = found(live)
-    values = [[row.value for row in rows if row.scorer.startswith(check.partition("(")[0])] for check in CHECKS]
+    values = [[row.value for row in rows if row.signature.startswith(check.partition("(")[0])] for check in CHECKS]
     assert values == [[value] * 2 for value in of_run(keep=keep)]
     assert {row.kept_reasoning for row in rows} == {keep}
     assert [entry.getMessage() for entry in caplog.records] == [f"live: {NOTES[keep]}"]

@@ -138,13 +138,13 @@ class World:
             )
             rows.append(
                 LiveScore(
-                    id=f"o/{self.written}", stream=stream, source="live", scorer=scorer, owner="o",
+                    id=f"o/{self.written}", stream=stream, source="live", signature=scorer, owner="o",
                     submitted=start + number, trace=f"{self.written:032x}", sample=sample_hash(sample),
                 )
             )  # fmt: skip
             those.append(sample)
             records.append(found)
-        counts = LiveCounts(stream=stream, scorer=scorer, owner="o", hour=self.written, seen=len(rows))
+        counts = LiveCounts(stream=stream, signature=scorer, owner="o", hour=self.written, seen=len(rows))
         with Ledger(self.url) as ledger:
             mine = live.write_frame(ledger, [counts], rows, those)
             ended = [replace(row.ended(record), kept_reasoning=kept) for row, record in zip(mine, records, strict=True)]

@@ -107,12 +107,20 @@ def _ledger(path: Path) -> Path:
     run = evaluate(outputs, ["contains(expected=Paris)"], ledger=path, name="base")
     signature = run.scorers[0].signature
     rows = [
-        LiveScore(id=f"o/{n}", stream="shop", source="live", scorer=signature, owner="o", submitted=time.time() - 9 * n)
+        LiveScore(
+            id=f"o/{n}", stream="shop", source="live", signature=signature, owner="o", submitted=time.time() - 9 * n
+        )
         for n in range(30)
     ]
     with Ledger(path) as opened:
         counts = LiveCounts(
-            stream="shop", scorer=signature, owner="o", hour=int(time.time() // 3600), seen=40, eligible=30, accepted=30
+            stream="shop",
+            signature=signature,
+            owner="o",
+            hour=int(time.time() // 3600),
+            seen=40,
+            eligible=30,
+            accepted=30,
         )
         mine = live.write_frame(opened, [counts], rows, [])
         outcomes = (Failed("the judge is away") if n == 3 else Score(float(n % 2)) for n in range(30))

@@ -28,11 +28,11 @@ def made(pairs: list[tuple[float, Any]], **more: Any) -> Calibration:
     how: dict[str, Any] = {"scale": 1.0, "default_threshold": 0.5, "label_threshold": 0.5, **more}
     return Calibration(
         judge="lexical@1",
-        scorer="faithfulness@1",
-        name="faithfulness",
+        scorer="faithfulness",
+        signature="faithfulness@1",
         lower_is_better=False,
-        dataset="d.jsonl",
-        version="v",
+        dataset_name="d.jsonl",
+        dataset_version="v",
         pairs=scored,
         **how,
     )

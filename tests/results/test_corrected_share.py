@@ -20,14 +20,14 @@ PAIRS = [(1.0, 1.0)] * 36 + [(0.0, 1.0)] * 4 + [(1.0, 0.0)] * 10 + [(0.0, 0.0)] 
 def calibration() -> Calibration:
     return Calibration(
         judge="none",
-        scorer=Given().signature,
-        name="given",
+        scorer="given",
+        signature=Given().signature,
         scale=1.0,
         lower_is_better=False,
         default_threshold=0.5,
         label_threshold=0.5,
-        dataset="labelled",
-        version="0",
+        dataset_name="labelled",
+        dataset_version="0",
         pairs=tuple(LabeledScore(f"c{n}", value, (label,)) for n, (value, label) in enumerate(PAIRS)),
     )
 

@@ -98,7 +98,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
         "a was calibrated with other labels than panel(a, b, c, vote=majority)",
     ),
     (
-        lambda: compare_with_members(judged(PANEL, set()), [dataclasses.replace(judged("a", {1}), scorer="x@1")]),
+        lambda: compare_with_members(judged(PANEL, set()), [dataclasses.replace(judged("a", {1}), signature="x@1")]),
         ConfigError,
         "a was calibrated with x@1, not with faithfulness@1",
     ),

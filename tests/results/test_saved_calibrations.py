@@ -27,19 +27,19 @@ def made(truths: list[float], **more: Any) -> Calibration:
     """A calibration whose scores are 0 and 1 in turn."""
     how: dict[str, Any] = {
         "judge": "lexical@1",
-        "scorer": "faithfulness@1",
+        "signature": "faithfulness@1",
         "labels": "a.jsonl",
         "labels_id": "a",
         **more,
     }
     return Calibration(
-        name="faithfulness",
+        scorer="faithfulness",
         scale=1.0,
         lower_is_better=False,
         default_threshold=0.5,
         label_threshold=0.5,
-        dataset="d.jsonl",
-        version="v",
+        dataset_name="d.jsonl",
+        dataset_version="v",
         pairs=tuple(LabeledScore(str(number), number % 2, (truth,)) for number, truth in enumerate(truths)),
         **how,
     )
@@ -112,8 +112,8 @@ def test_the_calibrations_of_a_run_are_those_of_the_scorers_that_asked_a_judge(t
     run = evaluate(samples, ["faithfulness", Given()], judge="lexical", ledger=None)
     judge, scorer = run.judge_of("faithfulness"), run["faithfulness"].info.signature
     assert calibrations_of(run, tmp_path) == {scorer: ()}
-    mine = replace(GOOD, judge=judge, scorer=scorer)
-    for one in (mine, replace(mine, judge="other"), replace(mine, judge="none", scorer=Given().signature)):
+    mine = replace(GOOD, judge=judge, signature=scorer)
+    for one in (mine, replace(mine, judge="other"), replace(mine, judge="none", signature=Given().signature)):
         save_calibration(one, tmp_path)
     assert calibrations_of(run, tmp_path) == {scorer: (mine,)}
 

@@ -86,7 +86,7 @@ class Late(Scorer):
 def test_the_records_of_a_sample_are_together_whenever_they_were_made(tmp_path: Path) -> None:
     run = evaluate(samples_of(["0.5", "0.25", "0.75"]), [Late(), Given()], ledger=tmp_path / "l.db")
     with Ledger(tmp_path / "l.db") as opened, opened.transaction() as database:
-        made = database.scalars("SELECT scorer FROM records ORDER BY position")
+        made = database.scalars("SELECT signature FROM records ORDER BY position")
     assert made == [Given().signature] * 3 + [Late().signature] * 3
     read = read_run("last", ledger=tmp_path / "l.db")
     assert [(record.sample_id, record.signature) for record in read] == [

@@ -336,7 +336,6 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
     scoring = receiver.scoring
     if live is None or scoring is None:
         return
-    from evalstone.types import without_fingerprints
 
     for note in scoring.notes.lines():
         to_stderr(safe(note, 2000))
@@ -357,4 +356,4 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
         states = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
         if dropped := line.dropped_queue + line.dropped_budget:
             states += f", {dropped:,} dropped"
-        to_stderr(safe(f"{without_fingerprints(line.scorer)}: {states}, of {line.eligible:,} in the ledger", 2000))
+        to_stderr(safe(f"{line.scorer}: {states}, of {line.eligible:,} in the ledger", 2000))

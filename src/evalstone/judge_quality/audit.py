@@ -24,6 +24,7 @@ from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturb
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.results.scores import refuse_weights
+from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import StopSignal
 from evalstone.run.dry_run import Estimate, estimate
 from evalstone.run.plan import scorer_info
@@ -128,13 +129,15 @@ async def aaudit(
     audited = tuple(
         _audited(scorer, threshold, scores, runs[0]) for scorer, threshold in zip(work.scorers, thresholds, strict=True)
     )
+    titles = scorer_titles(audited)
     effects = [
         effect(
             one,
             scores.get((PLAIN, scorer.signature), {}),
             perturbed,
             scores.get((REPEAT.name, scorer.signature), {}),
-            scorer=scorer.signature,
+            scorer=titles[scorer.signature],
+            signature=scorer.signature,
             scale=scorer.scale,
             threshold=scorer.threshold,
         )
@@ -149,7 +152,7 @@ async def aaudit(
         judge_note=runs[0].judge_note,
         cautions=runs[0].cautions,
         dataset_name=work.dataset.name,
-        version=work.dataset.version,
+        dataset_version=work.dataset.version,
         samples=len(work.plain),
         dataset_size=len(work.dataset),
         scorers=audited,
@@ -330,12 +333,13 @@ def effect(
     repeated: Scores,
     *,
     scorer: str,
+    signature: str,
     scale: float,
     threshold: float,
 ) -> Effect:
     """The effect of a perturbation, its p-values uncorrected; samples without a plain score are left out.
 
-    repeated: scores of the unchanged samples when the question is repeated. scorer: its signature.
+    repeated: scores of the unchanged samples when the question is repeated. scorer: its title.
     """
     import numpy as np  # noqa: PLC0415 - only an audit needs it
 
@@ -351,6 +355,7 @@ def effect(
     return Effect(
         perturbation=perturbation,
         scorer=scorer,
+        signature=signature,
         n=len(pairs),
         lost=len(before) - len(pairs),
         raised=raised,

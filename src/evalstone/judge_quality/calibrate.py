@@ -256,14 +256,14 @@ def _unfitted(
     kept_reasoning = ["keep_reasoning"] if run.keeps_reasoning else []
     return Calibration(
         judge=run.judge_of(scorer.signature),
-        scorer=scorer.signature,
-        name=scorer.name,
+        scorer=scorer.name,
+        signature=scorer.signature,
         scale=scorer.scale,
         lower_is_better=scorer.lower_is_better,
         default_threshold=default_threshold(scorer),
         label_threshold=label_threshold,
-        dataset=run.dataset_name,
-        version=run.dataset_version,
+        dataset_name=run.dataset_name,
+        dataset_version=run.dataset_version,
         pairs=pairs,
         skipped=summary.skipped,
         failed=summary.failed,

@@ -366,7 +366,7 @@ def from_row(kind: type[R], row: Mapping[str, Any]) -> R:
 def record_row(run: str, cell: int, record: Record, line: str | None = None) -> dict[str, Any]:
     """A record as a row of `records`. line: its `record_line`, if it is known."""
     body = record_line(record) if line is None else line
-    return {"run": run, "cell": cell, "scorer": storable(record.signature), "body": body}
+    return {"run": run, "cell": cell, "signature": storable(record.signature), "body": body}
 
 
 def sample_hash(sample: Sample) -> str:

@@ -185,7 +185,7 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values = {**defaults, **values}
     elif table is schema.records:
         body = json.loads(values["body"]) if isinstance(values["body"], str) else values["body"]
-        values |= {"scorer": storable(Record.from_dict(body).signature), "body": plain_line(body)}
+        values |= {"signature": storable(Record.from_dict(body).signature), "body": plain_line(body)}
     elif table is schema.live_scores:
         values |= live.derived(values)
     elif table is schema.blocks:

@@ -40,7 +40,7 @@ _FINISH = """
 """
 _FREE = f"""
     SELECT id FROM live_scores
-    WHERE stream = :stream AND state = 'pending' AND scorer IN texts(:scorers)
+    WHERE stream = :stream AND state = 'pending' AND signature IN texts(:signatures)
         AND worker NOT IN (SELECT question FROM leases WHERE judge = '{_LEASE}')
     ORDER BY submitted LIMIT :limit FOR UPDATE SKIP LOCKED
 """
@@ -50,7 +50,7 @@ _TAKEN = f"""
     FROM live_scores LEFT JOIN samples ON live_scores.sample = samples.hash
     WHERE id IN texts(:ids) ORDER BY submitted
 """
-_TEXTS = ("stream", "scorer", "owner", "entity", "trace", "span", "response")
+_TEXTS = ("stream", "signature", "owner", "entity", "trace", "span", "response")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,7 +63,7 @@ class LiveScore:
     """The name of the `Live`."""
     source: str
     """"live" or "trace"."""
-    scorer: str
+    signature: str
     """The scorer's signature."""
     owner: str
     """The process that submitted the sample."""
@@ -122,7 +122,7 @@ class LiveCounts:
     """An owner's traffic in an hour, for one scorer: a row of `live_counts`."""
 
     stream: str
-    scorer: str
+    signature: str
     owner: str
     hour: int
     """Hours since 1970."""
@@ -160,13 +160,14 @@ def write_frame(
 
 
 def claim_pending(
-    ledger: Ledger, stream: str, limit: int, scorers: Collection[str]
+    ledger: Ledger, stream: str, limit: int, signatures: Collection[str]
 ) -> list[tuple[LiveScore, Sample | None]]:
-    """Take over pending rows of a stream and of these scorers whose worker is gone, with their samples, oldest first.
+    """Take over pending rows of a stream and of scorers with these signatures whose worker is gone, with their samples,
+    oldest first.
 
     `begin` counts the takeover, because only a row that is being scored can crash a worker.
     """
-    of = {"stream": storable(stream), "scorers": _listed(map(storable, scorers)), "limit": limit}
+    of = {"stream": storable(stream), "signatures": _listed(map(storable, signatures)), "limit": limit}
     with ledger.transaction(writing=True) as database:
         ledger.drop_expired()
         ledger.hold(Key(ledger.owner, _LEASE))
@@ -245,7 +246,7 @@ def spent(ledger: Ledger, stream: str, since: float) -> float:
 
 
 def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[list[LiveCounts], dict[Any, int]]:
-    """The counts of a stream, and its numbers of rows by scorer, owner, hour and state, from one snapshot.
+    """The counts of a stream, and its numbers of rows by signature, owner, hour and state, from one snapshot.
 
     since: Seconds since 1970, rounded down to the hour.
     """
@@ -253,8 +254,8 @@ def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[lis
     of = {"stream": storable(stream), "hour": hour, "since": hour * HOUR}
     counted = f"SELECT {live_counts.names} FROM live_counts WHERE stream = :stream AND hour >= :hour"
     states = """
-        SELECT scorer, owner, hour, state, count(*) FROM live_scores
-        WHERE stream = :stream AND submitted >= :since GROUP BY scorer, owner, hour, state
+        SELECT signature, owner, hour, state, count(*) FROM live_scores
+        WHERE stream = :stream AND submitted >= :since GROUP BY signature, owner, hour, state
     """
     with ledger.transaction(snapshot=True) as database:
         seen = [LiveCounts(**live_counts.row(row)) for row in database.execute(counted, of)]
@@ -262,14 +263,14 @@ def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[lis
     return seen, rows
 
 
-def kept_reasoning(ledger: Ledger, stream: str, scorer: str, since: float | None = None) -> frozenset[bool]:
+def kept_reasoning(ledger: Ledger, stream: str, signature: str, since: float | None = None) -> frozenset[bool]:
     """Whether the scores of a stream by one scorer, from a time on, are of outputs with the reasoning in front of them;
     both if some are and some aren't, and neither if no output begins with reasoning."""
     query = """
         SELECT DISTINCT kept_reasoning FROM live_scores
-        WHERE kept_reasoning IS NOT NULL AND stream = :stream AND scorer = :scorer AND submitted >= :since
+        WHERE kept_reasoning IS NOT NULL AND stream = :stream AND signature = :signature AND submitted >= :since
     """
-    of = {"stream": storable(stream), "scorer": storable(scorer), "since": since or 0.0}
+    of = {"stream": storable(stream), "signature": storable(signature), "since": since or 0.0}
     with ledger.transaction() as database:
         return frozenset(map(bool, database.scalars(query, of)))
 
@@ -295,7 +296,7 @@ def scores(
     ledger: Ledger,
     *,
     stream: str | None = None,
-    scorer: str | None = None,
+    signature: str | None = None,
     source: str | None = None,
     entity: str | None = None,
     since: float | None = None,
@@ -308,7 +309,7 @@ def scores(
     Args:
         ledger: The ledger.
         stream: Only rows of the `Live` of this name.
-        scorer: Only rows of the scorer with this signature.
+        signature: Only rows of the scorer with this signature.
         source: "live" or "trace".
         entity: Only rows of this entity.
         since: Submitted at this time or later, in seconds since 1970.
@@ -316,7 +317,7 @@ def scores(
         limit: The maximum number of rows.
         before: The `submitted` and `id` of the last row of the previous page.
     """
-    texts = {"stream": stream, "scorer": scorer, "source": source, "entity": entity}
+    texts = {"stream": stream, "signature": signature, "source": source, "entity": entity}
     of: dict[str, Any] = {name: storable(value) for name, value in texts.items() if value is not None}
     where = [f"{name} = :{name}" for name in of]
     if since is not None:
@@ -343,7 +344,7 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     state, record = values["state"], None
     if state not in get_args(State):
         raise DataError(invalid("state", f"one of {', '.join(get_args(State))}", state))
-    row = LiveScore(**{name: values[name] for name in ("id", "stream", "source", "scorer", "owner", "submitted")})
+    row = LiveScore(**{name: values[name] for name in ("id", "stream", "source", "signature", "owner", "submitted")})
     if values["body"] is not None:
         record = Record.from_dict(json.loads(values["body"]))
     outcome = row.ended(record)
@@ -375,4 +376,4 @@ def _from_row(values: Iterable[Any]) -> LiveScore:
 
 
 def _count_key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["stream"], row["scorer"], row["owner"], row["hour"]
+    return row["stream"], row["signature"], row["owner"], row["hour"]

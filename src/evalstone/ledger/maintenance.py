@@ -287,5 +287,5 @@ def _problem(table: Table, row: dict[str, Any]) -> str:
         values = validated(table, row)
     except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
-    derived = ("hash", "samples", "scorer", "hour", "value", "scale")
+    derived = ("hash", "samples", "signature", "hour", "value", "scale")
     return "" if all(values.get(name) == row.get(name) for name in derived) else "its key does not match its content"

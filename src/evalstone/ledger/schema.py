@@ -15,7 +15,7 @@ from typing import Any
 
 from evalstone.ledger.base import USAGE_COLUMNS
 
-SCHEMA_VERSION = "2"
+SCHEMA_VERSION = "3"
 
 ColumnType = type | UnionType
 """What a column has: `str`, `int`, `float`, `bool` or `bytes`; `str | None` and so on if it may be empty."""
@@ -163,7 +163,7 @@ records = Table(
     "records",
     # `cell` is the number of the sample, trial and scorer in the run. Keys in the order of writing keep a file small
     # and inserts fast: with hashes, an insert takes six times as long.
-    {"run": str, "cell": int, "scorer": str, "body": str},
+    {"run": str, "cell": int, "signature": str, "body": str},
     key=("run", "cell"),
     positioned=True,
 )
@@ -196,7 +196,7 @@ samples = Table("samples", {"hash": str, "body": str}, key=("hash",))
 live_scores = Table(
     "live_scores",
     {
-        **_columns(str, "id", "stream", "source", "scorer", "owner", "worker", "state"),
+        **_columns(str, "id", "stream", "source", "signature", "owner", "worker", "state"),
         **_columns(str | None, "entity", "trace", "span", "response", "sample"),
         "submitted": float,
         **_columns(int, "hour", "takeovers"),
@@ -207,7 +207,7 @@ live_scores = Table(
     key=("id",),
     positioned=True,
     indexes={
-        **{f"live_scores_{name}": f"({name}, submitted)" for name in ("stream", "scorer", "entity")},
+        **{f"live_scores_{name}": f"({name}, submitted)" for name in ("stream", "signature", "entity")},
         "live_scores_submitted": "(submitted)",
         "live_scores_trace": "(trace)",
         "live_scores_pending": "(stream, submitted) WHERE state = 'pending'",
@@ -217,10 +217,10 @@ live_scores = Table(
 live_counts = Table(
     "live_counts",
     {
-        **_columns(str, "stream", "scorer", "owner"),
+        **_columns(str, "stream", "signature", "owner"),
         **_columns(int, "hour", "seen", "filtered", "eligible", "declined", "dropped", "accepted"),
     },
-    key=("stream", "scorer", "owner", "hour"),
+    key=("stream", "signature", "owner", "hour"),
     growing="seen",
 )
 

@@ -160,7 +160,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
     problems: list[str] = []
     with Ledger(existing(ledger)) as opened:
         if scorer is not None:
-            signatures = {*_live_scorers(opened), *_scorers_of_runs(opened)}
+            signatures = {*_live_signatures(opened), *_signatures_of_runs(opened)}
             if not any(is_named(signature, scorer) for signature in signatures):
                 problems.append(str(unknown("scorer", scorer, {scorer_name(signature) for signature in signatures})))
         if stream is not None and stream not in (known := live.streams(opened)):
@@ -170,7 +170,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
 
 @dataclass(frozen=True)
 class _Cursor:
-    """The position of a score in the list: its time in seconds, and its ID, or its run, scorer and position."""
+    """The position of a score in the list: its time in seconds, and its ID, or its run, signature and position."""
 
     time: float
     place: tuple[Any, ...]
@@ -212,7 +212,7 @@ class _Search:
         """Live scores, one part per signature with the scorer's name."""
         if self.scorer is None:
             return [self._live(None)]
-        return [self._live(one) for one in _live_scorers(self.ledger) if is_named(one, self.scorer)]
+        return [self._live(one) for one in _live_signatures(self.ledger) if is_named(one, self.scorer)]
 
     def _live(self, signature: str | None) -> _Part:
         at = self.before
@@ -221,7 +221,7 @@ class _Search:
         while True:
             rows = live.scores(
                 self.ledger,
-                scorer=signature,
+                signature=signature,
                 source=self.source,
                 stream=self.stream,
                 entity=self.entity,
@@ -247,44 +247,44 @@ class _Search:
                 started = _time(start)
                 target = cast("Mapping[str, Any] | None", metadata.get("target"))
                 entity, name = str(target["identity"] if target else ""), str(metadata.get("name") or "")
-                scorers = _scorers_of(metadata)
+                signatures = _signatures_of(metadata)
             outside = (self.since and started < self.since) or (self.until and started >= self.until)
             if outside or metadata.get("kind", "evaluation") != "evaluation":
                 continue
             if self.entity in (None, entity) and self.run in (None, id, name):
-                listing.append(_ListedRun(started.timestamp(), id, name, entity, scorers))
+                listing.append(_ListedRun(started.timestamp(), id, name, entity, signatures))
         return [self._runs(sorted(listing, key=lambda run: (-run.time, run.id)))]
 
     def _runs(self, listing: list[_ListedRun]) -> _Part:
         left, at = self.limit, self.before
-        query = "SELECT cell, body FROM records WHERE run = :run AND scorer = :scorer"
-        for time, run, name, entity, scorers in listing:
+        query = "SELECT cell, body FROM records WHERE run = :run AND signature = :signature"
+        for time, run, name, entity, signatures in listing:
             after = at.place if at is not None and time == at.time and len(at.place) == 3 else ("", "", 0)
             if (at is not None and time > at.time) or run < after[0]:
                 continue
-            for scorer in scorers:
-                if (run == after[0] and scorer < after[1]) or (
-                    self.scorer is not None and not is_named(scorer, self.scorer)
+            for signature in signatures:
+                if (run == after[0] and signature < after[1]) or (
+                    self.scorer is not None and not is_named(signature, self.scorer)
                 ):
                     continue
                 # The records of a run are in this order in an index.
-                some = " AND cell < :cell" if (run, scorer) == after[:2] else ""
-                of = {"run": run, "scorer": scorer, "cell": after[2], "limit": left}
+                some = " AND cell < :cell" if (run, signature) == after[:2] else ""
+                of = {"run": run, "signature": signature, "cell": after[2], "limit": left}
                 with self.ledger.transaction() as database:
                     rows = database.execute(f"{query}{some} ORDER BY cell DESC LIMIT :limit", of).fetchall()
                 for cell, body in rows:
                     with self.ledger.reading(f"a record of run {run}"):
                         record = Record.from_dict(json.loads(body))
-                    cursor = _Cursor(time, (run, scorer, cell))
+                    cursor = _Cursor(time, (run, signature, cell))
                     of_run = _Origin(
                         source="run",
                         run=run,
                         run_name=name,
                         entity=entity,
-                        scorer=without_fingerprints(scorer),
-                        signature=scorer,
+                        scorer=without_fingerprints(signature),
+                        signature=signature,
                     )
-                    yield (-time, 1, run, scorer, -cell), _listed(record, cursor, of_run)
+                    yield (-time, 1, run, signature, -cell), _listed(record, cursor, of_run)
                 left -= len(rows)
                 if left <= 0:
                     return
@@ -295,8 +295,8 @@ class _ListedRun(NamedTuple):
     id: str
     name: str
     entity: str
-    scorers: list[str]
-    """Their signatures, in the order of the list."""
+    signatures: list[str]
+    """Those of its scorers, in the order of the list."""
 
 
 class _Backwards(str):
@@ -330,8 +330,8 @@ def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
         source=cast("Source", row.source),
         stream=row.stream,
         entity=row.entity or "",
-        scorer=without_fingerprints(row.scorer),
-        signature=row.scorer,
+        scorer=without_fingerprints(row.signature),
+        signature=row.signature,
         trace=row.trace,
     )
     if record is not None:
@@ -368,26 +368,26 @@ def _time(started: str) -> datetime:
     return time if time.tzinfo else time.replace(tzinfo=UTC)
 
 
-def _live_scorers(ledger: Ledger) -> Iterator[str]:
+def _live_signatures(ledger: Ledger) -> Iterator[str]:
     """The signatures of the scorers of live scores, by skipping through an index instead of reading all rows."""
     last = ""
     while True:
         with ledger.transaction() as database:
-            found = database.scalar("SELECT min(scorer) FROM live_scores WHERE scorer > :last", {"last": last})
+            found = database.scalar("SELECT min(signature) FROM live_scores WHERE signature > :last", {"last": last})
         if found is None:
             return
         yield (last := str(found))
 
 
-def _scorers_of_runs(ledger: Ledger) -> Iterator[str]:
+def _signatures_of_runs(ledger: Ledger) -> Iterator[str]:
     with ledger.transaction() as database:
         rows = database.execute("SELECT id, metadata FROM runs").fetchall()
     for id, metadata in rows:
         with ledger.reading(f"run {id}"):
-            yield from _scorers_of(json.loads(metadata))
+            yield from _signatures_of(json.loads(metadata))
 
 
-def _scorers_of(metadata: Mapping[str, Any]) -> list[str]:
+def _signatures_of(metadata: Mapping[str, Any]) -> list[str]:
     """The signatures of a run's scorers, as its records have them."""
     return sorted(storable(scorer["signature"]) for scorer in metadata["scorers"])
 
@@ -406,7 +406,7 @@ class WatchedScore:
 
 
 def watched_scores(
-    ledger: Ledger, stream: str, scorer: str, *, since: float | None = None, until: float | None = None
+    ledger: Ledger, stream: str, signature: str, *, since: float | None = None, until: float | None = None
 ) -> Iterator[WatchedScore]:
     """The scores of a stream by one scorer, in order of submission. since and until: seconds since 1970.
 
@@ -417,13 +417,13 @@ def watched_scores(
         SELECT id, submitted, finished, value, scale, trace,
             CASE WHEN samples.body LIKE '%"group": %' THEN samples.body END
         FROM live_scores LEFT JOIN samples ON live_scores.sample = samples.hash
-        WHERE stream = :stream AND scorer = :scorer
+        WHERE stream = :stream AND signature = :signature
     """
     if since is not None:
         query += " AND submitted >= :since"
     if until is not None:
         query += " AND submitted < :until"
-    of = {"stream": storable(stream), "scorer": scorer, "since": since, "until": until}
+    of = {"stream": storable(stream), "signature": signature, "since": since, "until": until}
     with ledger.transaction() as database:
         rows = database.execute(f"{query} ORDER BY submitted, id", of)
         for id, submitted, finished, value, scale, trace, sample in rows:
@@ -435,14 +435,14 @@ def watched_scores(
             yield WatchedScore(id, submitted, finished, share, trace, group)
 
 
-def newest_record(ledger: Ledger, stream: str, scorer: str) -> Record | None:
+def newest_record(ledger: Ledger, stream: str, signature: str) -> Record | None:
     """The record of the latest score of a stream by one scorer; None if there is none."""
     query = """
-        SELECT body FROM live_scores WHERE stream = :stream AND scorer = :scorer AND state = 'score'
+        SELECT body FROM live_scores WHERE stream = :stream AND signature = :signature AND state = 'score'
         ORDER BY submitted DESC LIMIT 1
     """
     with ledger.transaction() as database:
-        body = database.scalar(query, {"stream": storable(stream), "scorer": scorer})
+        body = database.scalar(query, {"stream": storable(stream), "signature": signature})
     if body is None:
         return None
     with ledger.reading(f"a live score of {stream}"):

@@ -28,6 +28,8 @@ from evalstone.ledger.base import HOUR, existing, shown
 from evalstone.ledger.live import LiveCounts, counts, only_stream, streams
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
+from evalstone.types import scorer_name
+from evalstone.types.scorer_names import titles
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
@@ -38,6 +40,9 @@ class ScorerCoverage:
     """The coverage of one scorer. In a total over scorers, a submission counts once per scorer."""
 
     scorer: str
+    """The scorer's title: its name, with parameters if other scorers of the stream have the same name; "" in a
+    total."""
+    signature: str
     """The scorer's signature; "" in a total."""
     seen: int = 0
     """Submissions."""
@@ -84,12 +89,12 @@ class Coverage(Shown):
     since: datetime | None
     """The start of the first hour that is included; None for all."""
     scorers: tuple[ScorerCoverage, ...]
-    """In alphabetical order."""
+    """In the order of their signatures."""
 
     @property
     def total(self) -> ScorerCoverage:
         """The sum over the scorers."""
-        return _sum("", self.scorers)
+        return _sum("", "", self.scorers)
 
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that `evalstone live coverage` shows."""
@@ -100,7 +105,7 @@ class Coverage(Shown):
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
         scorers = [each.to_dict() for each in self.scorers]
-        total = {name: value for name, value in self.total.to_dict().items() if name != "scorer"}
+        total = {name: value for name, value in self.total.to_dict().items() if name not in _NAMES}
         return {
             "format": LIVE_COVERAGE_FORMAT,
             "stream": self.stream,
@@ -131,17 +136,19 @@ def coverage(stream: str | None = None, *, ledger: str | Path | None = None, sin
         if not counted and not states and stream not in (known := streams(opened)):
             there = f"it has {', '.join(known)}" if known else "nothing was scored live yet"
             raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
-    totals = {(each.scorer, each.owner, each.hour): each for each in counted}
+    totals = {(each.signature, each.owner, each.hour): each for each in counted}
     rows: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
-    for (scorer, owner, hour, state), number in states.items():
-        rows[scorer, owner, hour][state] = number
+    for (signature, owner, hour, state), number in states.items():
+        rows[signature, owner, hour][state] = number
     parts: defaultdict[str, list[ScorerCoverage]] = defaultdict(list)
     for key in totals.keys() | rows.keys():
-        scorer, owner, hour = key
-        none = LiveCounts(stream=stream, scorer=scorer, owner=owner, hour=hour)
-        parts[scorer].append(_part(totals.get(key, none), rows.get(key, {})))
+        signature, owner, hour = key
+        none = LiveCounts(stream=stream, signature=signature, owner=owner, hour=hour)
+        parts[signature].append(_part(totals.get(key, none), rows.get(key, {})))
     first = None if start is None else datetime.fromtimestamp(start, UTC)
-    return Coverage(stream=stream, since=first, scorers=tuple(_sum(name, parts[name]) for name in sorted(parts)))
+    titled = titles({signature: scorer_name(signature) for signature in sorted(parts)})
+    scorers = tuple(_sum(title, signature, parts[signature]) for signature, title in titled.items())
+    return Coverage(stream=stream, since=first, scorers=scorers)
 
 
 def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
@@ -151,7 +158,8 @@ def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
         known.accepted - sum(rows.values()),
     )
     return ScorerCoverage(
-        scorer=known.scorer,
+        scorer="",
+        signature=known.signature,
         seen=known.seen,
         filtered=known.filtered,
         eligible=known.eligible,
@@ -166,9 +174,11 @@ def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
     )
 
 
-_NUMBERS = [field.name for field in dataclasses.fields(ScorerCoverage) if field.name != "scorer"]
+_NAMES = ("scorer", "signature")
+_NUMBERS = [field.name for field in dataclasses.fields(ScorerCoverage) if field.name not in _NAMES]
 
 
-def _sum(scorer: str, parts: Iterable[ScorerCoverage]) -> ScorerCoverage:
+def _sum(scorer: str, signature: str, parts: Iterable[ScorerCoverage]) -> ScorerCoverage:
     parts = list(parts)
-    return ScorerCoverage(scorer=scorer, **{name: sum(getattr(part, name) for part in parts) for name in _NUMBERS})
+    numbers = {name: sum(getattr(part, name) for part in parts) for name in _NUMBERS}
+    return ScorerCoverage(scorer=scorer, signature=signature, **numbers)

@@ -330,7 +330,7 @@ class _Watching:
     def has(self, info: ScorerInfo) -> bool:
         from evalstone.ledger.live import scores  # noqa: PLC0415 - the ledger
 
-        return bool(scores(self.ledger, stream=self.stream, scorer=info.signature, limit=1))
+        return bool(scores(self.ledger, stream=self.stream, signature=info.signature, limit=1))
 
     def infos(self) -> list[ScorerInfo]:
         """The scorers of the stream, without a run that says which way is better."""
@@ -338,9 +338,9 @@ class _Watching:
         from evalstone.scorers import SCORERS  # noqa: PLC0415
 
         infos: list[ScorerInfo] = []
-        for signature in dict.fromkeys(each.scorer for each in counts(self.ledger, self.stream)[0]):
+        for signature in dict.fromkeys(each.signature for each in counts(self.ledger, self.stream)[0]):
             name = scorer_name(signature)
-            rows = scores(self.ledger, stream=self.stream, scorer=signature, limit=1000)
+            rows = scores(self.ledger, stream=self.stream, signature=signature, limit=1000)
             scale = next((row.scale for row in rows if row.scale is not None), 1.0)
             kind = SCORERS.get(name)
             if kind is None and not self.two_sided:

@@ -210,7 +210,7 @@ class Scoring:
             dropped, accepted = sum(hour.dropped[place + 1 :]), sum(hour.accepted[place + 1 :])
             yield LiveCounts(
                 stream=self._settings.stream,
-                scorer=signature,
+                signature=signature,
                 owner=self._settings.owner,
                 hour=hour.hour,
                 seen=hour.seen,
@@ -245,7 +245,7 @@ class Scoring:
                 id=f"{self._settings.owner}/{item.number}/{place}",
                 stream=self._settings.stream,
                 source=item.source,
-                scorer=signature,
+                signature=signature,
                 owner=self._settings.owner,
                 submitted=item.at,
                 sample=key,
@@ -316,7 +316,7 @@ class Scoring:
     async def _score(self, job: Job) -> None:
         store = self._ledger.store
         scored = job.sample is not None and not job.problem
-        asks = scored and any(self._scorers[row.scorer].may_ask for row in job.rows)
+        asks = scored and any(self._scorers[row.signature].may_ask for row in job.rows)
         reserved = asks and await self._budget.reserve(self._spent)
         cost = 0.0
         try:
@@ -361,7 +361,9 @@ class Scoring:
         return written
 
     def _failed(self, row: LiveScore, sample_id: str, error: str) -> Record:
-        return Record(sample_id=sample_id, scorer=self._titles[row.scorer], signature=row.scorer, outcome=Failed(error))
+        return Record(
+            sample_id=sample_id, scorer=self._titles[row.signature], signature=row.signature, outcome=Failed(error)
+        )
 
     def _begin_row(self, row: LiveScore) -> LiveScore:
         begun = live.begin(self._ledger.store, row)
@@ -393,7 +395,7 @@ class Scoring:
         if job.problem:
             record = self._failed(row, job.sample.id, job.problem)
             return row.ended(record, known_cost=False), record
-        scorer = self._scorers[row.scorer]
+        scorer = self._scorers[row.signature]
         if scorer.may_ask and not affordable:
             self._tell(
                 f"budget of day {int(time.time() // DAY)}",
@@ -407,7 +409,7 @@ class Scoring:
             warning = reasoning_note(1, kept=self._settings.keep_reasoning)
             self._tell("reasoning", sentence_of(warning, self._settings.front_end))
         try:
-            record = await score_sample(scorer, job.sample, session, self._titles[row.scorer])
+            record = await score_sample(scorer, job.sample, session, self._titles[row.signature])
             if any(source == "asked" for call in record.calls for source in call.sources()):
                 self._pause = FIRST_PAUSE
             return row.ended(record), record

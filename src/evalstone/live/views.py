@@ -10,7 +10,6 @@ from evalstone._core.display import count, digits_for, number, percent, safe
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import sentences_of
 from evalstone.report.view import Cell, Column, Section, Table, View, words
-from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.live.accounting import Coverage, ScorerCoverage
@@ -65,7 +64,7 @@ def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
         if any(numbers) or label != "unaccounted":
             rows.append((label, *(f"{each:,}" for each in numbers)))
     rows.append(("scored of eligible", *("-" if one.coverage is None else percent(one.coverage) for one in shown)))
-    return tuple(safe(without_fingerprints(one.scorer), 60) or "all scorers" for one in shown), rows
+    return tuple(safe(one.scorer, 60) or "all scorers" for one in shown), rows
 
 
 def drift_view(found: LiveDrift, front_end: FrontEnd = PYTHON) -> View:

@@ -63,6 +63,8 @@ class Effect(NoTruthValue):
     perturbation: Perturbation
     """The perturbation."""
     scorer: str
+    """The scorer's title: its name, with parameters if other scorers of the audit have the same name."""
+    signature: str
     """The scorer's signature."""
     n: int
     """Samples with a score before and after."""
@@ -160,8 +162,8 @@ class Audit(Shown):
     """A note about the judge, or ""."""
     dataset_name: str
     """The name of the dataset."""
-    version: str
-    """The version of the dataset."""
+    dataset_version: str
+    """The version of the dataset: a hash of its samples."""
     samples: int
     """The number of samples drawn."""
     dataset_size: int
@@ -250,7 +252,7 @@ def _audit_notes(audit: Audit) -> Iterator[Note]:
 def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) -> Iterator[Note]:
     """What a scorer's judge reacts to, and which effects the samples are too few for."""
     title = titles[scorer.signature]
-    effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
+    effects = [effect for effect in audit.effects if effect.signature == scorer.signature]
     follows = {e.perturbation.name for e in effects if e.follows_injection(lower_is_better=scorer.lower_is_better)}
     if follows:
         yield note("follows_instructions", "warning", title, perturbations=tuple(sorted(follows)))

@@ -90,9 +90,9 @@ class Calibration(Shown):
     judge: str
     """The judge's identity."""
     scorer: str
-    """The scorer's signature."""
-    name: str
     """The scorer's name."""
+    signature: str
+    """The scorer's signature."""
     scale: float
     """Scores lie in [0, scale]."""
     lower_is_better: bool
@@ -101,10 +101,10 @@ class Calibration(Shown):
     """The score from which a sample counts as yes by default."""
     label_threshold: float
     """The label from which the truth is yes, on the scorer's scale."""
-    dataset: str
+    dataset_name: str
     """The name of the dataset."""
-    version: str
-    """The version of the dataset."""
+    dataset_version: str
+    """The version of the dataset: a hash of its samples."""
     pairs: tuple[LabeledScore, ...]
     """The labeled samples with a score."""
     skipped: int = 0
@@ -207,7 +207,7 @@ class Calibration(Shown):
         return None if self.recalibration is None else self.recalibration(value / self.scale)
 
     def __repr__(self) -> str:
-        return f"<Calibration of {self.name} by {self.judge}: {count(len(self.pairs), 'labeled sample')}>"
+        return f"<Calibration of {self.scorer} by {self.judge}: {count(len(self.pairs), 'labeled sample')}>"
 
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The report that `evalstone calibrate` shows."""

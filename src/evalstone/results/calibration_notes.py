@@ -56,7 +56,7 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
     if yes and no:
         yield from _uninformative(calibration)
     if area is not None and area.high is not None and area.high < 0.5:
-        name, lower_is_better = calibration.name, calibration.lower_is_better
+        name, lower_is_better = calibration.scorer, calibration.lower_is_better
         yield note("ranks_opposite", "warning", name=name, lower_is_better=lower_is_better)
     if truths and calibration.undecided:
         yield note("annotators_split", "caution", samples=calibration.undecided)

@@ -304,9 +304,9 @@ def corrected_share(run: Run, scorer: str, calibration: Calibration, *, confiden
 
     info = run[scorer].info
     judge = run.judge_of(info.signature)
-    if (calibration.judge, calibration.scorer) != (judge, info.signature):
+    if (calibration.judge, calibration.signature) != (judge, info.signature):
         raise ConfigError(
-            f"the calibration is of {calibration.scorer} by {calibration.judge}, the run's scores are of "
+            f"the calibration is of {calibration.signature} by {calibration.judge}, the run's scores are of "
             f"{info.signature} by {judge}"
         )
     if calibration.unusable is not None:

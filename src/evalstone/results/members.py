@@ -84,9 +84,9 @@ def compare_with_members(composite: Calibration, members: Sequence[Calibration])
     if not members:
         raise ConfigError("need the calibration of at least one member")
     for member in members:
-        if member.scorer != composite.scorer:
-            raise ConfigError(f"{member.judge} was calibrated with {member.scorer}, not with {composite.scorer}")
-        if (member.labels_id, member.version) != (composite.labels_id, composite.version):
+        if member.signature != composite.signature:
+            raise ConfigError(f"{member.judge} was calibrated with {member.signature}, not with {composite.signature}")
+        if (member.labels_id, member.dataset_version) != (composite.labels_id, composite.dataset_version):
             raise ConfigError(f"{member.judge} was calibrated with other labels than {composite.judge}")
     truths = {pair.sample_id: pair.truth(composite.label_threshold, composite.scale) for pair in composite.pairs}
     right = [_right(one, truths) for one in (composite, *members)]

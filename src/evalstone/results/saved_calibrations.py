@@ -32,13 +32,13 @@ def calibrations_folder(ledger: str | Path) -> Path:
     return path if path.is_dir() else path.parent / FOLDER
 
 
-def _file_name(judge: str, scorer: str, labels: str) -> str:
-    return "-".join(content_hash(part)[:12] for part in (judge, scorer, labels)) + ".json"
+def _file_name(judge: str, signature: str, labels: str) -> str:
+    return "-".join(content_hash(part)[:12] for part in (judge, signature, labels)) + ".json"
 
 
 def calibration_file(calibration: Calibration, ledger: str | Path) -> Path:
     """The file of a calibration, determined by its judge, scorer and labels."""
-    name = _file_name(calibration.judge, calibration.scorer, calibration.labels_id)
+    name = _file_name(calibration.judge, calibration.signature, calibration.labels_id)
     return calibrations_folder(ledger) / name
 
 
@@ -78,7 +78,7 @@ def save_calibration(calibration: Calibration, ledger: str | Path) -> Path | Non
 
 
 def calibrations_for(
-    judge: str, scorer: str, ledger: str | Path, keeps_reasoning: bool | None = None
+    judge: str, signature: str, ledger: str | Path, keeps_reasoning: bool | None = None
 ) -> tuple[Calibration, ...]:
     """The stored calibrations of a judge with a scorer, one for each set of labels, the best first.
 
@@ -86,7 +86,7 @@ def calibrations_for(
 
     Args:
         judge: the judge's identity.
-        scorer: the scorer's signature.
+        signature: the scorer's signature.
         ledger: a ledger's path or URL, or a folder of calibrations.
         keeps_reasoning: whether the scores are of outputs with the reasoning in front of them; None if they have none.
             Calibrations of the other kind of scores are left out.
@@ -94,18 +94,18 @@ def calibrations_for(
     Raises:
         DataError: a file cannot be read as a calibration.
     """
-    prefix = _file_name(judge, scorer, "").rpartition("-")[0]
-    stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.scorer) == (judge, scorer)]
+    prefix = _file_name(judge, signature, "").rpartition("-")[0]
+    stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.signature) == (judge, signature)]
     stored = [one for one in stored if {one.keeps_reasoning, keeps_reasoning} != {True, False}]
     stored.sort(key=lambda one: one.created, reverse=True)
     return tuple(sorted(stored, key=lambda one: (one.unusable is not None, one.flaw is not None)))
 
 
 def calibration_for(
-    judge: str, scorer: str, ledger: str | Path, keeps_reasoning: bool | None = None
+    judge: str, signature: str, ledger: str | Path, keeps_reasoning: bool | None = None
 ) -> Calibration | None:
     """The best stored calibration of a judge with a scorer, or None. Arguments and errors as for `calibrations_for`."""
-    return next(iter(calibrations_for(judge, scorer, ledger, keeps_reasoning)), None)
+    return next(iter(calibrations_for(judge, signature, ledger, keeps_reasoning)), None)
 
 
 def calibrations_of(run: Run, ledger: str | Path) -> dict[str, tuple[Calibration, ...]]:
@@ -127,7 +127,9 @@ def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
     Raises:
         DataError: a file cannot be read as a calibration.
     """
-    return tuple(sorted(_stored(ledger, "*-*.json"), key=lambda one: (one.judge, one.scorer, one.labels, one.columns)))
+    return tuple(
+        sorted(_stored(ledger, "*-*.json"), key=lambda one: (one.judge, one.signature, one.labels, one.columns))
+    )
 
 
 def _stored(ledger: str | Path, pattern: str) -> list[Calibration]:

@@ -30,7 +30,7 @@ from evalstone.types import (
     total_cost,
     without_fingerprints,
 )
-from evalstone.types.scorer_names import is_spelled, parse_name
+from evalstone.types.scorer_names import is_spelled, parse_name, titles
 
 MAX_REASONS = 1000
 WITHOUT = " without "
@@ -88,16 +88,7 @@ class ScorerInfo:
 def scorer_titles(scorers: Sequence[ScorerInfo]) -> dict[str, str]:
     """A run's scorer titles by signature: the name, with parameters if several scorers have the name, or the signature
     if their parameters are the same too."""
-    names = Counter(info.name for info in scorers)
-    parameters = Counter(info.parameters for info in scorers)
-    return {
-        info.signature: info.name
-        if names[info.name] == 1
-        else info.parameters
-        if parameters[info.parameters] == 1
-        else info.signature
-        for info in scorers
-    }
+    return titles({info.signature: info.name for info in scorers})
 
 
 def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
@@ -109,23 +100,23 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
     Raises:
         UnknownName: there is no such scorer, or there are several; the message names the candidates.
     """
-    titles = scorer_titles(scorers)
-    matches = [info for info in scorers if name in (titles[info.signature], info.signature)]
+    shown = scorer_titles(scorers)
+    matches = [info for info in scorers if name in (shown[info.signature], info.signature)]
     matches = matches or [info for info in scorers if name in (info.parameters, info.name)]
     if not matches:
         try:
             base, parameters = parse_name(name)
         except ValueError as error:
-            raise UnknownName(unknown("scorer", name, titles.values()), "; ", error) from None
+            raise UnknownName(unknown("scorer", name, shown.values()), "; ", error) from None
         matches = [info for info in scorers if is_spelled(info.signature, base, parameters, info.scale)]
         if not matches and not parameters:
             matches = [info for info in scorers if info.name == base]
         if not matches:
             known = base in (info.name for info in scorers)
             hint = "; name only parameters that differ from their default" if known else ""
-            raise UnknownName(unknown("scorer", name, titles.values()), hint)
+            raise UnknownName(unknown("scorer", name, shown.values()), hint)
     if len(matches) > 1:
-        raise UnknownName(f"{name} is ambiguous; name one of {', '.join(titles[info.signature] for info in matches)}")
+        raise UnknownName(f"{name} is ambiguous; name one of {', '.join(shown[info.signature] for info in matches)}")
     return matches[0]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +23,22 @@ def scorer_name(signature: str) -> str:
 def without_fingerprints(signature: str) -> str:
     """A scorer's name with its non-default parameters, from its signature."""
     return _FINGERPRINTS.sub(lambda match: ")" if match[1] == "; " else "", signature)
+
+
+def titles(names: Mapping[str, str]) -> dict[str, str]:
+    """The titles of scorers by signature: the name, with parameters if several scorers have the name, or the signature
+    if their parameters are the same too. names: their names by signature."""
+    named = Counter(names.values())
+    parameters = {signature: without_fingerprints(signature) for signature in names}
+    spelled = Counter(parameters.values())
+    return {
+        signature: name
+        if named[name] == 1
+        else parameters[signature]
+        if spelled[parameters[signature]] == 1
+        else signature
+        for signature, name in names.items()
+    }
 
 
 def parse_name(text: str) -> tuple[str, Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from evalstone.results.audit import Audit, AuditedScorer, Effect, Perturbation
 from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import measure, verdicts_at
 from evalstone.stats.intervals import Interval
+from evalstone.types import scorer_name
 from tests.runs import Given
 
 MEASURES = ("sensitivity", "specificity", "accuracy", "balanced_accuracy", "precision", "f1", "kappa")
@@ -23,14 +24,14 @@ LABELS = [((n % 10) / 10, n % 10 > 5 if n % 7 else n % 2 > 0) for n in range(40)
 def calibration(labels: list[tuple[float, bool]], **more: Any) -> Calibration:
     return Calibration(
         judge="lexical@1",
-        scorer="faithfulness@1",
-        name="faithfulness",
+        scorer="faithfulness",
+        signature="faithfulness@1",
         scale=1.0,
         lower_is_better=False,
         default_threshold=0.3,
         label_threshold=0.5,
-        dataset="d.jsonl",
-        version="v",
+        dataset_name="d.jsonl",
+        dataset_version="v",
         pairs=tuple(LabeledScore(str(n), value, (float(label),)) for n, (value, label) in enumerate(labels)),
         **more,
     )
@@ -83,7 +84,7 @@ def effect(name: str, scorer: str, direction: int = 0, **more: Any) -> Effect:
     )
     values: dict[str, Any] = {"flips": flips, "shift": shift, **counts}
     perturbation = Perturbation(name, "length", "", lambda sample: sample, direction)
-    return Effect(perturbation=perturbation, scorer=scorer, **values)
+    return Effect(perturbation=perturbation, scorer=scorer_name(scorer), signature=scorer, **values)
 
 
 def audited(*effects: Effect, **more: Any) -> Audit:
@@ -108,7 +109,7 @@ def audited(*effects: Effect, **more: Any) -> Audit:
         judge="lexical@1",
         judge_note="",
         dataset_name="d.jsonl",
-        version="v",
+        dataset_version="v",
         samples=10,
         dataset_size=40,
         scorers=scorers,
@@ -168,6 +169,6 @@ def test_a_power_analysis_has_the_plan_of_each_scorer() -> None:
 
 @pytest.mark.parametrize("text", ["a\x1b[31mb", "a\u202eb"])
 def test_control_characters_are_visible(text: str) -> None:
-    made = dataclasses.replace(calibration(LABELS), dataset=text)
+    made = dataclasses.replace(calibration(LABELS), dataset_name=text)
     for printed in (str(made), str(dataclasses.replace(audited(), dataset_name=text))):
         assert text not in printed

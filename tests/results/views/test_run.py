@@ -405,13 +405,13 @@ def calibrated(truths: str, **more: Any) -> Calibration:
     how: dict[str, Any] = {"labels": "cal40.jsonl", "lower_is_better": False, "columns": ("label",), **more}
     return Calibration(
         judge="scripted",
-        scorer="fact_check@1",
-        name="fact_check",
+        scorer="fact_check",
+        signature="fact_check@1",
         scale=1.0,
         default_threshold=0.5,
         label_threshold=0.5,
-        dataset="d.jsonl",
-        version="v",
+        dataset_name="d.jsonl",
+        dataset_version="v",
         pairs=tuple(LabeledScore(str(n), float(n % 2 == 0), (float(truth == "y"),)) for n, truth in enumerate(truths)),
         **how,
     )

@@ -44,13 +44,16 @@ def audit_view(audit: Audit, front_end: FrontEnd = PYTHON) -> View:
         warnings=tuple(sentences_of(warnings, front_end)),
         sections=tuple(_audited(audit, scorer, titles[scorer.signature]) for scorer in audit.scorers),
         details=(Section("", notes=(_AUDIT_NOTE, *sentences_of(unused, front_end))),),
-        facts=(Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"), Fact("Dataset version", audit.version)),
+        facts=(
+            Fact("Cost", money(audit.cost), f"cost {money(audit.cost)}"),
+            Fact("Dataset version", audit.dataset_version),
+        ),
         footer=FOOTER,
     )
 
 
 def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
-    effects = [effect for effect in audit.effects if effect.scorer == scorer.signature]
+    effects = [effect for effect in audit.effects if effect.signature == scorer.signature]
     columns = (
         words("perturbation"),
         Column("n", informative=False),

@@ -80,15 +80,15 @@ def calibration_view(
             )
         )
     return View(
-        name=f"Calibration on {calibration.dataset}",
-        lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.name} · judge {calibration.judge}",
+        name=f"Calibration on {calibration.dataset_name}",
+        lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.scorer} · judge {calibration.judge}",
         notice=_labels(calibration),
         warnings=tuple(sentences_of(calibration.notes, front_end)),
         sections=tuple(sections),
         facts=(
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
-            Fact("Dataset version", calibration.version),
-            Fact("Scorer", calibration.scorer),
+            Fact("Dataset version", calibration.dataset_version),
+            Fact("Scorer", calibration.signature),
         ),
         footer=FOOTER,
     )
@@ -133,7 +133,7 @@ def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | 
     from evalstone.results.measures import measure  # noqa: PLC0415 - as above
 
     raw = (measures or measure(calibration)).raw
-    return ReliabilityChart(f"{calibration.name}, {calibration.judge}", () if raw is None else raw.bins)
+    return ReliabilityChart(f"{calibration.scorer}, {calibration.judge}", () if raw is None else raw.bins)
 
 
 def _labels(calibration: Calibration) -> str:
@@ -228,7 +228,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
         rows.append(
             (
                 bare_judge(one.judge),
-                safe(without_fingerprints(one.scorer), 60),
+                safe(without_fingerprints(one.signature), 60),
                 safe(labels, 60),
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
