@@ -211,3 +211,9 @@ def test_an_index_that_is_missing_damaged_or_of_another_version_is_outdated(tmp_
     connection.close()
     with pytest.raises(OutdatedIndex):
         Index(index.file)
+
+
+def test_the_number_of_a_search_is_its_own_after_another_search(indexed: Indexed) -> None:
+    samples = [Sample(id="one", input="Paris", output="0.5"), Sample(id="two", input="Rome", output="1")]
+    with indexed(evaluate(samples, [Given()], ledger=None)) as index:
+        assert [index.count(SampleQuery(q=words)) for words in ("paris", "…", "rome", "paris rome")] == [1, 2, 1, 0]

@@ -373,6 +373,10 @@ def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pyte
     while client.get(run_address(run.id)).status == 202 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert client.get(run_address(run.id)).status == 200
+    unfinished(url, run.id, running=False)
+    while (reply := client.get(f"{run_address(run.id)}.json")).status == 202 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert reply.json["matching"] == 2
 
 
 def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:

@@ -50,7 +50,6 @@ class MeanCell:
     mean: float = 0.0
     low: float | None = None
     high: float | None = None
-    lower_is_better: bool = False
     missing: tuple[tuple[str, Tone], ...] = ()
 
 
@@ -317,7 +316,6 @@ def _mean_cell(title: str, scorer: StoredScorer | None, *, started: bool) -> Mea
         100 * scorer.mean / scorer.scale,
         None if low is None else 100 * low / scorer.scale,
         None if high is None else 100 * high / scorer.scale,
-        scorer.lower_is_better,
         tuple(missing),
     )
 

@@ -419,9 +419,8 @@ class Index:
         if not query.is_filtered:
             return self.totals["all"]
         where, values = self._where(query)
-        table = (
-            "hits" if query.filters == SampleQuery(q=query.q) and self._found else f"cases NOT INDEXED WHERE {where}"
-        )
+        only_words = query.filters == SampleQuery(q=query.q) and search_of(query.q) != ""
+        table = "hits" if only_words else f"cases NOT INDEXED WHERE {where}"
         return int(self._connection.execute(f"SELECT count(*) FROM {table}", values).fetchone()[0])
 
     def page(self, query: SampleQuery, limit: int = PAGE) -> Page:

@@ -8,7 +8,7 @@ import tempfile
 import threading
 import time
 import weakref
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from concurrent.futures import TimeoutError as NotYet
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -21,8 +21,8 @@ from evalstone.view.shelf import Card, Shelf
 
 PATIENCE = 1.0
 """Seconds that a request waits for an index."""
-ABANDONED = 86400.0
-"""Seconds without a change after which an index that is being made is that of a process that was killed."""
+ABANDONED = 600.0
+"""Seconds without a change after which an index that is being made is that of a process that has ended."""
 REBUILD = 10.0
 """How many times as long as it took to make an index of a run in progress it is used before it is made again."""
 
@@ -31,12 +31,10 @@ REBUILD = 10.0
 class Building:
     """An index that is being made."""
 
-    stamp: str
-    started: float = field(default_factory=time.monotonic)
     phase: str = "reading the results"
     done: int = 0
     total: int = 0
-    future: Future[None] | None = None
+    future: Future[None] = field(default_factory=Future[None])
 
     def progress(self, done: int, total: int) -> None:
         """Called while the index is made."""
@@ -58,11 +56,8 @@ class Indexes:
         self._took: dict[str, tuple[float, float]] = {}
         """By run, when its index was made, and how long that took."""
         self._lock = threading.Lock()
-        self._pool = ThreadPoolExecutor(1, "evalstone-index")
-
-    def close(self) -> None:
-        """Wait for no more indexes."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        self._turn = threading.Lock()
+        """Held while an index is made: one at a time."""
 
     def open(self, card: Card) -> Index | Building:
         """The index of a run, or, if it isn't there in time, how far it is.
@@ -75,17 +70,14 @@ class Indexes:
             return index
         with self._lock:
             building = self._building.get(card.id)
-            if building is None or building.future is None:
-                building = self._building[card.id] = Building(card.stamp)
-                building.future = self._pool.submit(self._build, card, file, building)
+            if building is None or building.future.done():
+                building = self._building[card.id] = Building()
+                # A daemon, so that Ctrl-C ends it too.
+                threading.Thread(target=self._build, args=(card, file, building), daemon=True).start()
         try:
             building.future.result(PATIENCE)
         except NotYet:
             return building
-        finally:
-            with self._lock:
-                if building.future.done():
-                    self._building.pop(card.id, None)
         return Index(file)
 
     def _usable(self, card: Card, file: Path) -> Index | None:
@@ -104,10 +96,18 @@ class Indexes:
         return None
 
     def _build(self, card: Card, file: Path, building: Building) -> None:
-        run = self.shelf.read(card)
-        build(run, file, card.stamp, head_of(run), building.progress)
-        now = time.monotonic()
-        self._took[card.id] = now, now - building.started
+        """Make an index. What goes wrong is for who waits for it."""
+        try:
+            with self._turn:
+                began = time.monotonic()
+                run = self.shelf.read(card)
+                build(run, file, card.stamp, head_of(run), building.progress)
+                now = time.monotonic()
+                self._took[card.id] = now, now - began
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            building.future.set_exception(error)
+        else:
+            building.future.set_result(None)
 
     def _folder(self) -> Path:
         """Where the folder of indexes is, which can be written: beside the ledger, or in a temporary folder."""
