@@ -147,6 +147,19 @@ def test_texts_are_cut_in_a_list_and_whole_in_data(url: str) -> None:
     assert (row["input"], row["reference"]) == (text, "r")
 
 
+def test_a_sample_of_ten_megabytes_has_a_page_that_says_what_it_leaves_out(url: str) -> None:
+    text = "word " * 2_000_000
+    run = evaluate([Sample(id="a", input=text, output="0.5")], [Given()], ledger=url)
+    client = client_of(ledger=url)
+    for address in (run_address(run.id), sample_address(run.id, "a")):
+        while (page := client.get(address)).status == 202:
+            time.sleep(0.05)
+        assert page.status == 200
+        assert len(page.body) < 300_000
+    assert "100,000 of 10,000,000" in page.words
+    assert client.get(f"{sample_address(run.id, 'a')}.json").json["sample"]["input"] == text
+
+
 def test_the_pages_of_a_list_have_all_samples(url: str) -> None:
     run = evaluate(samples_of([n / 200 for n in range(120)]), [Given()], ledger=url)
     client, address, found = client_of(ledger=url), f"{run_address(run.id)}.json", list[str]()
