@@ -50,6 +50,11 @@ def test_runs_are_listed_by_dataset_with_means_intervals_and_what_is_missing(url
     assert reply.words.count("1 skipped") == reply.words.count("1 failed") == 4
     assert run_address(run.id) in reply.links("^/runs/")
     assert "nightly" in reply.words
+    address = f"{run_address(run.id)}?show=failed&scorer=harm"
+    assert f"{address}#samples" in reply.links("show=failed")
+    assert [link.partition("?")[0] for link in client_of(ledger=url).get(address).links("/samples/")] == [
+        sample_address(run.id, "s5")
+    ]
 
 
 def test_runs_are_searched_and_ordered(url: str) -> None:

@@ -15,7 +15,7 @@ from evalstone.results.views.samples import goodness, sample_view, score_text
 from evalstone.types import StoredScorer
 from evalstone.view.addresses import run_address, sample_address, with_query
 from evalstone.view.index import FAILED, SCORED, SKIPPED, Case, Index, Stored
-from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery
+from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, Show
 from evalstone.view.shelf import Card
 
 STATES: Mapping[str, tuple[str, Tone]] = {
@@ -50,7 +50,8 @@ class MeanCell:
     mean: float = 0.0
     low: float | None = None
     high: float | None = None
-    missing: tuple[tuple[str, Tone], ...] = ()
+    missing: tuple[tuple[str, Tone, str], ...] = ()
+    """The numbers of results without a score, each with its tone and where they are listed."""
 
 
 @dataclass(frozen=True)
@@ -282,7 +283,7 @@ def _run_row(card: Card, titles: Sequence[str]) -> RunRow:
         STATES[card.state],
         progress,
         who,
-        tuple(_mean_cell(title, by_title.get(title), started=card.state == "complete") for title in titles),
+        tuple(_mean_cell(card, title, by_title.get(title)) for title in titles),
         money(card.cost) if card.cost or card.cost is None else "",
         duration(run.seconds) if card.state != "running" else "",
     )
@@ -293,17 +294,21 @@ def _progress(card: Card) -> str:
     return f"{card.records:,} of {card.expected:,} results ({share}%)"
 
 
-def _mean_cell(title: str, scorer: StoredScorer | None, *, started: bool) -> MeanCell | None:
+def _mean_cell(card: Card, title: str, scorer: StoredScorer | None) -> MeanCell | None:
     if scorer is None:
         return None
     digits = digits_for(scorer.scale)
-    missing: list[tuple[str, Tone]] = []
-    if scorer.skipped:
-        missing.append((f"{scorer.skipped:,} skipped", "unsure"))
-    if scorer.failed:
-        missing.append((f"{scorer.failed:,} failed", "bad"))
+    missing: list[tuple[str, Tone, str]] = []
+    counts: tuple[tuple[Show, int, Tone], ...] = (
+        ("skipped", scorer.skipped, "unsure"),
+        ("failed", scorer.failed, "bad"),
+    )
+    for show, times, tone in counts:
+        if times:
+            query = SampleQuery(show=show, scorer=title)
+            missing.append((f"{times:,} {show}", tone, with_query(run_address(card.id), query.pairs()) + "#samples"))
     if scorer.mean is None:
-        nothing = "no score" if started or missing else ""
+        nothing = "no score" if card.state == "complete" or missing else ""
         return MeanCell(nothing, missing=tuple(missing))
     low, high = scorer.interval or (None, None)
     spread = "" if low is None or high is None else limits(low, high, digits)
