@@ -11,7 +11,7 @@ import pytest
 
 @pytest.fixture
 def doors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(Path(__file__).parents[1] / "tools")
+    monkeypatch.setattr(sys, "path", [str(Path(__file__).parents[1] / "tools"), *sys.path])
     import doors  # pyright: ignore[reportMissingImports] # noqa: PLC0415
 
     return sys.modules[doors.__name__]

@@ -21,7 +21,7 @@ from evalstone.types.samples import SAMPLE_FIELDS, SampleFields
 
 if TYPE_CHECKING:
     live = evalstone.Live("faithfulness")
-    check = evalstone.guard({"faithfulness": 0.5})
+    check = evalstone.guard(min={"faithfulness": 0.5})
     tools = Tools()
 
     # ---- Decorators keep the type ----

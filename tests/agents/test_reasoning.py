@@ -194,7 +194,7 @@ def test_a_target_gets_earlier_answers_without_reasoning_and_so_does_the_user() 
 
 
 def test_a_guard_checks_the_answer_without_its_reasoning() -> None:
-    check = guard({"not_contains(expected=Berlin)": 1})
+    check = guard(min={"not_contains(expected=Berlin)": 1})
     assert check(output=THOUGHT).passed
     assert not check(output="<think>?</think>Berlin").passed
 

@@ -187,7 +187,7 @@ PYTHON: dict[str, Callable[[Path], Any]] = {
         es.compare(es.read_run(at / "a"), es.read_run(at / "b"), slice_by="kind"), names={"A": "a", "B": "b"}
     ).to_dict(),
     "drift": lambda at: es.drift(es.read_run(at / "a"), es.read_run(at / "a2")).to_dict(),
-    "gate": lambda at: es.gate(es.read_run(at / "a"), {"min": {"given": 0.6}}).to_dict(),
+    "gate": lambda at: es.gate(es.read_run(at / "a"), min={"given": 0.6}).to_dict(),
     "power": lambda at: es.power(es.read_run(at / "a"), 0.03, baseline=es.read_run(at / "b")).to_dict(),
     "calibrate": lambda at: es.calibrate(str(at / "labeled.jsonl"), ledger=None).to_dict(),
     "audit": lambda at: es.audit(str(at / "labeled.jsonl"), ledger=None, draw=4, perturbations=("repeat",)).to_dict(),

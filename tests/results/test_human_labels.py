@@ -11,7 +11,6 @@ from evalstone import ConfigError, DataError, EvalstoneError
 from evalstone.results.comparable_runs import pair_runs
 from evalstone.results.compare import compare
 from evalstone.results.gate import gate
-from evalstone.results.gate_criteria import GateCriteria
 from evalstone.results.human_labels import corrected, labeled_pairs, load_labels, select_for_labeling
 from evalstone.results.views.run import run_view
 from evalstone.stats.labeling import score_strata
@@ -148,9 +147,9 @@ def test_labels_may_be_a_path_wherever_they_are_taken(tmp_path: Path) -> None:
     before, run = run_of(ANSWERS), run_of([str(1 - float(answer)) for answer in ANSWERS])
     file = tmp_path / "l.csv"
     file.write_text("id,label\n" + "".join(f"s{n},{'yes' if n % 2 else 0.25}\n" for n in range(1, 31)))
-    read, criteria = load_labels(run, "given", file), GateCriteria(minimum={"given": 0.1})
+    read = load_labels(run, "given", file)
     assert corrected(run, "given", str(file)) == corrected(run, "given", read)
-    by_path, by_value = (gate(run, criteria, labels={"given": of}) for of in (file, read))
+    by_path, by_value = (gate(run, min={"given": 0.1}, labels={"given": of}) for of in (file, read))
     assert by_path.decisions == by_value.decisions
     by_path, by_value = (compare(before, run, labels={"A": {"given": of}, "B": {"given": of}}) for of in (file, read))
     assert by_path.corrected == by_value.corrected

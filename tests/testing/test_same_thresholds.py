@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from evalstone import evaluate, gate, write_run
+from evalstone._core.guards import is_array, is_object
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import declared
 from evalstone.cli.results import gate as gate_command
@@ -75,9 +76,9 @@ def options_of(criteria: dict[str, Any]) -> list[str]:
         flag = f"--{name.replace('_', '-')}"
         if name == "pass_rate":
             words += [word for key, (score, share) in value.items() for word in (flag, f"{key}@{score}={share}")]
-        elif isinstance(value, dict):
+        elif is_object(value):
             words += [word for key, number in value.items() for word in (flag, f"{key}={number}")]
-        elif isinstance(value, list):
+        elif is_array(value):
             words += [word for key in value for word in (flag, key)]
         else:
             words += [flag] if value is True else [flag, "none" if value is None else str(value)]
@@ -88,7 +89,7 @@ def toml_of(criteria: dict[str, Any]) -> str:
     """The criteria in a configuration file."""
     lines = [f"scorers = {json.dumps(SCORERS)}", 'data = "now.jsonl"']
     for name, value in criteria.items():
-        if isinstance(value, dict):
+        if is_object(value):
             pairs = (f"{key} = {json.dumps(number)}" for key, number in value.items())
             lines.append(f"{name} = {{ {', '.join(pairs)} }}")
         else:

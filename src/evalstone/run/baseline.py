@@ -150,7 +150,7 @@ def _planned(baseline: Run, plan: Plan, scorers: Mapping[str, ScorerInfo]) -> Ru
         seconds=0.0,
         warnings={KEPT_REASONING if plan.keep_reasoning else LEFT_OUT_REASONING: 1},
         samples=plan.dataset,
-        target=target and StoredTarget(identity=target.identity, trials=plan.trials, user=user),
+        target=None if target is None else StoredTarget(identity=target.identity, trials=plan.trials, user=user),
     )
 
 

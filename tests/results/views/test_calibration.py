@@ -146,7 +146,7 @@ def test_hostile_words_and_names_act_neither_on_a_terminal_nor_in_a_page() -> No
         del row["label"]
     data[1]["\x1b[2Jlabel"] = "\x1b[31mno\u202e"
     made = calibrate(data, ledger=None, label=("\x1b[2Jlabel",), positive=("yes",))
-    made = dataclasses.replace(made, stop_reason=f"\x1b[2J {MARKUP}", dataset=MARKUP, judge=MARKUP, created=MARKUP)
+    made = dataclasses.replace(made, stop_reason=f"\x1b[2J {MARKUP}", dataset_name=MARKUP, judge=MARKUP, created=MARKUP)
     view = calibration_view(made)
     shown = on_screen(view)
     assert not set(shown) & set("\x1b\u202e")
