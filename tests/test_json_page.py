@@ -9,12 +9,27 @@ from typing import Any
 
 import pytest
 
-from evalstone import Run, compare, drift, evaluate, gate, power
+from evalstone import (
+    LexicalJudge,
+    Panel,
+    Run,
+    ScriptedJudge,
+    audit,
+    calibrate,
+    compare,
+    drift,
+    evaluate,
+    gate,
+    power,
+)
 from evalstone.results.human_labels import load_labels
 from evalstone.results.several_runs import Experiment
 
 PAGE = (Path(__file__).parents[1] / "docs/json.md").read_text("utf-8")
 ROW = re.compile(r"^\| `(\w+)` \| (.*) \|$", re.MULTILINE)
+LINK = re.compile(r"\[(\w+)\]\(#\w+\)")
+LINKED = re.compile(rf"(?:{LINK.pattern}(?: or )?)+$")
+"""The objects that a field holds, of one kind or of one of several."""
 TABLES = {
     title: dict(ROW.findall(table)) for title, _, table in (part.partition("\n") for part in PAGE.split("\n## ")[1:])
 }
@@ -30,6 +45,18 @@ def scored(hit: int) -> Run:
 
 RUN, OTHER, THIRD = scored(3), scored(4), scored(5)
 ROWS = [{"id": str(n), "label": float(n % 2)} for n in range(16)]
+SUPPORTED = {"verdicts": {"1": {"reason": "", "passages": [1], "verdict": "supported"}}}
+CARELESS = ScriptedJudge({"list_claims": {"claims": ["x"]}, "verify_claims": SUPPORTED}, name="careless")
+FACTS = [
+    {
+        "output": f"{'Paris' if n % 2 else 'Rome'} is in France.",
+        "context": ["Paris is in France."],
+        "label_1": "yes" if n % 3 else "no",
+        "label_2": "yes" if n % 4 else "no",
+        "metadata": {"lang": "de" if n % 5 else "en"},
+    }
+    for n in range(30)
+]
 LABELS = {
     letter: {"exact_match": load_labels(run, "exact_match", ROWS)} for letter, run in {"A": RUN, "B": OTHER}.items()
 }
@@ -46,6 +73,9 @@ RESULTS = {
     "power": power(RUN, baseline=OTHER),
     "drift": drift(RUN, RUN),
     "run with an experiment": Experiment(runs={"a": RUN}),
+    "calibrate": calibrate(FACTS, judge=Panel(LexicalJudge(), CARELESS), slice_by="lang", ledger=None, per_judge=True),
+    "calibrate with labels": calibrate(FACTS, judge="lexical", calibrator="platt", ledger=None),
+    "audit": audit(FACTS, perturbations=("repeat", "bold"), ledger=None),
 }
 
 
@@ -54,16 +84,17 @@ def unlike_page(data: Mapping[str, Any], title: str) -> Iterator[str]:
     table = TABLES[title]
     yield from (f"{title}: {name}" for name in {*data} ^ {*table})
     for name in {*data} & {*table}:
-        if (linked := re.search(r"\[(\w+)\]\(#\w+\)$", table[name])) and data[name]:
-            for each in objects_in(data[name], TABLES[linked[1]]):
-                yield from unlike_page(each, linked[1])
+        if (linked := LINKED.search(table[name])) and data[name]:
+            titles = LINK.findall(linked[0])
+            for each in objects_in(data[name], TABLES[titles[-1]]):
+                yield from unlike_page(each, min(titles, key=lambda title: len({*each} ^ {*TABLES[title]})))
 
 
 def objects_in(value: Any, table: Mapping[str, str]) -> list[Any]:
     """The objects with the fields of a table: of a list, of a mapping by name, or the value itself."""
-    if isinstance(value, list):
-        return [*value]
-    return [value] if {*value} & {*table} else [*value.values()]
+    if hasattr(value, "values"):
+        value = [value] if {*value} & {*table} else value.values()
+    return [each for each in value if each is not None]
 
 
 @pytest.mark.parametrize("name", RESULTS)

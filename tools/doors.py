@@ -199,7 +199,6 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("*", "ledger", "Python", "`read_run(…, ledger=…)`"),
     ("*", "dry_run", "Python", "an estimate is of a run: `evalstone.dry_run`"),
     ("Drift", "tolerance", "command", "the drift of a judge is tested against 0"),
-    ("Calibrations", "per_judge", "Python", "calibrate `judge.members` one by one"),
     ("Calibrations", "out svg", "Python", "`Calibration.to_dict()`, and its page has the diagram"),
     ("Live scoring", "queue concurrency process priority unsampled", "command", "of an application that must not wait"),
     ("Live scoring", "host port out settle otel", "Python", "of the receiver of traces"),

@@ -16,10 +16,13 @@ from typing import Any
 
 import evalstone
 from evalstone.judges.lexical import LexicalJudge
+from evalstone.results.audit import Audit, Effect
+from evalstone.results.calibration import Calibration
 from evalstone.results.compare import Comparison, ScorerComparison
 from evalstone.results.drift import DriftResult
 from evalstone.results.gate import Gate
 from evalstone.results.human_labels import load_labels
+from evalstone.results.measures import CalibrationMeasures
 from evalstone.results.power_analysis import PowerAnalysis
 from evalstone.results.several_runs import Experiment
 from evalstone.types import Note
@@ -32,8 +35,8 @@ INTRODUCTION = """\
 
 What `--json` prints, and `to_dict()` returns in Python: one object on one line. A field that has no value is null. The
 JSON of `run`, `demo` and `report` is [`summary.json`](results.md#summaryjson), and that of `score` is a line of
-[`records.jsonl`](results.md#recordsjsonl). Every object has its [format](stability.md#files-and-json). Notes are
-[objects with a kind](results.md#notes).
+[`records.jsonl`](results.md#recordsjsonl). `calibrate --per-judge` prints one more line for each member. Every object
+has its [format](stability.md#files-and-json). Notes are [objects with a kind](results.md#notes).
 """
 RESULTS: Mapping[str, type] = {
     "compare": Comparison,
@@ -41,6 +44,8 @@ RESULTS: Mapping[str, type] = {
     "power": PowerAnalysis,
     "drift": DriftResult,
     "run with an experiment": Experiment,
+    "calibrate": Calibration,
+    "audit": Audit,
 }
 """The class of the result of each command."""
 OTHERS = {
@@ -55,6 +60,11 @@ OTHERS = {
     (Gate, "criteria"): "One decision per criterion",
     (PowerAnalysis, "run"): "The ID of the pilot run",
     (PowerAnalysis, "baseline"): "The ID of the second pilot run",
+    (Calibration, "measures"): "How well the judge agrees with people",
+    (Effect, "perturbation"): "The name of the perturbation",
+    (Effect, "family"): "The kind of bias that it probes",
+    (Effect, "why"): "What a judge that reacts to it is sensitive to",
+    (Effect, "direction"): "1 if the inserted text asks for a good score, -1 if it asks for a bad one, else 0",
     (DriftResult, "before"): "The ID of the earlier run",
     (DriftResult, "now"): "The ID of the later run",
 }
@@ -83,7 +93,7 @@ def _table(kind: type, classes: list[type]) -> str:
         else:
             meaning = OTHERS.get((kind, name)) or _sentence(described(owner)[name])
         links: list[str] = []
-        for other in _classes_in(_types(owner).get(ATTRIBUTES.get((kind, name), name))):
+        for other in _classes_in(_type(kind, owner, name)):
             if other in RESULTS.values() or other is Note or ((kind, name) in OTHERS and other is evalstone.Run):
                 continue
             if other not in classes:
@@ -91,6 +101,20 @@ def _table(kind: type, classes: list[type]) -> str:
             links.append(f"[{other.__name__}](#{other.__name__.lower()})")
         rows.append(f"| `{name}` | {meaning}{': ' if links else ''}{' or '.join(links)} |")
     return "\n".join(["| field | meaning |", "|---|---|", *rows, ""])
+
+
+def _type(kind: type, owner: type, name: str) -> Any:
+    """The type of a field; None if nothing says."""
+    if (kind, name) == (Calibration, "measures"):
+        return CalibrationMeasures
+    if (kind, name) == (Effect, "perturbation"):
+        return str
+    attribute = ATTRIBUTES.get((kind, name), name)
+    if (known := _types(owner).get(attribute)) is not None:
+        return known
+    value = inspect.getattr_static(owner, attribute, None)
+    function = value.fget if isinstance(value, property) else getattr(value, "func", None)
+    return None if function is None else typing.get_type_hints(function, localns=_modules(owner)).get("return")
 
 
 def _included(kind: type) -> Iterator[type]:
@@ -118,7 +142,16 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         name: {"exact_match": load_labels(run, "exact_match", rows)} for name, run in {"A": before, "B": now}.items()
     }
     comparison = evalstone.compare(before, now, labels=labels)
+    facts = [{"id": str(n), "output": "Paris." if n % 2 else "Rome.", "context": ["Paris."]} for n in range(8)]
+    facts = [{**row, "label": "yes" if n % 3 else "no"} for n, row in enumerate(facts)]
+    panel = evalstone.SelfConsistency(LexicalJudge(), repeats=2)
+    calibration = evalstone.calibrate(facts, judge=panel, ledger=None, per_judge=True)
+    audit = evalstone.audit(facts, judge=LexicalJudge(), perturbations="repeat", ledger=None)
     results = [
+        calibration,
+        calibration.members,
+        audit,
+        *audit.effects,
         comparison,
         *comparison.scorers,
         *comparison.corrected,
@@ -127,7 +160,7 @@ def _examples() -> Mapping[type, Mapping[str, Any]]:
         evalstone.drift(before, before),
         Experiment(runs={"a": before}),
     ]
-    return {type(result): result.to_dict() for result in results}
+    return {type(result): result.to_dict() for result in results if result is not None}
 
 
 @cache
@@ -162,11 +195,15 @@ def _first_line(kind: type) -> str:
 
 @cache
 def _types(kind: type) -> Mapping[str, Any]:
+    return typing.get_type_hints(kind, localns=_modules(kind))
+
+
+def _modules(kind: type) -> dict[str, Any]:
+    """The names in the modules of a class and its bases."""
     modules: dict[str, Any] = {}
     for base in kind.__mro__:
         modules |= vars(inspect.getmodule(base) or object)
-    modules |= _checked_only(kind)
-    return typing.get_type_hints(kind, localns=modules)
+    return {**modules, **_checked_only(kind)}
 
 
 def _checked_only(kind: type) -> Mapping[str, Any]:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from evalstone import calibrate
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.values import judge_spec
 from evalstone.datasets.demo import DEMO_DATA
@@ -150,6 +151,8 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
         asking = ("calibrate", "--labels", "labels.jsonl", "-s", "fact_check", "-j", spec)
         done = evalstone(*asking, "--per-judge")
         both = evalstone(*asking, "--per-judge", "--budget", "1")
+        as_json = [json.loads(line) for line in evalstone(*asking, "--per-judge", "--json").stdout.splitlines()]
+        in_python = calibrate(str(tmp_path / "labels.jsonl"), "fact_check", judge=spec, per_judge=True)
         explained = evalstone("judges", spec)
     assert done.returncode == 0, done.stderr
     for told in (done.stdout.partition("each judge")[2], explained.stdout.partition("calibrated here")[2]):
@@ -160,6 +163,8 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
     assert "Not calibrated yet" not in explained.stdout
     assert both.returncode == 2
     assert "--per-judge can't" in both.stderr
+    for line, one in zip(as_json, (in_python, *in_python.per_judge), strict=True):
+        assert line | {"created": ""} == one.to_dict() | {"created": ""}
 
 
 def printed(evalstone: Evalstone, *arguments: str) -> str:

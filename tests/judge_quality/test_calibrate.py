@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from evalstone import EvalstoneError, Sample, audit, calibrate
+from evalstone import EvalstoneError, Judge, LexicalJudge, Panel, Sample, ScriptedJudge, audit, calibrate
 from evalstone.compat.spring import FactCheckingEvaluator
 from evalstone.datasets.demo import DEMO_DATA
 from evalstone.errors import ConfigError, DataError, RunAborted
+from evalstone.results import Calibration, compare_with_members
 from evalstone.results.measures import measure
 from evalstone.results.saved_calibrations import calibration_for, list_calibrations
 from evalstone.results.views.calibration import calibration_view
@@ -198,3 +199,59 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+ALWAYS = {"verdicts": {"1": {"reason": "", "passages": [1], "verdict": "supported"}}}
+PAIR = (LexicalJudge(), ScriptedJudge({"list_claims": {"claims": ["x"]}, "verify_claims": ALWAYS}, name="careless"))
+
+
+def test_a_judge_of_judges_is_compared_with_its_members(tmp_path: Path):
+    ledger = tmp_path / "ledger.db"
+    panel = Panel(*PAIR)
+    made = calibrate(ROWS, judge=panel, ledger=ledger, per_judge=True)
+    alone = [calibrate(ROWS, judge=one, ledger=ledger) for one in PAIR]
+    assert [replace(each, created="") for each in made.per_judge] == [replace(each, created="") for each in alone]
+    assert made.members is not None
+    assert made.members == compare_with_members(made, alone)
+    assert {one.judge: one.accuracy.estimate for one in made.members.members} == {
+        PAIR[0].identity: 1.0,
+        PAIR[1].identity: 0.5,
+    }
+    data = made.to_dict()
+    assert data["members"] == made.members.to_dict()
+    assert "per_judge" not in data
+    stored = calibration_for(panel.identity, made.scorer, ledger)
+    assert stored == made
+    assert stored is not None
+    assert (stored.per_judge, stored.members) == ((), None)
+    assert Calibration.from_dict(data).members is None
+    assert len(list_calibrations(ledger)) == 3
+    assert "Members" in [section.title for section in made.view().sections]
+
+
+def test_a_judge_without_members_is_calibrated_alone():
+    made = calibrate(ROWS, judge="lexical", ledger=None, per_judge=True)
+    assert (made.per_judge, made.members, made.to_dict()["members"]) == ((), None, None)
+
+
+def test_the_members_are_left_out_if_the_calibration_is_stopped():
+    stop, calls, enough = StopSignal(), list[str](), [0]
+
+    class Stops(Judge):
+        async def answer(self, question: Any, repeat: int = 0) -> Any:
+            calls.append(question.kind)
+            if enough[0] and len(calls) > enough[0]:
+                stop.request("enough")
+            return await LexicalJudge().answer(question, repeat)
+
+    panel = Panel(LexicalJudge(), Stops())
+    calibrate(ROWS, judge=panel, ledger=None)
+    enough[0] = 2 * len(calls)  # of the panel again; then its members are asked
+    made = calibrate(ROWS, judge=panel, ledger=None, per_judge=True, stop=stop, concurrency=1)
+    assert stop.requested
+    assert (made.per_judge, made.stop_reason, len(made.pairs)) == ((), "", len(ROWS))
+
+
+def test_a_budget_is_for_one_judge():
+    with pytest.raises(ConfigError, match=r"per_judge can't .* budget"):
+        calibrate(ROWS, judge=Panel(*PAIR), ledger=None, per_judge=True, budget=1.0)

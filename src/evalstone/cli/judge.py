@@ -28,7 +28,7 @@ from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
-    from evalstone.results.calibration import Calibration
+    pass
 
 
 def calibrate(
@@ -99,47 +99,43 @@ def calibrate(
     from evalstone.report.html import reliability_svg
     from evalstone.report.notes import clause_of
     from evalstone.report.terminal import show
-    from evalstone.results.members import compare_with_members
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
     from evalstone.results.views.calibration import calibration_view, reliability_chart
 
-    if per_judge and budget is not None:
-        raise ConfigError("--per-judge can't be combined with --budget; calibrate the judges one by one")
     check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger
     (spec,) = scorer_specs([scorer])
     main_judge = evalstone.parse_judge(judge_spec(judge or "lexical", base_url))
     numbers = None if label_range is None else _label_range(label_range)
-    calibrations: list[Calibration] = []
     resume = RESUME if cache else WITHOUT_NO_CACHE
     with interruptible(resume=resume) as stop:
-        for one in (main_judge, *(main_judge.members if per_judge else ())):
-            calibration = evalstone.calibrate(
-                labels,
-                spec,
-                data=data,
-                judge=one,
-                label=label or (),
-                positive=positive or (),
-                label_range=numbers,
-                label_threshold=label_threshold,
-                objective=objective.replace("-", "_"),
-                calibrator=calibrator,
-                slice_by=slice_by,
-                map=map,
-                keep_reasoning=keep_reasoning,
-                budget=budget,
-                cache=cache,
-                concurrency=concurrency,
-                ledger=location,
-                progress=not quiet and sys.stderr.isatty(),
-                stop=stop,
-            )
-            if calibration.stop_reason and stop.ending is INTERRUPTED:
-                to_stderr(f"Interrupted after {count(len(calibration.pairs), 'labeled sample')}; {resume}.")
-                return ExitCode.INTERRUPTED
-            calibrations.append(calibration)
-    first = calibrations[0]
+        first = evalstone.calibrate(
+            labels,
+            spec,
+            data=data,
+            judge=main_judge,
+            label=label or (),
+            positive=positive or (),
+            label_range=numbers,
+            label_threshold=label_threshold,
+            objective=objective.replace("-", "_"),
+            calibrator=calibrator,
+            slice_by=slice_by,
+            map=map,
+            keep_reasoning=keep_reasoning,
+            budget=budget,
+            cache=cache,
+            concurrency=concurrency,
+            ledger=location,
+            progress=not quiet and sys.stderr.isatty(),
+            stop=stop,
+            per_judge=per_judge,
+        )
+        lacks_members = per_judge and len(first.per_judge) < len(main_judge.members)
+        if stop.ending is INTERRUPTED and (first.stop_reason or lacks_members):
+            to_stderr(f"Interrupted after {count(len(first.pairs), 'labeled sample')}; {resume}.")
+            return ExitCode.INTERRUPTED
+    calibrations = [first, *first.per_judge]
     saved: dict[str, str] = {}
     for calibration in calibrations:
         file = calibration_file(calibration, location)
@@ -160,17 +156,12 @@ def calibrate(
     if svg is not None:
         write_text(svg, [reliability_svg(reliability_chart(first))])
         saved["Plot: "] = svg
-    alone = calibrations[1:]
-    members = compare_with_members(first, alone) if alone else None
-    view = calibration_view(first, COMMAND_LINE, members, alone)
-    plain = [one.to_dict() for one in calibrations]
-    if members is not None:
-        plain[0]["members"] = members.to_dict()
-    written_to = formats(view, outputs, *plain)
+    view = calibration_view(first, COMMAND_LINE)
+    written_to = formats(view, outputs, *(one.to_dict() for one in calibrations))
     if not deliver(written_to):
         screen = console()
         show(view, screen)
-        if main_judge.members and not alone:
+        if main_judge.members and not per_judge:
             screen.print("To calibrate its members as well, add --per-judge.", style="dim")
         if files := written(written_to):
             saved["Page: "] = files

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -19,7 +19,7 @@ from evalstone.api import DEFAULT_LEDGER
 from evalstone.datasets import Dataset, Samples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, DataError, JudgeError, RunAborted, invalid
-from evalstone.judges.base import JudgeSpec
+from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.judges.parse import parse_judge
 from evalstone.report.progress import progress_bar
 from evalstone.results.calibration import Calibration, Calibrator, LabeledScore, check_names, fit
@@ -134,6 +134,7 @@ async def acalibrate(
     ledger: str | Path | None = DEFAULT_LEDGER,
     progress: bool = False,
     stop: StopSignal | None = None,
+    per_judge: bool = False,
 ) -> Calibration:
     """Compare a judge with human labels, and store the calibration next to the ledger.
 
@@ -163,13 +164,18 @@ async def acalibrate(
         ledger: as for `evaluate`. None stores nothing.
         progress: whether to show a progress bar.
         stop: a signal that stops the calibration.
+        per_judge: whether to calibrate each member of a composite judge as well, and to compare the judge with them:
+            `per_judge` and `members` of the result. They are left out if the calibration of a member is stopped.
 
     Raises:
         DataError: labels can't be read, or no labeled sample has the fields that the scorer requires.
         JudgeError: no labeled sample was scored, because the judge gave no usable answer or the scorer failed.
-        ConfigError: an argument is invalid, no labeled sample has a field of `slice_by`, or the labeled samples have
-            unequal weights.
+        ConfigError: an argument is invalid, `per_judge` is combined with a budget, no labeled sample has a field of
+            `slice_by`, or the labeled samples have unequal weights.
     """
+    if per_judge and budget is not None:
+        both = (Setting("per_judge"), " can't be combined with ", Setting("budget"))
+        raise ConfigError(both, "; calibrate the judges one by one")
     config = LabelConfig(
         label=texts_of(label),
         positive=texts_of(positive),
@@ -201,15 +207,29 @@ async def acalibrate(
     labeled = read_labels(labels, reader, data=data, columns=config.label, map=options.map)
     refuse_weights(((sample.id, sample.weight) for sample in labeled.dataset), "a calibration")
     keys = {field_name(field): keys_of_samples(labeled.dataset, field) for field in slice_fields(slice_by)}
-    run = await options.run("calibration", labeled.dataset, [chosen], judge, ledger)
-    calibration = fit(
-        _unfitted(run, chosen, labeled, label_threshold, (_file(labels), _file(data)), keys),
-        objective=config.objective,
-        calibrator=config.calibrator,
-    )
-    if ledger is not None and run.complete:
-        save_calibration(calibration, ledger)
-    return calibration
+    files = _file(labels), _file(data)
+
+    async def calibrated(one: Judge) -> Calibration:
+        run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
+        unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys)
+        calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
+        if ledger is not None and run.complete:
+            save_calibration(calibration, ledger)
+        return calibration
+
+    parsed = parse_judge(judge)
+    calibration = await calibrated(parsed)
+    if not per_judge:
+        return calibration
+    try:
+        alone = [await calibrated(member) for member in parsed.members]
+    except RunAborted:
+        if stop is None or not stop.requested:
+            raise
+        return calibration
+    if stop is not None and stop.requested and any(each.stop_reason for each in alone):
+        return calibration
+    return replace(calibration, per_judge=tuple(alone))
 
 
 def default_threshold(scorer: Scorer) -> float:

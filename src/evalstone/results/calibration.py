@@ -19,6 +19,7 @@ from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
+from evalstone.results.members import MemberComparison, compare_with_members
 from evalstone.stats.calibration import (
     Isotonic,
     Platt,
@@ -130,6 +131,8 @@ class Calibration(Shown):
     are stored side by side."""
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
+    per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
+    """With `per_judge`, the calibration of each member of a composite judge. Each is stored by itself."""
 
     def __post_init__(self) -> None:
         if not 0 < self.scale < math.inf:
@@ -202,6 +205,12 @@ class Calibration(Shown):
         """What to know before relying on it."""
         return tuple(notes_of(self))
 
+    @functools.cached_property
+    def members(self) -> MemberComparison | None:
+        """With `per_judge`, a composite judge compared with its members; None without members, or if no sample has a
+        truth and a score by each judge."""
+        return compare_with_members(self, self.per_judge) if self.per_judge else None
+
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""
         return None if self.recalibration is None else self.recalibration(value / self.scale)
@@ -216,14 +225,16 @@ class Calibration(Shown):
         return calibration_view(self, front_end)
 
     def to_dict(self) -> dict[str, Any]:
-        """The calibration with its notes and measures as plain data; `from_dict` reads it back."""
-        values = {item.name: to_jsonable(getattr(self, item.name)) for item in dataclasses.fields(self)}
+        """The calibration with its notes and measures as plain data; `from_dict` reads it back, without its members."""
+        names = [item.name for item in dataclasses.fields(self) if item.name != "per_judge"]
+        values = {name: to_jsonable(getattr(self, name)) for name in names}
         return {
             "format": CALIBRATION_FORMAT,
             **values,
             "undecided": self.undecided,
             "notes": [note.to_dict() for note in self.notes],
             "measures": to_jsonable(measure(self)),
+            "members": None if self.members is None else self.members.to_dict(),
         }
 
     @classmethod

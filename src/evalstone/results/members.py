@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError
-from evalstone.results.calibration import Calibration
 from evalstone.stats.intervals import Interval, proportion_interval
 from evalstone.types import reaches
 
 if TYPE_CHECKING:
+    from evalstone.results.calibration import Calibration
     from evalstone.stats.panels import PanelVotes
 
 CompositeVerdict: TypeAlias = Literal["better", "worse", "inconclusive"]
@@ -26,6 +26,7 @@ class MemberAccuracy:
     judge: str
     """The member's identity."""
     accuracy: Interval
+    """The member's accuracy at the scorer's default threshold."""
     difference: Interval
     """The composite judge's accuracy minus the member's. The intervals of all members hold together."""
 

@@ -42,7 +42,9 @@ class Bin:
     """The cases whose probability is in [low, high); the last bin includes its upper end."""
 
     low: float
+    """The lowest probability of the bin."""
     high: float
+    """The upper end of the bin."""
     n: int
     """The number of cases."""
     probability: float
@@ -294,8 +296,11 @@ class Platt:
     """
 
     slope: float
+    """The change of the log odds per unit of score / scale."""
     intercept: float
+    """The log odds at a score of 0."""
     kind: Literal["platt"] = "platt"
+    """Which mapping it is: "platt"."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.slope) and math.isfinite(self.intercept)):
@@ -316,7 +321,9 @@ class Isotonic:
     """
 
     corners: tuple[tuple[float, float], ...]
+    """Pairs of score / scale and probability, in rising order."""
     kind: Literal["isotonic"] = "isotonic"
+    """Which mapping it is: "isotonic"."""
 
     def __post_init__(self) -> None:
         rising = all(x0 < x1 and y0 <= y1 for (x0, y0), (x1, y1) in pairwise(self.corners))

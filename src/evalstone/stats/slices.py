@@ -55,7 +55,9 @@ class SliceFinding:
     """A slice compared with all other samples, in the unit of the scores."""
 
     field: str
+    """The field of the samples."""
     key: Hashable
+    """The value that the slice's samples share."""
     n: int
     """The number of samples in the slice."""
     interval: Interval
@@ -70,7 +72,7 @@ class SliceFinding:
     better prediction of the slice's mean in a repetition."""
     p_value: float
     """The one-sided p-value of "the slice's scores are exchangeable with the others"; for weighted samples, of "the
-    slice's mean isn't worse". See the module docstring."""
+    slice's mean isn't worse"."""
     adjusted_p: float
     """The p-value, corrected for all slices tested together."""
 

@@ -16,7 +16,6 @@ from evalstone.report.notes import sentences_of
 from evalstone.report.terminal import show
 from evalstone.report.view import ReliabilityChart, View
 from evalstone.results.calibration import Calibration
-from evalstone.results.members import compare_with_members
 from evalstone.results.views.calibration import calibration_view, reliability_lines
 from evalstone.stats.calibration import reliability
 from tests.report.hostile import MARKUP
@@ -202,9 +201,8 @@ def test_each_confusion_matrix_has_its_threshold_as_a_heading() -> None:
 
 def test_a_panel_is_shown_beside_its_members() -> None:
     alone = [judged("a", {0, 1, 2, 3}), judged("b", {2, 3, 4, 5}), judged("c", {2, 3, 6, 7})]
-    comparison = compare_with_members(judged("panel(a, b, c, vote=majority)", {2, 3}), alone)
-    panel = judged("panel(a, b, c, vote=majority)", {2, 3})
-    view = calibration_view(panel, members=comparison, of_members=alone)
+    panel = dataclasses.replace(judged("panel(a, b, c, vote=majority)", {2, 3}), per_judge=tuple(alone))
+    view = calibration_view(panel)
     (each,) = (one for one in view.sections if one.title == "Members")
     assert [row[0].text for row in each.tables[1].rows] == [panel.judge, "a", "b", "c"]
     shown = on_screen(view)

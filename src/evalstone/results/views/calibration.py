@@ -45,23 +45,16 @@ MEASURE_TITLES: Mapping[str, str] = {
 }
 
 
-def calibration_view(
-    calibration: Calibration,
-    front_end: FrontEnd = PYTHON,
-    members: MemberComparison | None = None,
-    of_members: Sequence[Calibration] = (),
-) -> View:
-    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram.
-
-    members: a composite judge compared with its members. of_members: their own calibrations.
-    """
+def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> View:
+    """A judge compared with human labels: agreement, confusion matrices, ranking, reliability diagram."""
     from evalstone.results.measures import measure  # noqa: PLC0415 - only a calibration needs its statistics
 
     measures = measure(calibration)
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
     sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
-    if members is not None:
-        sections.append(_members(members, calibrations_table("each judge", (calibration, *of_members))))
+    if calibration.members is not None:
+        alone = calibrations_table("each judge", (calibration, *calibration.per_judge))
+        sections.append(_members(calibration.members, alone))
     sections += [_confusion(verdicts, title) for title, verdicts in _by_threshold(calibration, measures).items()]
     if measures.slices:
         sections.append(_slices(measures.slices))
