@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 REPORT = "src/evalstone/report"
+VIEW = "src/evalstone/view"
 VIEWS = "src/evalstone/results/views"
 TEMPLATES = f"{REPORT}/templates"
 
@@ -266,13 +267,6 @@ REQUIRED: tuple[Mutant, ...] = (
         ("tests/report/test_html.py",),
     ),
     Mutant(
-        "JSON in a page can close its script element",
-        f"{REPORT}/html.py",
-        'safe = _CLOSING.sub(lambda match: f"\\\\u{ord(match[0]):04x}", text)',
-        "safe = text",
-        ("tests/report/test_html.py",),
-    ),
-    Mutant(
         "pages may load anything",
         f"{REPORT}/html.py",
         "default-src 'none'",
@@ -282,44 +276,73 @@ REQUIRED: tuple[Mutant, ...] = (
     *unescaped(),
     Mutant(
         "scripts read judged text as HTML",
-        f"{REPORT}/assets/elements.js",
-        "element.append(...children.filter((child) => child !== null));",
-        "for (const child of children) {\n"
-        '    if (typeof child === "string") element.innerHTML += child;\n'
-        "    else if (child !== null) element.append(child);\n"
-        "  }",
+        f"{REPORT}/assets/claims.js",
+        "marked.append(part);",
+        "marked.innerHTML = part;",
         ("tests/report/test_html.py",),
     ),
     Mutant(
         "scripts read judged text as HTML by another way",
-        f"{REPORT}/assets/elements.js",
-        "element.append(...children.filter((child) => child !== null));",
-        "for (const child of children.filter((child) => child !== null)) {\n"
-        '    element.append(typeof child === "string"\n'
-        "      ? document.createRange().createContextualFragment(child) : child);\n"
-        "  }",
+        f"{REPORT}/assets/claims.js",
+        "marked.append(part);",
+        "marked.append(document.createRange().createContextualFragment(part));",
         ("tests/report/test_pages_in_a_browser.py",),
     ),
     Mutant(
         "the list of samples is sorted backwards",
-        f"{REPORT}/assets/samples.js",
-        "direction * (x < y ? -1 : x > y ? 1 : 0)",
-        "direction * (x < y ? 1 : x > y ? -1 : 0)",
+        f"{REPORT}/assets/list.js",
+        "values.get(a) - values.get(b)",
+        "values.get(b) - values.get(a)",
         ("tests/report/test_pages_in_a_browser.py",),
     ),
     Mutant(
-        "the list of samples begins with the best",
-        f"{REPORT}/assets/samples.js",
-        'sort: "goodness", descending: false',
-        'sort: "goodness", descending: true',
+        "samples without a score come first",
+        f"{REPORT}/assets/list.js",
+        "?? Infinity",
+        "?? -Infinity",
         ("tests/report/test_pages_in_a_browser.py",),
     ),
     Mutant(
-        "samples without a score come last",
-        f"{REPORT}/assets/samples.js",
-        "sample.goodness === null ? -1 : sample.goodness",
-        "sample.goodness === null ? 2 : sample.goodness",
-        ("tests/report/test_pages_in_a_browser.py",),
+        "served pages answer to any name",
+        f"{VIEW}/security.py",
+        "return name in self.hosts or",
+        "return True or",
+        ("tests/view/test_security.py",),
+    ),
+    Mutant(
+        "served pages answer to other sites",
+        f"{VIEW}/security.py",
+        'if site not in ("none", "same-origin") and not follows:',
+        "if False:",
+        ("tests/view/test_security.py",),
+    ),
+    Mutant(
+        "served pages need no token",
+        f"{VIEW}/security.py",
+        "if self.token and not",
+        "if False and not",
+        ("tests/view/test_security.py",),
+    ),
+    Mutant(
+        "served pages may load anything",
+        f"{VIEW}/security.py",
+        "default-src 'none'",
+        "default-src *",
+        ("tests/view/test_security.py",),
+    ),
+    Mutant(
+        "a ledger that is only read can be written",
+        "src/evalstone/ledger/sqlite.py",
+        "PRAGMA query_only=ON",
+        "PRAGMA query_only=OFF",
+        ("tests/ledger/test_read_only.py",),
+    ),
+    Mutant(
+        "a list begins with samples without a score",
+        f"{VIEW}/index.py",
+        "(without, with_value) if back else (with_value, without)",
+        "(with_value, without) if back else (without, with_value)",
+        ("tests/view/test_index.py",),
     ),
     # ---- What reports show ----
     Mutant(
