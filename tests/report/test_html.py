@@ -15,7 +15,19 @@ from evalstone import evaluate
 from evalstone._core.display import visible
 from evalstone.datasets.writing import write_text
 from evalstone.report.html import asset, fragment, page
-from evalstone.report.view import Cell, Column, Examples, Fact, OutcomeView, SampleView, Section, View, table
+from evalstone.report.view import (
+    Cell,
+    Column,
+    Examples,
+    Fact,
+    OutcomeView,
+    SampleList,
+    SampleView,
+    ScoreColumn,
+    Section,
+    View,
+    table,
+)
 from evalstone.results.views.run import run_view
 from tests.report.hostile import HOSTILE, MARKUP, hostile_run, hostile_views
 from tests.runs import Given, Harm, run_of
@@ -220,11 +232,12 @@ def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
         verdict=Cell(MARKUP),
         examples=(Examples(MARKUP, (sample,)),),
         facts=(Fact(MARKUP, MARKUP),),
+        samples=SampleList((ScoreColumn(MARKUP, 1.0, False),), (sample,), 1, 2, noun=MARKUP),
         footer=(MARKUP,),
     )
     seen = Seen("".join(page(view)))
     assert "img" not in [tag for tag, _ in seen.elements]
-    assert seen.everything.count(MARKUP) == 26
+    assert seen.everything.count(MARKUP) == 35
     labels = [a["data-label"] for _, a in seen.elements if "data-label" in a]
     assert labels == [MARKUP]
 
