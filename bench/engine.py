@@ -55,7 +55,7 @@ def measured(name: str, records: list[Sample], judge: ModelJudge, ledger: Path |
     asked = line.asked
     print(
         f"{name:26} {len(records) / wall:7.0f} records/s  {1000 * used / max(asked, 1):5.2f} ms CPU a call  "
-        f"{line.scored}/{len(records)} scored, mean {line.mean}, {line.failed} failed",
+        f"{line.n_score}/{len(records)} scored, mean {line.mean}, {line.n_failed} failed",
         flush=True,
     )
     return run

@@ -157,8 +157,8 @@ def ours(url: str, samples: list[Sample], folder: Path, in_flight: int) -> Conte
 
     def run(ledger: Path | None) -> None:
         line = evaluate(samples, "faithfulness", judge=judge, ledger=ledger, concurrency=in_flight)["faithfulness"]
-        if line.scored != len(samples):
-            raise RuntimeError(f"{line.scored} of {len(samples)} samples were scored")
+        if line.n_score != len(samples):
+            raise RuntimeError(f"{line.n_score} of {len(samples)} samples were scored")
 
     def new_ledger() -> Path:
         path = Path(tempfile.mkdtemp(dir=folder)) / "ledger.db"

@@ -737,7 +737,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a run that its judge gave no answer ends with exit code 0",
         "src/evalstone/results/endings.py",
-        "if any(line.no_answer for line in judged) and not any(line.scored for line in judged):",
+        "if any(line.no_answer for line in judged) and not any(line.n_score for line in judged):",
         "if False:",
         ("tests/cli/test_judge.py::test_a_judge_that_reaches_no_verdict_ends_a_run_with_exit_code_3",),
     ),

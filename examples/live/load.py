@@ -210,8 +210,10 @@ def report(given: argparse.Namespace) -> None:
             print(f"with it{name}: {scored} ({len(scored.values):,} requests)")
             print(f"difference at p99{name}: {scored.percentile(0.99) - plain.percentile(0.99):+.2f} ms")
     for one in found.scorers:
-        told = f"{one.seen:,} seen, {one.declined:,} declined, {one.dropped_queue:,} dropped, {one.scored:,} scored"
-        print(f"{one.scorer}: {told}, {one.skipped + one.failed + one.pending} other, {one.unaccounted} unaccounted")
+        told = f"{one.seen:,} seen, {one.declined:,} declined, {one.dropped_queue:,} dropped, {one.n_score:,} scores"
+        print(
+            f"{one.scorer}: {told}, {one.n_skipped + one.n_failed + one.pending} other, {one.unaccounted} unaccounted"
+        )
 
 
 def options() -> argparse.Namespace:

@@ -164,8 +164,8 @@ def test_failed_scores_do_not_count_as_saved_results(folder: Path, evalstone: Ev
     with serving(after(0, error(400))) as server:
         done = run(evalstone, server.url, Case(JUDGE_UNAVAILABLE))
     saved = read_run(folder / "out")
-    assert saved.failed == len(saved) > 0
-    kept = f"0 of {SAMPLES} results are saved in l.db and out, and all finished calls; {saved.failed} scores failed; "
+    assert saved.n_failed == len(saved) > 0
+    kept = f"0 of {SAMPLES} results are saved in l.db and out, and all finished calls; {saved.n_failed} scores failed; "
     assert kept in done.stderr
 
 

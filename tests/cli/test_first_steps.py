@@ -136,9 +136,9 @@ def test_a_gate_and_the_table_above_it_count_the_same_scores(tmp_path: Path, eva
     done = evalstone("run", "d.jsonl", *scorers, "--min", "rouge_l=0.5", "--sequential", "-q", "--out", "r")
     assert done.returncode == 0, done.stderr
     line = read_run(tmp_path / "r")["rouge_l"]
-    assert line.scored < 400
+    assert line.n_score < 400
     (checked,) = (row for row in done.stdout.splitlines() if "at least 0.5" in row)
-    assert re.search(rf"rouge_l +{line.mean:.3f} .* {line.scored}  ✓ pass", checked)
+    assert re.search(rf"rouge_l +{line.mean:.3f} .* {line.n_score}  ✓ pass", checked)
     assert "Not tested" not in done.stdout
     assert "gate is decided" in evalstone("report").stdout
 

@@ -189,7 +189,7 @@ def test_a_spent_budget_ends_the_run_well_with_a_part_and_its_interval(tmp_path:
         assert re.search(r"next call \(about \$0\.00\d\d\)", part.stderr)
         assert "higher --budget" in part.stderr
         summary = json.loads((tmp_path / "res" / "summary.json").read_text())
-        assert 0 < summary["scorers"][0]["scored"] < SAMPLES
+        assert 0 < summary["scorers"][0]["n_score"] < SAMPLES
         assert 0 < summary["cost"] <= 0.005
         assert summary["stop_reason"]
         asked = len(server.requests)

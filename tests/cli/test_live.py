@@ -68,7 +68,7 @@ def test_whole_hours_count_from_a_time_on(ledger: Path, evalstone: Evalstone) ->
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     (one,) = found["scorers"]
-    assert (one["signature"], one["scored"], one["pending"], one["sampled"]) == ("contains@1", 1, 1, 200)
+    assert (one["signature"], one["n_score"], one["pending"], one["sampled"]) == ("contains@1", 1, 1, 200)
     assert (one["dropped"], one["unaccounted"]) == ({"queue": 198, "budget": 0}, 0)
     assert found["since"].endswith(":00:00+00:00")
     assert found["total"]["coverage"] == one["coverage"] == 1 / 1200

@@ -241,7 +241,7 @@ def test_the_option_of_the_contributing_page_works(tmp_path: Path) -> None:
 
     for options, scored in (((), 1), (("--skip", "1"), 2)):
         done = run("run", "eval.toml", *options, "--json")
-        assert (done.returncode, json.loads(done.stdout)["scorers"][0]["scored"]) == (0, scored), done.stderr
+        assert (done.returncode, json.loads(done.stdout)["scorers"][0]["n_score"]) == (0, scored), done.stderr
     assert "--skip takes" in run("run", "eval.toml", "--skip", "-1").stderr
     assert "--skip N" in run("run", "--help").stdout.partition("\nData:\n")[2].partition("\nTarget:\n")[0]
     line = {"COMP_WORDS": "evalstone run --sk", "COMP_CWORD": "2", completion.VARIABLE: "bash_complete"}

@@ -60,7 +60,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     assert done.returncode == 0, done.stderr
     for told in (
         "faithfulness",
-        "scored",
+        "scores",
         "skipped",
         "failed",
         "lexical@7",
@@ -73,7 +73,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
     assert list(rows[0]) == COLUMNS
     assert Record.from_dict(rows[0]).value == 1.0
     summary = json.loads((tmp_path / "res" / "summary.json").read_text())
-    assert [line["scored"] for line in summary["scorers"]] == [2, 2]
+    assert [line["n_score"] for line in summary["scorers"]] == [2, 2]
     assert summary["judge"]["identity"] == "lexical@7"
 
 

@@ -39,7 +39,7 @@ def test_weights_go_from_the_data_through_every_command(tmp_path: Path, runs: Ev
     assert "0.590" in told
     assert re.search(r"60 samples .* as 25 ", told)
     (line,) = json.loads((tmp_path / "a" / "summary.json").read_text())["scorers"]
-    assert (line["scored"], round(line["mean"], 3), round(line["effective"], 1)) == (60, 0.59, 24.6)
+    assert (line["n_score"], round(line["mean"], 3), round(line["effective"], 1)) == (60, 0.59, 24.6)
     records = [json.loads(text) for text in (tmp_path / "a" / "records.jsonl").read_text().splitlines()]
     assert [record["weight"] for record in records[:2]] == [10, 1]
 

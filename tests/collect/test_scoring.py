@@ -74,7 +74,7 @@ async def test_a_burst_that_is_larger_than_the_queue_is_scored_whole(tmp_path: P
             await post(session, url, spans(*map(one, range(first, first + 50))))
         await until(lambda: not receiver.spool.waiting)
     (found,) = live.coverage().scorers
-    assert (found.seen, found.scored, found.dropped_queue, found.pending) == (100, 100, 0, 0)
+    assert (found.seen, found.n_score, found.dropped_queue, found.pending) == (100, 100, 0, 0)
 
 
 @awaited
@@ -180,12 +180,12 @@ async def test_a_request_that_is_sent_again_after_a_restart_is_not_scored_again(
                 await post(session, url, request)
             await until(lambda: not receiver.spool.waiting)
     (found,) = live().coverage().scorers
-    assert found.scored == 1
+    assert found.n_score == 1
     async with collecting(tmp_path, live()) as (_, url, session):
         later = chat([message("user", "q"), message("assistant", "a"), message("user", "more")], "b")
         await post(session, url, spans(span(3, "chat", later, parent=1, start=2, end=3)))
     (found,) = live().coverage().scorers
-    assert found.scored == 2  # its answer is another one now
+    assert found.n_score == 2  # its answer is another one now
 
 
 @awaited
@@ -196,7 +196,7 @@ async def test_an_entity_with_a_long_name_is_not_scored_again(tmp_path: Path) ->
         async with collecting(tmp_path, live) as (_, url, session):
             await post(session, url, request)
     (found,) = live.coverage().scorers
-    assert found.scored == 1
+    assert found.n_score == 1
 
 
 @awaited
@@ -245,12 +245,12 @@ async def test_log_records_without_a_trace_id_that_are_sent_again_are_scored_onc
             await post(session, url, again, "logs")
             await until(lambda: not receiver.spool.waiting)
     (found,) = live.coverage().scorers
-    assert (found.seen, found.scored) == (3, 3)
+    assert (found.seen, found.n_score) == (3, 3)
     async with collecting(tmp_path, live) as (receiver, url, session):  # after a restart the ledger knows them
         await post(session, url, logs(lone("q1"), lone("q4"), lone("q4", time=1), lone("q4", response="r2")), "logs")
         await until(lambda: not receiver.spool.waiting)
     (found,) = live.coverage().scorers
-    assert found.scored == 6  # the same question at another time, or another response, is another one
+    assert found.n_score == 6  # the same question at another time, or another response, is another one
 
 
 @awaited
@@ -264,7 +264,7 @@ async def test_whether_a_log_record_without_a_trace_id_is_drawn_does_not_change_
         async with collecting(tmp_path, live) as (receiver, url, session):
             await post(session, url, logs(*records), "logs")
             await until(lambda: not receiver.spool.waiting)
-        counts.append(live.coverage().scorers[0].scored)
+        counts.append(live.coverage().scorers[0].n_score)
     assert 0 < counts[0] < 40
     assert set(counts) == {counts[0]}
 
@@ -304,7 +304,7 @@ async def test_what_comes_late_for_a_trace_that_the_spool_has_no_more_is_not_sco
         await until(lambda: not receiver.spool.waiting)
         await until(lambda: scored(receiver).late == 1)
     (found,) = live.coverage().scorers
-    assert found.scored == 2
+    assert found.n_score == 2
 
 
 def halves(number: int) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -435,7 +435,7 @@ async def test_a_crash_after_samples_were_passed_on_neither_loses_nor_repeats_th
             if not crashes:
                 await until(lambda: not receiver.spool.waiting)
     (found,) = live.coverage().scorers
-    assert (found.seen, found.scored) == (2, 2)
+    assert (found.seen, found.n_score) == (2, 2)
     assert len(path.read_text().splitlines()) == 2
 
 

@@ -33,7 +33,7 @@ def samples(count: int, word: str = "answer") -> list[dict[str, Any]]:
 
 
 def scored(result: Run) -> int:
-    return result["faithfulness"].scored
+    return result["faithfulness"].n_score
 
 
 def open_files() -> Counter[str]:

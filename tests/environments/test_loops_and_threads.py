@@ -68,7 +68,7 @@ def test_a_run_on_a_loop_of_any_kind_is_the_same_run(loop: Runner, server: Serve
 def test_code_that_never_waits_goes_its_way_on_a_loop_of_any_kind(loop: Runner, server: Server) -> None:
     facts = [{"id": str(n), "output": f"Paris has {n} bridges.", "context": ["Paris has 3 bridges."]} for n in range(5)]
     run: Run = loop(aevaluate(facts, ["faithfulness", "hallucination"], judge="lexical", ledger=None))
-    assert (scored(run), run["hallucination"].scored) == (5, 5)
+    assert (scored(run), run["hallucination"].n_score) == (5, 5)
 
 
 def test_one_sample_after_another_on_a_loop_of_any_kind(loop: Runner, server: Server) -> None:

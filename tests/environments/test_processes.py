@@ -36,10 +36,10 @@ def settings(more):
     return {"judge": judge, "ledger": "l.db", "on_record": lambda _: under_way.set(), **more}
 
 def scored(count, word, **more):
-    return evaluate(samples(count, word), "faithfulness", **settings(more))["faithfulness"].scored
+    return evaluate(samples(count, word), "faithfulness", **settings(more))["faithfulness"].n_score
 
 async def ascored(count, word, **more):
-    return (await aevaluate(samples(count, word), "faithfulness", **settings(more)))["faithfulness"].scored
+    return (await aevaluate(samples(count, word), "faithfulness", **settings(more)))["faithfulness"].n_score
 """
 
 

@@ -38,7 +38,7 @@ def test_it_answers_all_that_the_first_seven_scorers_and_answer_correctness_ask(
     }
     names = (*SEVEN, "answer_correctness", "factual_correctness", "relevancy_check", "fact_check")
     run = evaluate([sample], list(names), judge="lexical", ledger=None)
-    assert {name: run[name].scored for name in names} == dict.fromkeys(names, 1)
+    assert {name: run[name].n_score for name in names} == dict.fromkeys(names, 1)
     assert run["answer_relevancy"].mean == run["answer_correctness"].mean == run["relevancy_check"].mean == 1
     assert run["hallucination"].mean == 0
 

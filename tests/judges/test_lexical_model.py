@@ -195,4 +195,4 @@ def test_fact_check_scores_the_whole_response_by_its_probability():
 
 def test_a_response_without_a_word_is_not_scored():
     run = evaluate([{"output": "…", "context": list(TOWER)}], "fact_check", judge="lexical", ledger=None)
-    assert run["fact_check"].skipped == 1
+    assert run["fact_check"].n_skipped == 1

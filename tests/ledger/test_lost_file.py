@@ -122,7 +122,7 @@ def test_a_ledger_that_goes_away_ends_the_run_at_once_and_the_results_are_kept(
     results = raised.value.run
     assert MOMENT // 2 - 2 * CONCURRENCY <= len(results) < SAMPLES
     assert results.stop_reason == str(raised.value)
-    assert sum(line.scored for line in results.summary) == len(results)
+    assert sum(line.n_score for line in results.summary) == len(results)
 
 
 def test_the_command_says_what_became_of_its_ledger_and_keeps_the_results(tmp_path: Path) -> None:

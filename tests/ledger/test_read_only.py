@@ -28,7 +28,7 @@ def test_reading_a_run_changes_nothing_in_the_folder(path: Path) -> None:
     before = state(path)
     run = read_run("main", ledger=path)
     assert [sample.id for sample in run.samples or ()] == ["s1", "s2"]
-    assert run["given"].skipped == 1
+    assert run["given"].n_skipped == 1
     assert state(path) == before
 
 

@@ -63,7 +63,7 @@ def table(run: Run) -> list[tuple[object, ...]]:
 
 
 def figures(run: Run) -> list[object]:
-    return [[(line.mean, line.interval, line.scored, line.failed, line.reasons) for line in run.summary], run.cost]
+    return [[(line.mean, line.interval, line.n_score, line.n_failed, line.reasons) for line in run.summary], run.cost]
 
 
 def calls() -> list[str]:

@@ -128,7 +128,7 @@ def test_only_successful_answers_to_the_paths_that_were_named_count(start: Start
         asked(watched, "Where?", path="/broken")
     asked(watched, "no question")
     one = numbers(live)
-    assert (one.seen, one.filtered, one.scored) == (3, 1, 2)
+    assert (one.seen, one.filtered, one.n_score) == (3, 1, 2)
     nothing = start(sampling=0.0, stream="nothing")
     watched = nothing.asgi(app, read, paths=["/ask", "/missing", "/cut"])
     for path in ("/ask", "/missing", "/cut"):
@@ -144,7 +144,7 @@ def test_the_trace_is_that_of_the_request(start: Start) -> None:
     odds = ("00-x-y-01", f"00-{'0' * 32}-00f067aa0ba902b7-01", f"00-{trace(5)}-{'0' * 16}-01", "\x00")
     for odd in odds:
         asked(watched, "Where?", traceparent=odd)
-    assert (numbers(live).declined, numbers(live).scored) == (1, 5)
+    assert (numbers(live).declined, numbers(live).n_score) == (1, 5)
     traced, *others = found(live)
     assert (traced.trace, traced.span, traced.entity) == (trace(5), "00f067aa0ba902b7", "guide")
     assert {row.trace for row in others} == {None}
@@ -221,7 +221,7 @@ def test_the_worker_ends_with_the_lifespan_of_the_application(start: Start) -> N
 
     asyncio.run(watched({"type": "lifespan"}, receive, send))
     assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
-    assert live.coverage().total.scored == 1, "without a flush"
+    assert live.coverage().total.n_score == 1, "without a flush"
 
 
 @pytest.mark.parametrize("kind", ["websocket", "webtransport"])
@@ -277,7 +277,7 @@ def test_what_compresses_around_it_changes_nothing_of_what_is_read(start: Start)
     asked(compressing, "Paris")
     assert live.flush()
     assert read_from == [("/ask", {}, {"x-model": "m"}, {"answer": "Paris"})]
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
 
 
 Scope = dict[str, Any]
@@ -367,7 +367,7 @@ def test_an_answer_counts_once_and_only_with_a_status_of_success(start: Start) -
     moved = saying({"body": b"a"}, status=300)
     for application in (twice, moved):
         served(live.asgi(application, kept), {"type": "http.request"}, {"type": "http.request"})
-    assert (numbers(live).seen, numbers(live).scored) == (1, 1)
+    assert (numbers(live).seen, numbers(live).n_score) == (1, 1)
 
 
 def test_a_body_after_a_file_does_not_hide_that_the_file_is_missing(start: Start) -> None:

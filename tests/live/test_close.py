@@ -84,7 +84,7 @@ def test_what_is_submitted_while_it_ends_is_the_next_workers(
     going.set()
     closing.join()
     one = numbers(live)
-    assert (one.seen, one.scored, one.unaccounted) == (10, one.sampled, 0)
+    assert (one.seen, one.n_score, one.unaccounted) == (10, one.sampled, 0)
     assert caplog.records == []
 
 
@@ -128,7 +128,7 @@ def test_a_close_starts_a_worker_for_what_none_has_taken_but_not_when_the_applic
     monkeypatch.setattr(live._sender, "_over", False)  # pyright: ignore[reportPrivateUsage]
     monkeypatch.setattr(live._sender, "_connect", connect)  # pyright: ignore[reportPrivateUsage]
     assert live.close(60)
-    assert numbers(live).scored == 3
+    assert numbers(live).n_score == 3
 
 
 def test_a_close_after_the_exit_handler_says_that_samples_are_left(
@@ -164,7 +164,7 @@ def test_what_a_worker_that_hangs_has_not_taken_is_counted_and_goes_to_the_next_
     (_, said) = [record.getMessage() for record in caplog.records]
     assert said == LOST.format("100 samples were")
     assert live.flush(20)
-    assert numbers(live).scored == 101
+    assert numbers(live).n_score == 101
 
 
 def test_a_worker_that_hangs_as_it_starts_is_ended_and_what_waited_is_counted(

@@ -64,9 +64,9 @@ def test_each_number_is_that_of_the_ledger(tmp_path: Path) -> None:
         declined=6,
         dropped_queue=4,
         dropped_budget=2,
-        scored=3,
-        skipped=1,
-        failed=0,
+        n_score=3,
+        n_skipped=1,
+        n_failed=0,
         pending=1,
         unaccounted=0,
     )
@@ -89,7 +89,7 @@ def test_processes_hours_and_scorers_are_added_up_and_scorers_are_in_alphabetica
         dataclasses.replace(counts(owner=owner), signature=name) for owner, name in (("p1", "b@1"), ("p3", "a@1"))
     ]
     found = coverage("shop", ledger=write(tmp_path / "l.db", written))
-    assert [(each.scorer, each.signature, each.seen, each.scored) for each in found.scorers] == [
+    assert [(each.scorer, each.signature, each.seen, each.n_score) for each in found.scorers] == [
         ("a", "a@1", 20, 3),
         ("b", "b@1", 20, 3),
         ("contains", "contains@1", 60, 9),
@@ -143,14 +143,14 @@ def test_rows_without_counts_and_counts_without_rows_are_unaccounted(tmp_path: P
         connection.execute("DELETE FROM live_counts WHERE owner = 'p1'")
         connection.execute("DELETE FROM live_scores WHERE owner = 'p2'")
     (one,) = coverage(ledger=file).scorers
-    assert (one.seen, one.scored, one.unaccounted) == (20, 4, 7 + 7)
+    assert (one.seen, one.n_score, one.unaccounted) == (20, 4, 7 + 7)
 
 
 def test_nothing_eligible_has_no_coverage(tmp_path: Path) -> None:
     none = counts(seen=3, eligible=0, declined=0, dropped=0, accepted=0)
     found = coverage(ledger=write(tmp_path / "l.db", [none], []))
     assert found.total.coverage is None
-    assert str(found).splitlines()[-1].split() == ["scored", "of", "eligible", "-"]
+    assert str(found).splitlines()[-1].split() == ["scores", "of", "eligible", "-"]
 
 
 def test_the_table_says_how_many_were_dropped_and_why(tmp_path: Path) -> None:

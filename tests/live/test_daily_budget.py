@@ -145,7 +145,7 @@ def test_what_was_paid_before_midnight_is_not_of_this_day(start: Start, tmp_path
         one = numbers(live)
         live.close(5)
         done.append(one.dropped_budget)
-        return one.dropped_budget, one.scored + one.skipped
+        return one.dropped_budget, one.n_score + one.n_skipped
 
     done: list[int] = []
     assert [again(), again()] == [(0, 1), (1, 1)]

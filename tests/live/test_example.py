@@ -16,7 +16,7 @@ def test_the_example_serves_under_load_and_its_coverage_adds_up() -> None:
     assert len(result.plain.values) == len(result.scored.values) == 50
     for one in found.scorers:
         assert (one.seen, one.filtered, one.unaccounted) == (result.requests, 0, 0)
-        assert one.seen == one.declined + one.dropped_queue + one.scored + one.pending
+        assert one.seen == one.declined + one.dropped_queue + one.n_score + one.pending
         assert 0.15 < one.sampled / one.eligible < 0.35
     # Limits that a busy machine keeps; bench/live.py measures.
     assert result.scored.percentile(0.5) < result.plain.percentile(0.5) + 20

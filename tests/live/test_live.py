@@ -64,10 +64,10 @@ def test_what_is_submitted_is_scored_and_counted(start: Start, url: str) -> None
     }
     assert [each.trace for each in scored][::2] == list(map(trace, range(5)))
     coverage = live.coverage()
-    assert [(one.seen, one.eligible, one.sampled, one.scored, one.coverage) for one in coverage.scorers] == [
+    assert [(one.seen, one.eligible, one.sampled, one.n_score, one.coverage) for one in coverage.scorers] == [
         (5, 5, 5, 5, 1.0)
     ] * 2
-    assert coverage.total.to_dict() | {"scored": 10, "pending": 0, "unaccounted": 0} == coverage.total.to_dict()
+    assert coverage.total.to_dict() | {"n_score": 10, "pending": 0, "unaccounted": 0} == coverage.total.to_dict()
 
 
 @given(st.text(), st.floats(0, 1), st.floats(0, 1))
@@ -108,7 +108,7 @@ def test_declined_filtered_and_failed_filters_are_counted(start: Start, caplog: 
     drawn = sum(live.draw(Trace(trace(number))) for number in range(40))
     assert 8 < drawn < 32
     assert (one.seen, one.filtered, one.eligible) == (160, 120, 40)
-    assert (one.sampled, one.declined, one.scored) == (drawn, 40 - drawn, drawn)
+    assert (one.sampled, one.declined, one.n_score) == (drawn, 40 - drawn, drawn)
     (said,) = [record.getMessage() for record in caplog.records]
     assert "filter failed" in said
     assert "KeyError: 'no such'" in said
@@ -121,16 +121,16 @@ def test_scorers_with_rates_of_their_own_are_counted_apart(start: Start) -> None
     live.flush()
     contains, exact = live.coverage().scorers
     expected = [live.draw(Trace(trace(number))) for number in range(60)]
-    assert (contains.scored, exact.scored) == (expected.count(2), expected.count(2) + expected.count(1))
-    assert 0 < contains.scored < exact.scored < 60
-    assert [(one.declined + one.sampled, one.sampled - one.scored) for one in (contains, exact)] == [(60, 0), (60, 0)]
+    assert (contains.n_score, exact.n_score) == (expected.count(2), expected.count(2) + expected.count(1))
+    assert 0 < contains.n_score < exact.n_score < 60
+    assert [(one.declined + one.sampled, one.sampled - one.n_score) for one in (contains, exact)] == [(60, 0), (60, 0)]
     assert live.coverage().total.unaccounted == 0
 
 
 def test_a_rate_by_signature_goes_before_one_by_name(start: Start) -> None:
     live = start(CONTAINS, sampling={"contains": 0.0, "contains@1": 1.0})
     live.submit(**SAMPLE)
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
 
 
 def test_what_is_dropped_is_dropped_for_the_scorers_it_was_drawn_for(
@@ -202,7 +202,7 @@ def test_the_representation_of_an_object_is_not_scored_as_text(start: Start) -> 
     live = start()
     live.submit(output=object(), metadata={"when": object()})  # pyright: ignore[reportArgumentType]
     live.submit({"output": "x", "reference": Path("x")})
-    assert numbers(live).failed == 2
+    assert numbers(live).n_failed == 2
     outcomes = [each.record.outcome for each in found(live) if each.record is not None]
     errors = sorted(outcome.error for outcome in outcomes if isinstance(outcome, Failed))
     for error, field, kind in zip(errors, ("output", "reference"), (object(), Path("x")), strict=True):
@@ -247,9 +247,9 @@ def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
     live.submit(**SAMPLE, source="elsewhere", entity=Text("agent"))
     live.submit(**SAMPLE, source=Hostile())  # pyright: ignore[reportArgumentType]
     one = numbers(live)
-    assert one.seen == one.scored + one.skipped + one.failed == len(given) + 8
+    assert one.seen == one.n_score + one.n_skipped + one.n_failed == len(given) + 8
     assert {row.trace for row in found(live)} == {None, "x" * 200, "\\ud83d"}
-    assert one.failed >= 12
+    assert one.n_failed >= 12
     outcomes = [each.record.outcome for each in found(live) if each.record is not None]
     reasons = [outcome.error for outcome in outcomes if isinstance(outcome, Failed)]
     assert all(reason.startswith(scoring.INVALID) for reason in reasons)
@@ -291,7 +291,7 @@ def test_a_full_queue_drops_what_comes_and_the_application_does_not_wait(
     one = numbers(live)
     assert (one.seen, one.dropped_queue) == (70, taken.count(False))
     assert 30 <= taken[:50].count(False) <= 40
-    assert one.sampled == one.dropped_queue + one.scored + one.skipped + one.failed
+    assert one.sampled == one.dropped_queue + one.n_score + one.n_skipped + one.n_failed
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "live: the queue is full (10 samples, or 64 MB); new samples are dropped and counted"
 
@@ -304,7 +304,7 @@ def test_what_is_too_large_for_the_queue_is_dropped(start: Start, monkeypatch: p
     for _ in range(3):
         assert live.submit(output="x" * 6_000, reference="x")
         assert live.flush(20)
-    assert (numbers(live).dropped_queue, numbers(live).scored) == (1, 4)
+    assert (numbers(live).dropped_queue, numbers(live).n_score) == (1, 4)
 
 
 def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) -> None:
@@ -324,7 +324,7 @@ def test_the_trace_is_that_of_the_metadata_or_of_the_current_span(start: Start) 
     assert (by_metadata.trace, by_metadata.span, by_metadata.response, by_metadata.entity) == tuple(known.values())
     assert (by_span.trace, by_span.span) == (f"{context.trace_id:032x}", f"{context.span_id:016x}")
     assert (without.trace, without.span) == (None, None)
-    assert (numbers(live).declined, numbers(unsampled).scored) == (1, 1)
+    assert (numbers(live).declined, numbers(unsampled).n_score) == (1, 1)
     with Ledger(live.ledger) as ledger, ledger.transaction() as connection:
         bodies = connection.scalars("SELECT body FROM samples ORDER BY body")
     assert sum("trace_id" in body for body in bodies) == 3
@@ -349,13 +349,13 @@ def test_a_judge_that_is_down_fails_rows_and_scoring_goes_on_later(
     live = start("factual_correctness", own.BrokenJudge(path=file))
     for number in range(30):
         live.submit(**answered(number))
-    assert numbers(live).failed == 30
+    assert numbers(live).n_failed == 30
     assert None in {row.cost for row in found(live)}  # what the calls that failed have cost is unknown
     file.touch()
     time.sleep(0.3)
     live.submit(**SAMPLE)
     one = numbers(live)
-    assert (one.failed, one.scored + one.skipped) == (30, 1)
+    assert (one.n_failed, one.n_score + one.n_skipped) == (30, 1)
     assert (
         sum("did not answer" in record.getMessage() or "failed on" in record.getMessage() for record in caplog.records)
         == 1
@@ -371,7 +371,7 @@ def test_once_the_budget_of_the_day_is_spent_what_would_be_asked_is_dropped(star
         first.submit(**answered(number))
     one = numbers(first)
     paid = len((tmp_path / "asked").read_text().splitlines())
-    assert one.sampled == one.dropped_budget + one.scored + one.skipped
+    assert one.sampled == one.dropped_budget + one.n_score + one.n_skipped
     assert one.dropped_budget > 0
     assert 0 < paid <= 4
     first.close()
@@ -379,7 +379,7 @@ def test_once_the_budget_of_the_day_is_spent_what_would_be_asked_is_dropped(star
     again.submit(**answered(99))
     again.flush()
     contains, factual = again.coverage().scorers
-    assert (factual.dropped_budget, contains.scored) == (one.dropped_budget + 1, 1), "code costs nothing"
+    assert (factual.dropped_budget, contains.n_score) == (one.dropped_budget + 1, 1), "code costs nothing"
     assert len((tmp_path / "asked").read_text().splitlines()) == paid
 
 
@@ -403,7 +403,7 @@ def test_what_is_not_done_at_the_end_stays_pending_and_the_next_worker_takes_it_
     deadline = time.monotonic() + 20
     while (now := second.coverage().total).pending and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert (now.seen, now.pending, now.unaccounted, now.scored + now.skipped) == (7, 0, 0, 7)
+    assert (now.seen, now.pending, now.unaccounted, now.n_score + now.n_skipped) == (7, 0, 0, 7)
     asked = (tmp_path / "asked").read_text().splitlines()
     assert len(asked) - len(set(asked)) <= 2  # only what was in flight is asked again
 
@@ -419,7 +419,7 @@ def test_a_sample_that_five_workers_left_behind_fails(start: Start, tmp_path: Pa
         if takeovers == 4:
             assert not live.flush(0.3)
             live.close(0.1)
-    assert numbers(live).failed == 1
+    assert numbers(live).n_failed == 1
     (row,) = found(live)
     assert "5 workers ended" in str(row.body)
     assert row.cost is None  # what the workers paid isn't known
@@ -432,7 +432,7 @@ def test_a_live_that_was_closed_starts_again(start: Start) -> None:
     live.submit(**SAMPLE)
     assert live.close(20)
     live.submit(**SAMPLE)
-    assert numbers(live).scored == 2
+    assert numbers(live).n_score == 2
 
 
 def test_each_record_is_given_to_on_record_and_its_errors_stop_nothing(
@@ -445,7 +445,7 @@ def test_each_record_is_given_to_on_record_and_its_errors_stop_nothing(
         live = start(stream=name, on_record=on_record)
         for _ in range(2):
             live.submit(**SAMPLE)
-        assert numbers(live).scored == 2
+        assert numbers(live).n_score == 2
     assert (tmp_path / "kept").read_text().splitlines() == [f"{CONTAINS}@1 In Rome. 1.0 1"] * 2
     (said,) = [record.getMessage() for record in caplog.records]
     assert said.startswith("b: on_record failed")
@@ -457,7 +457,7 @@ def test_rows_whose_counts_are_missing_are_unaccounted(start: Start) -> None:
     live = start()
     for _ in range(3):
         live.submit(**SAMPLE)
-    assert numbers(live).scored == 3
+    assert numbers(live).n_score == 3
     with Ledger(live.ledger) as ledger, ledger.transaction(writing=True) as connection:
         connection.execute("DELETE FROM live_scores WHERE id LIKE '%/1/0'")
     assert live.coverage().total.unaccounted == 1

@@ -137,12 +137,12 @@ def test_a_sample_that_costs_more_than_a_day_allows_ends_that_day_alone(
     live.submit(**answered(0))
     live.submit(**answered(1))
     one = numbers(live)
-    assert (one.scored + one.skipped, one.dropped_budget) == (1, 1)
+    assert (one.n_score + one.n_skipped, one.dropped_budget) == (1, 1)
     tomorrow = time.time() + scoring.DAY
     monkeypatch.setattr(scoring.time, "time", lambda: tomorrow)
     live.submit(**answered(2))
     one = numbers(live)
-    assert (one.scored + one.skipped, one.dropped_budget) == (2, 1)
+    assert (one.n_score + one.n_skipped, one.dropped_budget) == (2, 1)
 
 
 def test_while_dollars_are_left_samples_wait_for_those_in_work_and_are_not_dropped(
@@ -204,14 +204,14 @@ def test_a_judge_that_refuses_the_key_is_asked_less_and_less_and_other_scorers_g
     refused = (tmp_path / "valid.refused").read_text().count("no")
     assert 2 <= refused <= 4 * most_times(time.monotonic() - begun)  # at most 4 calls at a time
     contains, factual = live.coverage().scorers
-    assert (contains.scored, factual.failed) == (50, 50)
+    assert (contains.n_score, factual.n_failed) == (50, 50)
     (said,) = [record.getMessage() for record in caplog.records]
     assert said == "live: refused"
     file.touch()
     time.sleep(0.8)
     live.submit(**answered(50))
     assert live.flush(20)
-    assert live.coverage().scorers[1].failed == 50
+    assert live.coverage().scorers[1].n_failed == 50
 
 
 def test_the_trace_id_of_no_trace_decides_for_nobody(start: Start) -> None:
@@ -229,7 +229,7 @@ def test_what_can_be_read_only_once_is_left_to_the_application_and_fails(start: 
     passages = (passage for passage in ("In Rome.", "In Paris."))
     live.submit(output="In Rome.", context=passages)  # pyright: ignore[reportArgumentType]
     assert list(passages) == ["In Rome.", "In Paris."]
-    assert numbers(live).failed == 1
+    assert numbers(live).n_failed == 1
     (row,) = found(live)
     assert row.record is not None
     assert isinstance(row.record.outcome, Failed)
@@ -285,14 +285,14 @@ def test_a_read_that_exits_fails_and_later_requests_are_scored(start: Start) -> 
     for path in ("/exit", "/"):
         called(app, path)
     one = numbers(live)
-    assert (one.failed, one.scored) == (1, 1)
+    assert (one.n_failed, one.n_score) == (1, 1)
 
 
 def test_an_answer_whose_background_task_fails_counts(start: Start) -> None:
     live = start(CONTAINS)
     with pytest.raises(RuntimeError, match="background"):
         called(live.asgi(application, output_of), "/background")
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
 
 
 def test_what_waits_in_the_queue_at_the_end_is_pending_in_the_ledger(
@@ -350,7 +350,7 @@ def test_a_submission_that_waits_is_never_dropped(start: Start, monkeypatch: pyt
     monkeypatch.setattr(sender, "QUEUE_BYTES", 10_000)
     long = start(CONTAINS, stream="long")
     assert asyncio.run(go(long, output="x" * 20_000, reference="x")) == [True] * 6
-    assert [(numbers(live).scored, numbers(live).dropped_queue) for live in (few, long)] == [(6, 0)] * 2
+    assert [(numbers(live).n_score, numbers(live).dropped_queue) for live in (few, long)] == [(6, 0)] * 2
 
 
 def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_it_comes_from(start: Start) -> None:
@@ -365,7 +365,7 @@ def test_what_was_no_sample_is_given_to_on_record_once_as_a_failure_with_where_i
     live.submit(nonsense="x", trace_id="not of OpenTelemetry")  # pyright: ignore[reportCallIssue]
     live.submit(iter(["a generator"]))  # pyright: ignore[reportArgumentType]
     asked(live.asgi(app, lambda request, response: 1 / 0), "?")  # pyright: ignore[reportArgumentType, reportReturnType]
-    assert numbers(live).failed == len(seen) == 4
+    assert numbers(live).n_failed == len(seen) == 4
     assert all(isinstance(record.outcome, Failed) and name == "contains" for record, _, name in seen)
     found_in = [sample.metadata.get("trace", {}) for _, sample, _ in seen]
     assert {**source, "entity": "guide"} in found_in
@@ -408,7 +408,7 @@ def test_what_is_submitted_while_no_thread_can_be_started_waits_in_the_queue(
     (said,) = [record.getMessage() for record in caplog.records]
     assert "the queue: RuntimeError" in said
     assert live.submit(**answered(2))
-    assert numbers(live).scored == 2
+    assert numbers(live).n_score == 2
 
 
 class LateJudge(own.PaidJudge):
@@ -460,7 +460,7 @@ def test_waiting_for_scores_raises_nothing_while_no_thread_can_be_started(
     assert "nobody waits for" in caplog.text
     assert "scores: RuntimeError" in caplog.text
     assert asyncio.run(getattr(live, wait)(20))
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
 
 
 def test_a_worker_whose_thread_can_not_be_started_is_started_again(

@@ -68,7 +68,7 @@ def test_a_ledger_that_fails_often_is_no_reason_to_give_a_sample_up(
         live.submit(**answered(number))
     assert live.flush(30)
     one = live.coverage().total
-    assert (one.scored, one.failed, one.unaccounted) == (12, 0, 0)
+    assert (one.n_score, one.n_failed, one.unaccounted) == (12, 0, 0)
     assert {row.takeovers for row in found(live)} <= {0, 1}
 
 
@@ -82,7 +82,7 @@ def test_a_worker_that_ends_with_its_ledger_leaves_no_complaint_and_its_rows_to_
         live.submit(**answered(number))
         time.sleep(0.06)  # in several frames
     assert live.flush(30)
-    assert live.coverage().total.scored == 12
+    assert live.coverage().total.n_score == 12
     assert capfd.readouterr().err == ""
 
 
@@ -96,7 +96,7 @@ def test_a_sample_that_ends_its_worker_is_given_up_after_five_and_its_neighbors_
             live.submit(output="deadly")
     assert live.flush(40)
     one = live.coverage().total
-    assert (one.scored, one.failed, one.unaccounted) == (20, 1, 0)
+    assert (one.n_score, one.n_failed, one.unaccounted) == (20, 1, 0)
     (failed,) = [row for row in found(live) if row.state == "failed"]
     assert "5 workers ended" in str(failed.body)
 
@@ -181,6 +181,6 @@ def test_more_than_a_worker_holds_is_taken_over_without_delay(start: Start, monk
     after = start(own.slow, stream=before.stream, ledger=before.ledger)
     after.start()
     deadline = time.monotonic() + scoring.CLAIM_EVERY / 2
-    while after.coverage().total.scored < 20 and time.monotonic() < deadline:
+    while after.coverage().total.n_score < 20 and time.monotonic() < deadline:
         time.sleep(0.02)
-    assert after.coverage().total.scored == 20
+    assert after.coverage().total.n_score == 20

@@ -102,7 +102,7 @@ def test_what_on_record_raises_is_logged_and_the_next_samples_are_scored(
     live = start(on_record=fail, concurrency=2)
     for number in range(5):
         live.submit(**answered(number))
-    assert numbers(live).scored == 5
+    assert numbers(live).n_score == 5
     assert sorted(seen) == [f"In Rome {number}." for number in range(5)], "each once"
     (said,) = [record.getMessage() for record in caplog.records]
     assert said.startswith("live: on_record")
@@ -122,7 +122,7 @@ def test_a_submission_that_is_interrupted_leaves_the_stream_as_it_was(start: Sta
     with pytest.raises(KeyboardInterrupt):
         live.submit(**SAMPLE)
     assert live.submit(**SAMPLE)
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
 
 
 @pytest.mark.parametrize("error", [*ERRORS, *ENDING])
@@ -172,5 +172,5 @@ def test_a_worker_thread_whose_loop_ends_is_replaced(
     live = start(once)
     live.submit(**SAMPLE)
     assert live.flush(60)
-    assert numbers(live).scored == 1
+    assert numbers(live).n_score == 1
     assert [message.endswith("it is restarted") for message in caplog.messages] == [True]

@@ -169,7 +169,7 @@ def test_a_call_that_raises_is_not_submitted_and_what_is_no_answer_is_a_failed_s
     for input in ("none", "odd", "blank"):
         answer(input)
     one = numbers(live)
-    assert (one.seen, one.failed, one.skipped) == (3, 2, 1)  # a blank answer is for the scorers to judge
+    assert (one.seen, one.n_failed, one.n_skipped) == (3, 2, 1)  # a blank answer is for the scorers to judge
     errors = [
         row.record.outcome.error
         for row in found(live)

@@ -121,11 +121,11 @@ def test_a_worker_that_is_killed_is_replaced_and_nothing_is_lost_or_scored_twice
     for number in range(60):
         live.submit(**answered(number))
         if number == 30:
-            until(lambda: total(live).scored > 2)
+            until(lambda: total(live).n_score > 2)
             os.kill(first, signal.SIGKILL)
     assert live.flush(30)
     found = total(live)
-    assert (found.seen, found.scored) == (122, 122)
+    assert (found.seen, found.n_score) == (122, 122)
     assert len({each for each in workers_of(live) if each}) == 2
 
 
@@ -147,7 +147,7 @@ for number in range(100_000):
     until(lambda: Path(url.removeprefix("sqlite:///")).exists() or url.startswith("postgresql"))
     with Ledger(url) as ledger:
         until(lambda: rows.streams(ledger))
-    until(lambda: total(live).scored > 20)
+    until(lambda: total(live).n_score > 20)
     going.send_signal(signal.SIGKILL)
     going.communicate()
     (worker, *_) = {each for each in workers_of(live) if each}
@@ -157,9 +157,9 @@ for number in range(100_000):
     live.start()
     until(lambda: total(live).pending == 0, 40)
     found = total(live)
-    assert found.seen == found.declined + found.dropped_queue + found.scored
+    assert found.seen == found.declined + found.dropped_queue + found.n_score
     assert found.declined > 0
-    assert found.scored >= left.scored
+    assert found.n_score >= left.n_score
 
 
 def test_signals_to_the_whole_group_leave_time_to_flush(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ time.sleep(60)
     _, errors = going.communicate(timeout=30)
     assert (going.returncode, errors) == (7, "")
     found = total(Live(own.slow, ledger=tmp_path / "l.db"))
-    assert (found.seen, found.scored) == (8, 8)
+    assert (found.seen, found.n_score) == (8, 8)
 
 
 def test_a_program_that_just_ends_is_scored_to_the_end(tmp_path: Path) -> None:
@@ -191,7 +191,7 @@ for number in range(5):
 """
     done = application(code, str(tmp_path / "l.db"))
     assert done.communicate(timeout=30) == ("", "")
-    assert total(Live(own.slow, ledger=tmp_path / "l.db")).scored == 10
+    assert total(Live(own.slow, ledger=tmp_path / "l.db")).n_score == 10
 
 
 def test_what_is_submitted_after_the_exit_handler_is_said_to_be_lost(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ live.submit(output="In Rome.")
     said, warned = done.communicate(timeout=30)
     assert said == "False\n"
     assert "are lost" in warned
-    assert total(Live(own.slow, ledger=tmp_path / "l.db")).scored == 1
+    assert total(Live(own.slow, ledger=tmp_path / "l.db")).n_score == 1
 
 
 def test_what_takes_longer_than_the_shutdown_stays_pending(tmp_path: Path) -> None:
@@ -238,7 +238,7 @@ live.submit(output="parent 2")
 codes = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
 assert live.close(20)
 found = live.coverage().total
-print(json.dumps([codes, found.seen, found.scored, found.unaccounted]))
+print(json.dumps([codes, found.seen, found.n_score, found.unaccounted]))
 """
     told, errors = application(code, str(tmp_path / "l.db")).communicate(timeout=60)
     assert json.loads(told) == [[0, 0], 6, 6, 0], errors
@@ -271,7 +271,7 @@ warnings.simplefilter("ignore")
 sender.subprocess.Popen = functools.partial(sender.subprocess.Popen, preexec_fn=int)
 live = live_of(own.worker)
 live.submit(output="x")
-print(live.flush(10), live.coverage().total.scored, flush=True)
+print(live.flush(10), live.coverage().total.n_score, flush=True)
 os._exit(0)
 """
     told, errors = application(code, str(tmp_path / "l.db")).communicate(timeout=30)
@@ -311,7 +311,7 @@ def test_a_ledger_that_breaks_costs_nothing_that_was_accepted(start: Start, monk
     for number in range(10):
         live.submit(**answered(number))
     assert live.flush(30)
-    assert (total(live).seen, total(live).scored) == (11, 11)
+    assert (total(live).seen, total(live).n_score) == (11, 11)
 
 
 def test_what_waits_when_the_worker_is_killed_at_the_end_is_scored_by_another_one(tmp_path: Path) -> None:
@@ -330,7 +330,7 @@ print(live.close(20))
 """
     told, errors = application(code, str(tmp_path / "l.db")).communicate(timeout=60)
     assert told == "True\n", errors
-    assert total(Live(own.worker, ledger=tmp_path / "l.db")).scored == 101
+    assert total(Live(own.worker, ledger=tmp_path / "l.db")).n_score == 101
 
 
 def test_a_module_with_a_scorer_and_a_live_that_it_starts_has_one_worker(tmp_path: Path) -> None:

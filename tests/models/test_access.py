@@ -53,7 +53,7 @@ def test_a_text_that_a_gateway_blocks_fails_its_sample_alone(tmp_path: Path, sta
     with serving(serving_probes(blocking(status), probes)) as server:
         judge = ModelJudge("vllm/m", base_url=server.url, prices=(1.0, 1.0))
         run = evaluate(samples, ["toxicity"], judge=judge, ledger=tmp_path / "l.db", concurrency=1)
-    assert (run["toxicity"].scored, run["toxicity"].failed) == (5, 1)
+    assert (run["toxicity"].n_score, run["toxicity"].n_failed) == (5, 1)
     outcome = run.records[place].outcome
     assert isinstance(outcome, Failed)
     assert f"HTTP {status}: blocked by rule 942100" in outcome.error

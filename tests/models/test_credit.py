@@ -78,7 +78,7 @@ def test_an_account_without_credit_ends_the_run_at_once(status: int, body: Any) 
     assert str(ended.value).endswith(f"; {NO_CREDIT}")
     assert (run := ended.value.run) is not None
     assert run.ending.name == "judge_refused"
-    assert (run["toxicity"].scored, run["toxicity"].failed) == (3, 0)
+    assert (run["toxicity"].n_score, run["toxicity"].n_failed) == (3, 0)
     assert len(server.requests) <= 5  # the next one may have been sent
 
 
@@ -102,7 +102,7 @@ def test_what_may_pass_is_waited_for(refusal: Response) -> None:
     with serving(lambda request, number: refusal if number == 1 else obliging(request, number)) as server:
         judge = ModelJudge("vllm/m", base_url=server.url)
         run = evaluate(ROWS[:1], "toxicity", judge=judge, ledger=None)
-    assert (run["toxicity"].scored, len(server.requests)) == (1, 2)
+    assert (run["toxicity"].n_score, len(server.requests)) == (1, 2)
 
 
 @pytest.mark.parametrize("status", [400, 429, 500])
@@ -135,7 +135,7 @@ def test_a_run_resumes_where_the_credit_ran_out(tmp_path: Path) -> None:
             evaluated(server)
         paid = 100
         run = evaluated(server)
-    assert (run["toxicity"].scored, run["toxicity"].failed) == (5, 0)
+    assert (run["toxicity"].n_score, run["toxicity"].n_failed) == (5, 0)
     assert len(server.requests) <= 5 + 2
 
 

@@ -151,7 +151,7 @@ def test_metrics_of_scores_have_no_ids_and_add_up(emitted: Emitted) -> None:
         name = next(name for name in points if name.startswith(summary.info.name))
         names, point = points[name]
         assert names == {NAMED}
-        assert (point.count, point.max <= 1) == (summary.scored, True)
+        assert (point.count, point.max <= 1) == (summary.n_score, True)
         assert point.sum / point.count == pytest.approx((summary.mean or 0) / summary.info.scale)
     outcomes = emitted.metric("evalstone.outcomes")
     assert sum(point.value for point in outcomes.values()) == len(run)

@@ -181,7 +181,7 @@ def test_a_dry_run_reckons_with_an_example_of_the_reply():
     estimated = asyncio.run(estimate(plan))
     assert (estimated.calls, estimated.kinds) == (1, {"check_promises": 1})
     assert estimated.usage.output == len(json.dumps(QUESTION.example())) // 4
-    assert [line.failed for line in estimated.scorers] == [0]
+    assert [line.n_failed for line in estimated.scorers] == [0]
 
 
 def test_every_question_of_ours_has_labels_that_its_types_have():

@@ -105,8 +105,8 @@ def test_verdicts_that_are_all_equal_are_a_flaw_though_scores_rank():
 
 def test_scores_of_few_of_the_labeled_samples_are_a_flaw():
     pairs: list[tuple[float, Any]] = [(n % 2, n % 2) for n in range(12)]
-    assert made(pairs, skipped=6, failed=6).flaw is None
-    assert made(pairs, skipped=6, failed=7).flaw == note("most_labels_unscored", "warning")
+    assert made(pairs, n_skipped=6, n_failed=6).flaw is None
+    assert made(pairs, n_skipped=6, n_failed=7).flaw == note("most_labels_unscored", "warning")
 
 
 def test_the_no_information_rate_is_the_share_of_the_more_frequent_truth():
@@ -246,7 +246,7 @@ def test_a_calibration_comes_back_from_its_data():
         ("", "scale", 0, "^scale must be above 0"),
         ("", "scale", float("inf"), "scale must be a finite number"),
         ("threshold", "value", "0.5", r"threshold\.value must be a finite number, not '0\.5'"),
-        ("", "skipped", float("inf"), "skipped must be a whole number, not inf"),
+        ("", "n_skipped", float("inf"), "n_skipped must be a whole number, not inf"),
         ("", "lower_is_better", "no", "lower_is_better must be true or false"),
         ("", "recalibration", {"kind": "platt", "slope": float("nan"), "intercept": 0.0}, "slope"),
         ("", "recalibration", {"kind": "isotonic", "corners": [[0.5, 0.9], [0.4, 0.1]]}, "rising corners"),

@@ -58,7 +58,7 @@ def test_the_histogram_counts_the_scores_in_equal_parts_of_the_scale_and_is_stor
         row = ledger.run(run.id)
     assert row is not None
     (given, _) = RunMetadata.of(row.metadata, "the run").scorers
-    assert (given.mean, given.scored, given.skipped, given.failed) == (run["given"].mean, 5, 1, 1)
+    assert (given.mean, given.n_score, given.n_skipped, given.n_failed) == (run["given"].mean, 5, 1, 1)
     interval = run["given"].interval
     assert interval is not None
     assert given.interval == (interval.low, interval.high)
@@ -146,7 +146,7 @@ def test_a_summary_says_why_its_scores_may_be_no_measurement(
     judge = ScriptedJudge([{"reason": "It says so.", "verdict": verdict} for verdict in replies], retries=0)
     run = evaluate(samples, "fact_check", judge=judge, concurrency=1, ledger=None)
     line = run["fact_check"]
-    assert (line.scored, line.unanswered) == counts
+    assert (line.n_score, line.unanswered) == counts
     assert line.no_answer == (doubt is not None and doubt.kind == "no_usable_answer")
     assert line.doubt == doubt
     assert line.to_dict()["notes"] == [note.to_dict() for note in line.notes]
@@ -159,6 +159,6 @@ def test_a_summary_says_why_its_scores_may_be_no_measurement(
 
 def test_a_sample_without_claims_is_not_one_that_the_judge_did_not_answer() -> None:
     run = evaluate([{"output": "Hello!", "context": ["x"]}], "faithfulness", judge="lexical", ledger=None)
-    assert (run["faithfulness"].skipped, run["faithfulness"].unanswered) == (1, 0)
+    assert (run["faithfulness"].n_skipped, run["faithfulness"].unanswered) == (1, 0)
     refused = evaluate([{"output": "Hello!"}], "bias", judge="lexical", ledger=None)
-    assert (refused["bias"].skipped, refused["bias"].unanswered) == (1, 1)
+    assert (refused["bias"].n_skipped, refused["bias"].unanswered) == (1, 1)

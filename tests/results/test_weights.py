@@ -154,7 +154,7 @@ def test_a_sample_without_a_weight_counts_as_one() -> None:
 
 def test_skipped_samples_are_counted_but_weigh_in_the_bounds() -> None:
     found = weighted(["1.0", "skip", "0.0"], [1.0, 6.0, 1.0])["given"]
-    assert (found.scored, found.skipped, found.mean) == (2, 1, 0.5)
+    assert (found.n_score, found.n_skipped, found.mean) == (2, 1, 0.5)
     assert found.bounds == pytest.approx((1 / 8, 7 / 8))
     assert found.bounds == missing_bounds([1.0, 0.0], 1, weights=([1.0, 1.0], [6.0]))
 

@@ -71,7 +71,7 @@ def test_a_run_ends_once_its_comparison_with_the_baseline_is_clear(
     before = run_of(BEFORE)
     watch, run = stopped_run(plan_of(answers), before, {"given": margin})
     assert (watch.verdict, run.ending) == (verdict, DECIDED)
-    assert run["given"].scored < 300
+    assert run["given"].n_score < 300
     (found,) = watch.decisions()
     assert (found.name, found.kind, found.threshold, found.n) == ("given", "max_regression", -margin, len(run))
     differences = [float(answers[int(r.sample_id[1:]) - 1]) - BEFORE[int(r.sample_id[1:]) - 1] for r in run]

@@ -230,7 +230,7 @@ def test_a_run_interrupted_at_random_between_its_calls_pays_for_each_question_on
         if rng.random() < 0.6:
             server.finish()
     assert done.complete
-    assert done.summary[0].scored == 12
+    assert done.summary[0].n_score == 12
     assert len(server.requests) == 24
     assert done.cost == pytest.approx(24 * A_QUESTION)
 

@@ -202,7 +202,7 @@ def test_those_who_wait_for_a_batch_that_another_reads_go_on_and_nothing_is_aske
         waiting = [pool.submit(run, batch=BatchOptions(wait=True), stop=stop) for _ in range(3)]
         done = [each.result() for each in waiting]
     limit.cancel()
-    assert [each["faithfulness"].scored for each in done] == [len(SAMPLES)] * 3
+    assert [each["faithfulness"].n_score for each in done] == [len(SAMPLES)] * 3
     assert len(server.requests) == 2 * len(SAMPLES)
 
 
@@ -277,7 +277,7 @@ def test_a_setting_that_is_refused_is_left_out_from_then_on_by_later_calls_too(
         run(model=model, settings={"retries": 0})
     done = run(model=model, settings={"retries": 0})
     assert done.complete
-    assert done.summary[0].scored == 4
+    assert done.summary[0].n_score == 4
     assert ["temperature" in request for request in server.requests] == [True] * 4 + [False] * 8
     assert {call.refused_settings for record in done.records for call in record.calls} == {("temperature",)}
     assert done.warnings["temperature refused"] == 8
@@ -428,7 +428,7 @@ def test_a_model_without_a_system_role_gets_its_instructions_in_the_first_messag
         run(settings={"retries": 0})
     done = run(settings={"retries": 0})
     assert done.complete
-    assert done.summary[0].scored == 4
+    assert done.summary[0].n_score == 4
     assert [request["messages"][0]["role"] for request in server.requests] == ["system"] * 4 + ["user"] * 8
 
 

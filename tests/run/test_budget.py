@@ -196,9 +196,9 @@ def test_failures_that_a_rerun_does_not_reach_stay_in_its_result(tmp_path: Path)
         for budget in (1.0, 1.0)
     ]
     assert len(runs[1]) >= len(runs[0])
-    assert runs[1]["fact_check"].failed >= runs[0]["fact_check"].failed
+    assert runs[1]["fact_check"].n_failed >= runs[0]["fact_check"].n_failed
     stored = evalstone.read_run(runs[1].id, ledger=tmp_path / "l.db")
-    assert (len(stored), stored["fact_check"].failed) == (len(runs[1]), runs[1]["fact_check"].failed)
+    assert (len(stored), stored["fact_check"].n_failed) == (len(runs[1]), runs[1]["fact_check"].n_failed)
     assert round(stored.cost or 0, 6) == round(runs[1].cost or 0, 6) == round(sum(judge.paid), 6)
 
 

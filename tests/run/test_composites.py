@@ -365,7 +365,7 @@ a, b, c = (ModelJudge(f"vllm/{name}", base_url=url, temperature=0.7) for name in
 judge = Cascade(Panel(a, SelfConsistency(b, repeats=3)), c, threshold=1.0)
 samples = [{"id": str(n), "output": f"Paris has {n} bridges.", "context": ["p"]} for n in range(12)]
 run = evaluate(samples, ["faithfulness"], judge=judge, ledger=ledger, concurrency=4)
-print(run["faithfulness"].mean, run.failed)
+print(run["faithfulness"].mean, run.n_failed)
 """
 
 

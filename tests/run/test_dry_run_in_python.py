@@ -24,7 +24,7 @@ def test_the_calls_are_those_that_the_evaluation_makes(tmp_path: Path) -> None:
 
 def test_no_judge_is_asked(tmp_path: Path) -> None:
     found = dry_run(SAMPLES, "context_relevance", judge="openai/gpt-5.1", ledger=tmp_path / "l.db")
-    assert (found.calls, [line.failed for line in found.scorers]) == (3, [0])
+    assert (found.calls, [line.n_failed for line in found.scorers]) == (3, [0])
 
 
 def test_the_estimate_has_a_format_and_its_totals() -> None:

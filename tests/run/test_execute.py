@@ -63,8 +63,8 @@ def test_a_run_has_a_record_for_each_sample_and_scorer_in_order(tmp_path: Path) 
     assert [(r.sample_id, r.signature.partition("(")[0].partition("@")[0]) for r in run] == [
         (sample, scorer) for sample in ("one", "two", "three") for scorer in ("faithfulness", "length")
     ]
-    assert run["faithfulness"].scored == 2
-    assert run["faithfulness"].skipped == 1
+    assert run["faithfulness"].n_score == 2
+    assert run["faithfulness"].n_skipped == 1
     assert run["length"].mean == pytest.approx(0.4)
 
 
@@ -84,7 +84,7 @@ def test_a_missing_field_skips_a_sample_and_says_which() -> None:
 
 def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
     run = evaluate(SAMPLES, [Broken(), Length(), Beyond()], ledger=None)
-    assert run["broken"].failed == 3
+    assert run["broken"].n_failed == 3
     failed = run.records[0].outcome
     line = Broken.score.__code__.co_firstlineno + 3
     assert failed == Failed(f"ZeroDivisionError: no luck ({Path(__file__).name}, line {line})")
@@ -95,9 +95,9 @@ def test_a_scorer_that_raises_fails_its_records_and_nothing_else() -> None:
     assert lines[1].strip().startswith(f'File "{__file__}"')
     assert lines[-1] == "ZeroDivisionError: no luck"
     assert Record.from_dict(run.records[0].to_dict()).outcome.traceback == failed.traceback  # pyright: ignore
-    assert run["length"].scored == 3
-    assert run["beyond"].failed == 3
-    assert run.failed == 6
+    assert run["length"].n_score == 3
+    assert run["beyond"].n_failed == 3
+    assert run.n_failed == 6
 
 
 def test_a_question_the_judge_cannot_answer_is_a_skip_with_the_reason() -> None:
@@ -178,7 +178,7 @@ def test_an_unfinished_run_is_taken_up_where_it_stood(tmp_path: Path) -> None:
         assert (run.started, run.started <= run.resumed_at) == (row.started, True)
         assert f"was resumed ({run.resumed_at[:10]} " in str(run)
         assert evalstone.read_run(run.id, ledger=tmp_path / "l.db").resumed_at == run.resumed_at
-        assert run["faithfulness"].scored == 6
+        assert run["faithfulness"].n_score == 6
         assert len(server.requests) <= 12 + 2
 
 
@@ -212,7 +212,7 @@ def test_failures_that_are_all_that_is_left_do_not_take_the_judge_for_dead(tmp_p
         good = samples[12:]
         evaluate(good, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
         again = evaluate([*good, *samples[:12]], "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
-    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (4, 12)
+    assert (again["faithfulness"].n_score, again["faithfulness"].n_failed) == (4, 12)
 
 
 def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_are_left(tmp_path: Path) -> None:
@@ -227,11 +227,11 @@ def test_a_run_that_was_killed_before_its_end_is_taken_up_though_only_failures_a
             connection.execute("UPDATE runs SET finished = NULL")
         again = evaluate(samples, "faithfulness", judge=judge, ledger=tmp_path / "l.db", concurrency=1)
     assert (again.id, again.resumed) == (run.id, 1)
-    assert (again["faithfulness"].scored, again["faithfulness"].failed) == (1, 11)
+    assert (again["faithfulness"].n_score, again["faithfulness"].n_failed) == (1, 11)
 
 
 @pytest.mark.parametrize(
-    "change", ["cell = cell + 1000", "scorer = 'other@1', body = replace(body, 'length', 'other')"]
+    "change", ["cell = cell + 1000", "signature = 'other@1', body = replace(body, 'length', 'other')"]
 )
 def test_a_record_that_was_changed_by_hand_is_made_again(tmp_path: Path, change: str) -> None:
     samples = [Sample(id=str(n), output="a" * n) for n in range(1, 4)]
@@ -263,7 +263,7 @@ def test_a_run_with_trouble_at_the_endpoint_scores_every_record(tmp_path: Path) 
         judge = evalstone.ModelJudge("vllm/test", base_url=server.url)
         scorers = ["faithfulness", "context_precision", "answer_relevancy"]
         run = evaluate(samples, scorers, judge=judge, ledger=tmp_path / "l.db", concurrency=8)
-    assert [line.scored for line in run.summary] == [40, 40, 40]
+    assert [line.n_score for line in run.summary] == [40, 40, 40]
     assert server.most_at_once <= 8
     assert run.warnings["HTTP 429"] > run.warnings["HTTP 500"] > 0
     assert run.warnings["malformed replies"] > 0

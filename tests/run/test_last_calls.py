@@ -47,7 +47,7 @@ def test_calls_in_flight_are_kept_when_the_judge_ends_the_run(
         assert sent >= SLOTS
         assert kept == sent - 10
         run = evaluate(SAMPLES, "context_relevance", judge=judge, ledger=tmp_path / "l.db", concurrency=SLOTS)
-        assert (run["context_relevance"].scored, len(server.requests)) == (60, sent + 60 - kept)
+        assert (run["context_relevance"].n_score, len(server.requests)) == (60, sent + 60 - kept)
 
 
 class Stuck(Judge, eq=False):
@@ -97,10 +97,10 @@ def test_answers_of_a_target_in_flight_are_kept(tmp_path: Path) -> None:
     rows = [{"id": f"s{n}", "input": f"q{n}", "reference": "Paris"} for n in range(60)]
     with pytest.raises(TargetUnavailable) as ended:
         evaluate(rows, "contains", target=target, ledger=tmp_path / "l.db")
-    assert ended.value.run["contains"].scored == len(calls) - 10 >= 10
+    assert ended.value.run["contains"].n_score == len(calls) - 10 >= 10
     before = len(calls)
     run = evaluate(rows, "contains", target=target, ledger=tmp_path / "l.db")
-    assert (run["contains"].scored, len(calls) - before) == (60, 60 - (before - 10))
+    assert (run["contains"].n_score, len(calls) - before) == (60, 60 - (before - 10))
 
 
 def test_an_exception_in_a_callback_ends_the_calls_of_it_and_keeps_the_judges(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_what_had_begun_when_the_gate_was_decided_counts_as_well() -> None:
     watch = RunGate(plan, {"in_order": 0.5, "harm_in_order": 0.95}, stop)
     run = sync.run(aevaluate(plan.dataset, plan.scorers, ledger=None, concurrency=8, stop=stop, on_record=watch.add))
     given, harm = watch.decisions()
-    assert (watch.verdict, given.n, harm.n) == ("pass", run["in_order"].scored, run["harm_in_order"].scored)
+    assert (watch.verdict, given.n, harm.n) == ("pass", run["in_order"].n_score, run["harm_in_order"].n_score)
     assert (given.estimate, harm.estimate) == pytest.approx((run["in_order"].mean, run["harm_in_order"].mean))
     assert watch.waiting == 0
 

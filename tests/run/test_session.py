@@ -276,7 +276,7 @@ def test_what_was_paid_beside_a_failed_call_stands_in_its_record(grouped: bool, 
     judge = FirstFails()
     samples = [{"id": "a", "output": "one"}, {"id": "b", "output": "two"}]
     run = evaluate(samples, Gathering(grouped=grouped), judge=judge, ledger=None, concurrency=concurrency)
-    assert run["gathering"].failed == 2
+    assert run["gathering"].n_failed == 2
     assert run.cost == judge.paid
     assert judge.paid <= (8 if concurrency > 1 else 4)
 
@@ -298,7 +298,7 @@ def test_the_call_that_shows_a_judge_to_be_of_no_use_stands_in_its_record(tmp_pa
 
 def test_a_decline_inside_a_group_of_tasks_is_a_skip_and_a_refused_key_ends_the_run() -> None:
     run = evaluate([{"output": "x"}], Gathering(grouped=True), judge=FirstFails(JudgeDeclined), ledger=None)
-    assert run["gathering"].skipped == 1
+    assert run["gathering"].n_skipped == 1
     with pytest.raises(ConfigError, match="broken"):
         evaluate([{"output": "x"}], Gathering(grouped=True), judge=FirstFails(ConfigError), ledger=None)
 

@@ -48,7 +48,7 @@ def test_a_turn_that_reached_nobody_is_asked_again_and_those_before_it_are_not(t
     for expected in (["a", "b"], ["a", "b", "b", "c"]):
         run = evaluate([{"id": "t", "turns": ["a", "b", "c"]}], said, target=target, ledger=tmp_path / "l.db")
         assert asked == expected
-        assert run["said"].failed == len(down)
+        assert run["said"].n_failed == len(down)
         down.clear()
 
 

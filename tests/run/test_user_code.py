@@ -94,7 +94,7 @@ def test_a_function_of_a_sample_that_fails_concerns_that_sample_alone(
     run = evaluate(SAMPLES, scorers, ledger=tmp_path / "l.db" if ledger else None)
     assert run.complete
     assert {record.sample_id for record in run if isinstance(record.outcome, Failed)} == {"3"}
-    assert run["faithfulness"].scored == 5
+    assert run["faithfulness"].n_score == 5
 
 
 @pytest.mark.parametrize("is_async", [False, True])
@@ -341,7 +341,7 @@ def test_evidence_without_a_form_as_json_fails_its_sample_with_and_without_a_led
     assert isinstance(outcomes[1], Failed)
     assert outcomes[1].error.startswith(error)
     assert [type(outcome) for outcome in outcomes] == [Score, Failed, Score]
-    assert read_run(write_run(run, tmp_path / "out"))["evidence"].failed == 1
+    assert read_run(write_run(run, tmp_path / "out"))["evidence"].n_failed == 1
 
 
 @pytest.mark.parametrize(
@@ -391,10 +391,10 @@ def test_an_answer_with_a_number_that_is_none_fails_its_samples(
     tmp_path: Path, given: Mapping[str, Any], ledger: bool
 ) -> None:
     run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given=given), ledger=tmp_path / "l.db" if ledger else None)
-    assert run["faithfulness"].failed == 2
+    assert run["faithfulness"].n_failed == 2
     assert "unsure: a cost," in str(run[0].outcome)
     assert run.cost == 0.0
-    assert read_run(write_run(run, tmp_path / "out")).failed == 2
+    assert read_run(write_run(run, tmp_path / "out")).n_failed == 2
 
 
 CYCLE: list[Any] = []
@@ -416,9 +416,9 @@ def test_an_answer_without_a_form_as_json_fails_its_samples(
     tmp_path: Path, given: Mapping[str, Any], error: str, ledger: bool
 ) -> None:
     run = evaluate(SAMPLES[:2], "faithfulness", judge=Unsure(given=given), ledger=tmp_path / "l.db" if ledger else None)
-    assert run["faithfulness"].failed == 2
+    assert run["faithfulness"].n_failed == 2
     assert str(getattr(run[0].outcome, "error", "")).startswith(error)
-    assert read_run(write_run(run, tmp_path / "out")).failed == 2
+    assert read_run(write_run(run, tmp_path / "out")).n_failed == 2
 
 
 @pytest.mark.parametrize("value", [math.nan, [math.inf], CYCLE, 10**5000], ids=["nan", "infinite", "cycle", "huge"])

@@ -166,7 +166,7 @@ def test_a_window_that_is_learned_leaves_room_for_the_reply_that_is_asked_for(ma
     with serving(reply) as server:
         judge = ModelJudge("vllm/mine", base_url=server.url, max_tokens=max_tokens, retries=0)
         run = evaluate([sample_with(context=LONG_CONTEXT)], "fact_check", judge=judge, ledger=None, concurrency=1)
-    assert run["fact_check"].scored == 1
+    assert run["fact_check"].n_score == 1
     assert len(set(refusals)) <= sizes
 
 
@@ -302,7 +302,7 @@ def test_a_dry_run_counts_the_parts() -> None:
     _, server = judged("context_precision", context=LONG_CONTEXT)
     assert precision.asked == len(server.requests) > 3
     assert relevance.asked > 3
-    assert (grade.asked, grade.failed) == (0, 1)
+    assert (grade.asked, grade.n_failed) == (0, 1)
 
 
 def test_a_recording_is_replayed_in_the_same_parts(tmp_path: Path) -> None:

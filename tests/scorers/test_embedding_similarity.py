@@ -193,7 +193,7 @@ def test_a_text_that_the_endpoint_finds_too_long_fails_and_only_this_sample():
     samples = [{"output": "long " * 10_000, "reference": "a"}, *SAMPLES[:1]]
     with serving(behaviour) as server:
         run = evaluate(samples, EmbeddingSimilarity(EmbeddingModel("vllm/e", base_url=server.url)), ledger=None)
-    assert (run["embedding_similarity"].scored, run["embedding_similarity"].failed) == (1, 1)
+    assert (run["embedding_similarity"].n_score, run["embedding_similarity"].n_failed) == (1, 1)
 
 
 def test_a_model_is_identified_by_what_changes_its_vectors_and_not_by_its_key():

@@ -100,7 +100,7 @@ def test_contexts_that_are_kept_have_no_more_text_than_one_may_have(monkeypatch:
     kept: dict[Any, Any] = {}
     monkeypatch.setattr(answers, "_recent", kept)
     samples = [Sample(id=str(n), output="It is.", context=[f"It is {n} here. " * 10]) for n in range(30)]
-    assert evaluate(samples, "fact_check", ledger=None)["fact_check"].scored == 30
+    assert evaluate(samples, "fact_check", ledger=None)["fact_check"].n_score == 30
     assert 1 < len(kept) < 8
     assert sum(size for size, _ in kept.values()) <= 1000
     many = [Sample(id=str(n), output="It is.", context=[f"It is {n}."]) for n in range(30)]

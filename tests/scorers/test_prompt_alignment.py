@@ -60,7 +60,7 @@ def test_the_documented_definition_asks_the_same_question_as_ours():
     judge = ScriptedJudge([judged(0.9, 0.5, 0.25, 1)])
     run = evaluate([SAMPLE], [PromptAlignment(), PromptAlignment(definition="documented")], judge=judge, ledger=None)
     assert len(judge.asked) == 1
-    assert run.failed == 0
+    assert run.n_failed == 0
 
 
 @pytest.mark.parametrize(

@@ -218,7 +218,7 @@ def test_columns_of_a_file_are_read_from_the_metadata():
     ]
     run = evaluate(rows, ["reciprocal_rank", "ndcg_at_k(k=5)"], ledger=None)
     assert run["reciprocal_rank"].mean == pytest.approx((1 / 2 + 1) / 2)
-    assert (run["reciprocal_rank"].scored, run["reciprocal_rank"].skipped) == (2, 1)
+    assert (run["reciprocal_rank"].n_score, run["reciprocal_rank"].n_skipped) == (2, 1)
 
 
 @pytest.mark.filterwarnings(

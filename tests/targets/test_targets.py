@@ -154,7 +154,7 @@ def test_a_target_whose_answers_an_earlier_run_kept_works(tmp_path: Path) -> Non
     options: dict[str, Any] = {"target": target, "concurrency": 1, "ledger": tmp_path / "l.db"}
     evaluate(cases[:1], BORN, **options)
     run = evaluate(cases, BORN, **options)
-    assert (run["contains"].scored, run["contains"].failed) == (1, 12)
+    assert (run["contains"].n_score, run["contains"].n_failed) == (1, 12)
 
 
 def test_no_more_calls_at_a_time_than_its_limits_say() -> None:

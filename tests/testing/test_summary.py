@@ -68,7 +68,7 @@ def test_a_row_has_the_numbers_of_its_columns() -> None:
         *(dataclasses.replace(record(name), outcome=Failed("broken")) for name in "ef"),
     ]
     header, row, _ = summary_lines({"test": [as_data(INFO, one, "test") for one in records]}, 200)
-    assert header.split()[-7:] == ["scored", "skipped", "failed", "asked", "shared", "cached", "cost"]
+    assert header.split()[-7:] == ["scores", "skipped", "failed", "asked", "shared", "cached", "cost"]
     assert row.split()[-7:] == ["1", "3", "2", "1", "1", "2", "$0.5000"]
 
 

@@ -197,7 +197,7 @@ def test_pages_work_without_javascript(opened: Opened) -> None:
     run = run_of(["0.5", "skip", "0.25", "1"])
     tab = opened([run], java_script_enabled=False)
     tab.locator(f'a[href="{run_address(run.id)}"]').click()
-    tab.locator("select[name=show]").select_option("scored")
+    tab.locator("select[name=show]").select_option("score")
     tab.get_by_role("button", name="Apply").click()
     assert keys_of(tab) == ["s3", "s1", "s4"]
     tab.get_by_role("link", name="s3").click()

@@ -69,14 +69,14 @@ def test_outcomes_are_told_apart(indexed: Indexed) -> None:
     with indexed(run_of(ANSWERS, [Given(), Harm()])) as index:
         assert found(index, show="skipped", sort="order") == ["s2", "s9"]
         assert found(index, show="failed", scorer="harm") == ["s5"]
-        assert found(index, show="scored", sort="order") == ["s1", "s3", "s4", "s6", "s7", "s8"]
+        assert found(index, show="score", sort="order") == ["s1", "s3", "s4", "s6", "s7", "s8"]
         assert found(index, show="imperfect", scorer="given", sort="order") == [
             f"s{n}" for n in (1, 2, 3, 5, 6, 7, 8, 9)
         ]
         assert found(index, show="imperfect", scorer="harm", sort="order") == [
             f"s{n}" for n in (1, 2, 3, 4, 5, 6, 8, 9)
         ]
-        assert index.totals == {"all": 9, "imperfect": 9, "scored": 6, "skipped": 2, "failed": 1}
+        assert index.totals == {"all": 9, "imperfect": 9, "score": 6, "skipped": 2, "failed": 1}
         case = index.case("s2")
         assert case is not None
         assert (case.goodness, case.values) == (None, (None, None))
@@ -133,7 +133,7 @@ def test_search_finds_words_in_texts_reasons_and_evidence(indexed: Indexed, word
 
 def test_neighbors_are_those_of_the_list_with_its_filters(indexed: Indexed) -> None:
     with indexed(run_of(ANSWERS)) as index:
-        for query in (SampleQuery(), SampleQuery(show="scored", sort="-goodness"), SampleQuery(q="much", sort="id")):
+        for query in (SampleQuery(), SampleQuery(show="score", sort="-goodness"), SampleQuery(q="much", sort="id")):
             keys = found(index, **{name: getattr(query, name) for name in ("q", "show", "sort")})
             for before, key, after in zip(["", *keys], keys, [*keys[1:], ""], strict=False):
                 assert index.neighbors(query, key) == (before, after)

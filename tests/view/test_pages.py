@@ -203,12 +203,12 @@ def test_chosen_columns_are_shown(url: str) -> None:
 def test_a_sample_shows_its_texts_and_outcomes_and_leads_to_the_next_that_matches(url: str) -> None:
     run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url)
     client = client_of(ledger=url)
-    reply = client.get(f"{sample_address(run.id, 's3')}?show=scored")
+    reply = client.get(f"{sample_address(run.id, 's3')}?show=score")
     assert reply.status == 200
     for words in ("How much?", "0.25", "says 0.25", "given 0.25"):
         assert words in reply.words
-    assert reply.links("/samples/s1") == [f"{sample_address(run.id, 's1')}?show=scored"]
-    assert reply.links("/samples/s4") == [f"{sample_address(run.id, 's4')}?show=scored"]
+    assert reply.links("/samples/s1") == [f"{sample_address(run.id, 's1')}?show=score"]
+    assert reply.links("/samples/s4") == [f"{sample_address(run.id, 's4')}?show=score"]
     data = client.get(f"{sample_address(run.id, 's3')}.json").json
     assert (data["sample"]["output"], [record["value"] for record in data["records"]]) == ("0.25", [0.25, 0.25])
     failed = client.get(sample_address(run.id, "s5")).words

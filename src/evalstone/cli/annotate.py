@@ -84,7 +84,7 @@ def annotate(
     title = found.titles[info.signature]
     if found.samples is None:
         raise ConfigError(f"run {found.id} was saved without its samples; name their file with --data")
-    if not found[info.signature].scored:
+    if not found[info.signature].n_score:
         raise ConfigError(f"no sample of run {found.id} has a score of {title} to compare labels with")
     if baseline is not None and same_as is None:
         raise ConfigError("--baseline is the run of the labels in --same-as FILE, which is missing")

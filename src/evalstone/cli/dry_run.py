@@ -95,7 +95,9 @@ def _sections(work: Estimate, plan: Plan, config: RunConfig, of: str = "") -> It
         if line.open
     )
     failures = tuple(
-        f"{line.name}: {count(line.failed, 'sample')} would fail: {line.error}" for line in work.scorers if line.failed
+        f"{line.name}: {count(line.n_failed, 'sample')} would fail: {line.error}"
+        for line in work.scorers
+        if line.n_failed
     )
     scorers = _scorers_table(work.scorers, f"{of}Calls by scorer")
     yield Section(f"{of}Calls by scorer", lead, (scorers,), notes=notes, warnings=failures)
@@ -129,7 +131,7 @@ def _of_target(work: Estimate, plan: Plan) -> tuple[tuple[str, ...], bool]:
 def _scorers_table(scorers: Sequence[ScorerEstimate], caption: str) -> Table:
     titles = ("asked", "shared", "cached", "input tokens", "output tokens", "skipped")
     rows = tuple(
-        _row(line.name, line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.skipped)
+        _row(line.name, line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.n_skipped)
         for line in scorers
     )
     return Table(caption, (words("scorer"), *map(Column, titles)), rows)

@@ -286,7 +286,7 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
     interrupted = result.ending is INTERRUPTED
     places = [*(() if result.ending is STORAGE else (shown(config.ledger),)), *saved]
     # A rerun scores failed samples again, so their results aren't progress.
-    results = f"{len(result) - result.failed:,} of {size:,} results are saved in {' and '.join(places)}"
+    results = f"{len(result) - result.n_failed:,} of {size:,} results are saved in {' and '.join(places)}"
     if result.batches and (interrupted or result.ending is BATCH):
         to_stderr(f"{WAITING}{', '.join(result.batches)}" if interrupted else result.stop_reason)
         to_stderr(f"{results}, run {result.id}. To collect the answers later, run:\n")
@@ -294,6 +294,6 @@ def say_broken_off(result: evalstone.Run, config: RunConfig, size: int, saved: S
         return
     reason = "" if interrupted else f"evalstone: {ended(masked(result.stop_reason))} "
     calls = "" if result.ending is STORAGE else ", and all finished calls"
-    again = f"; {count(result.failed, 'score')} failed" if result.failed else ""
+    again = f"; {count(result.n_failed, 'score')} failed" if result.n_failed else ""
     stored = f"{results}{calls}{again}; " if places else ""
     to_stderr(f"{reason}{sentence(f'{stored}{resume_text(config, result.ending)}')}")

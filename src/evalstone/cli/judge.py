@@ -168,7 +168,7 @@ def calibrate(
         screen.print()
         for title, path in saved.items():
             screen.print(safe(f"{title} {path}", 2000), soft_wrap=True)
-    return first_code(code_of_judging(one.failed, one.stop_reason) for one in calibrations)
+    return first_code(code_of_judging(one.n_failed, one.stop_reason) for one in calibrations)
 
 
 def _label_range(text: str) -> tuple[float, float]:
@@ -283,7 +283,7 @@ def audit(
         return ExitCode.INTERRUPTED
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
-    return code_of_judging(result.failed, result.stop_reason)
+    return code_of_judging(result.n_failed, result.stop_reason)
 
 
 def _list_perturbations(outputs: Outputs) -> None:

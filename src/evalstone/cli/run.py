@@ -241,5 +241,5 @@ def _say_unscored(result: evalstone.Run) -> None:
     silent = [(line, line.doubt) for line in result.summary if line.no_answer and line.doubt is not None]
     for line, doubt in silent:
         to_stderr(f"{result.titles[line.info.signature]}: {clause_of(doubt, COMMAND_LINE)} ({line.reasons[0][0]})")
-    if not silent and not any(line.scored for line in result.summary) and not result.failed and result.complete:
+    if not silent and not any(line.n_score for line in result.summary) and not result.n_failed and result.complete:
         to_stderr(f"no sample was scored: {result.summary[0].reasons[0][0]}")

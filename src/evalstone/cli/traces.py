@@ -353,7 +353,8 @@ def _sum_up(receiver: Receiver, out: str, live: Live | None) -> None:
             raise
         return
     for line in scorers:
-        states = f"{line.scored:,} scored, {line.skipped:,} skipped, {line.failed:,} failed, {line.pending:,} pending"
+        states = f"{count(line.n_score, 'score')}, {line.n_skipped:,} skipped, {line.n_failed:,} failed"
+        states += f", {line.pending:,} pending"
         if dropped := line.dropped_queue + line.dropped_budget:
             states += f", {dropped:,} dropped"
         to_stderr(safe(f"{line.scorer}: {states}, of {line.eligible:,} in the ledger", 2000))

@@ -158,7 +158,7 @@ async def aaudit(
         scorers=audited,
         effects=corrected(effects),
         not_applicable=() if stop_reason else tuple(one.name for one in work.perturbations if one.name not in applied),
-        failed=sum(run.failed for run in runs),
+        n_failed=sum(run.n_failed for run in runs),
         stop_reason=stop_reason,
         cost=total_cost(run.cost for run in runs),
         keeps_reasoning=reasoning,
@@ -299,13 +299,13 @@ def _audited(
         raise RunAborted(f"{scorer.name} scored no sample before the run stopped: {run.stop_reason}")
     if mean is None or pass_rate is None:
         summary = run[scorer.signature]
-        error = JudgeError if summary.no_answer or summary.failed else DataError
+        error = JudgeError if summary.no_answer or summary.n_failed else DataError
         raise error(f"{scorer.name} scored no sample" + (f": {summary.reasons[0][0]}" if summary.reasons else ""))
     return AuditedScorer(
         **vars(scorer_info(scorer)),
         threshold=threshold[0],
         threshold_source=threshold[1],
-        scored=len(values),
+        n_score=len(values),
         mean=mean,
         pass_rate=pass_rate,
         noise=_noise(plain, scores.get((REPEAT.name, scorer.signature), {}), scorer.scale),

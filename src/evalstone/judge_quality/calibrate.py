@@ -271,8 +271,8 @@ def _unfitted(
         raise RunAborted(f"no labeled sample was scored before the run stopped: {run.stop_reason}")
     if not pairs:
         reason = f"; {summary.reasons[0][0]}" if summary.reasons else ""
-        error = JudgeError if summary.no_answer or summary.failed else DataError
-        raise error(f"no labeled sample was scored: {summary.skipped} skipped, {summary.failed} failed{reason}")
+        error = JudgeError if summary.no_answer or summary.n_failed else DataError
+        raise error(f"no labeled sample was scored: {summary.n_skipped} skipped, {summary.n_failed} failed{reason}")
     kept_reasoning = ["keep_reasoning"] if run.keeps_reasoning else []
     return Calibration(
         judge=run.judge_of(scorer.signature),
@@ -285,8 +285,8 @@ def _unfitted(
         dataset_name=run.dataset_name,
         dataset_version=run.dataset_version,
         pairs=pairs,
-        skipped=summary.skipped,
-        failed=summary.failed,
+        n_skipped=summary.n_skipped,
+        n_failed=summary.n_failed,
         stop_reason=run.stop_reason,
         columns=labeled.columns,
         words=labeled.words,

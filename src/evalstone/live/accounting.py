@@ -3,8 +3,8 @@
     seen = filtered + eligible
     eligible = declined + sampled
     sampled = dropped (queue) + accepted
-    accepted = scored + skipped + failed + dropped (budget) + pending
-    coverage = scored / eligible                            range [0, 1]; undefined if nothing was eligible
+    accepted = n_score + n_skipped + n_failed + dropped (budget) + pending
+    coverage = n_score / eligible                           range [0, 1]; undefined if nothing was eligible
 
 The sums hold for each scorer, process and hour at any time, because counts and pending rows are written in one
 transaction before anything is scored. What was in the memory of a killed process is in no number.
@@ -55,9 +55,9 @@ class ScorerCoverage:
     """Sampled, but the queue was full."""
     dropped_budget: int = 0
     """Accepted, but the day's budget was spent."""
-    scored: int = 0
-    skipped: int = 0
-    failed: int = 0
+    n_score: int = 0
+    n_skipped: int = 0
+    n_failed: int = 0
     pending: int = 0
     """Accepted, but not scored yet."""
     unaccounted: int = 0
@@ -71,8 +71,8 @@ class ScorerCoverage:
 
     @property
     def coverage(self) -> float | None:
-        """Scored / eligible; None if nothing was eligible."""
-        return self.scored / self.eligible if self.eligible else None
+        """n_score / eligible; None if nothing was eligible."""
+        return self.n_score / self.eligible if self.eligible else None
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON data."""
@@ -166,9 +166,9 @@ def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
         declined=known.declined,
         dropped_queue=known.dropped,
         dropped_budget=rows.get("dropped", 0),
-        scored=rows.get("score", 0),
-        skipped=rows.get("skipped", 0),
-        failed=rows.get("failed", 0),
+        n_score=rows.get("score", 0),
+        n_skipped=rows.get("skipped", 0),
+        n_failed=rows.get("failed", 0),
         pending=rows.get("pending", 0),
         unaccounted=sum(map(abs, missing)),
     )

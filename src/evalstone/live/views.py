@@ -29,9 +29,9 @@ _COVERAGE: tuple[tuple[str, Callable[[ScorerCoverage], int]], ...] = (
     ("    sampled", lambda one: one.sampled),
     ("      dropped: queue full", lambda one: one.dropped_queue),
     ("      dropped: budget spent", lambda one: one.dropped_budget),
-    ("      scored", lambda one: one.scored),
-    ("      skipped", lambda one: one.skipped),
-    ("      failed", lambda one: one.failed),
+    ("      scores", lambda one: one.n_score),
+    ("      skipped", lambda one: one.n_skipped),
+    ("      failed", lambda one: one.n_failed),
     ("      pending", lambda one: one.pending),
     ("unaccounted", lambda one: one.unaccounted),
 )
@@ -63,7 +63,7 @@ def _coverage_rows(found: Coverage) -> tuple[tuple[str, ...], Rows]:
         numbers = [value(one) for one in shown]
         if any(numbers) or label != "unaccounted":
             rows.append((label, *(f"{each:,}" for each in numbers)))
-    rows.append(("scored of eligible", *("-" if one.coverage is None else percent(one.coverage) for one in shown)))
+    rows.append(("scores of eligible", *("-" if one.coverage is None else percent(one.coverage) for one in shown)))
     return tuple(safe(one.scorer, 60) or "all scorers" for one in shown), rows
 
 

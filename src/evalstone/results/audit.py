@@ -140,7 +140,7 @@ class AuditedScorer(ScorerInfo):
     """The score from which the verdict is yes."""
     threshold_source: ThresholdSource
     """Where the threshold comes from."""
-    scored: int
+    n_score: int
     """Unchanged samples with a score."""
     mean: Interval
     """Their mean score."""
@@ -174,7 +174,7 @@ class Audit(Shown):
     """One effect for each scorer and applicable perturbation."""
     not_applicable: tuple[str, ...]
     """Perturbations that apply to no sample or scorer."""
-    failed: int = 0
+    n_failed: int = 0
     """The number of failed outcomes."""
     stop_reason: str = ""
     """Why the audit stopped early; "" if it is complete."""
@@ -200,7 +200,7 @@ class Audit(Shown):
         titles = scorer_titles(self.scorers)
         found = [{each.kind for each in _findings(self, one, titles)} for one in self.scorers]
         told = [kinds == {"unaffected"} for kinds in found]
-        return True if told and all(told) and not self.stop_reason and not self.failed else None
+        return True if told and all(told) and not self.stop_reason and not self.n_failed else None
 
     def __getitem__(self, perturbation: str) -> Effect:
         """The effect of a perturbation on the scorer.
@@ -240,8 +240,8 @@ def _audit_notes(audit: Audit) -> Iterator[Note]:
     """Why the audit is incomplete, and what was not scored."""
     if audit.stop_reason:
         yield note("audit_ended_early", "warning", reason=audit.stop_reason)
-    if audit.failed:
-        yield note("audit_failures", "warning", results=audit.failed)
+    if audit.n_failed:
+        yield note("audit_failures", "warning", results=audit.n_failed)
     yield from audit.cautions
     if audit.keeps_reasoning is not None:
         yield reasoning_note(None, kept=audit.keeps_reasoning)
@@ -277,7 +277,7 @@ def _findings(audit: Audit, scorer: AuditedScorer, titles: Mapping[str, str]) ->
         yield note("too_few_changed", "caution", title, perturbations=few, of=len(tested), needed=needed)
     if lost := sum(effect.lost for effect in effects):
         yield note("lost_to_perturbations", "caution", title, scores=lost)
-    if scorer.scored > 1 and scorer.pass_rate.estimate in (0, 1):
+    if scorer.n_score > 1 and scorer.pass_rate.estimate in (0, 1):
         flipped = any(effect.flipped for effect in effects)
         kind = "one_verdict_unchanged" if flipped else "indistinguishable"
         yield note(kind, "warning", title, verdict="yes" if scorer.pass_rate.estimate else "no")

@@ -108,9 +108,9 @@ class Calibration(Shown):
     """The version of the dataset: a hash of its samples."""
     pairs: tuple[LabeledScore, ...]
     """The labeled samples with a score."""
-    skipped: int = 0
+    n_skipped: int = 0
     """Labeled samples that were skipped."""
-    failed: int = 0
+    n_failed: int = 0
     """Labeled samples that failed."""
     stop_reason: str = ""
     """Why the run stopped early; "" when it completed."""

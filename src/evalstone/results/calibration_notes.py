@@ -31,7 +31,7 @@ def flaw_of(calibration: Calibration) -> Note | None:
         return calibration.unusable
     if calibration.only_verdict:
         return _one_verdict(calibration)
-    if calibration.skipped + calibration.failed > len(calibration.pairs):
+    if calibration.n_skipped + calibration.n_failed > len(calibration.pairs):
         return note("most_labels_unscored", "warning")
     return None
 
@@ -60,8 +60,8 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("ranks_opposite", "warning", name=name, lower_is_better=lower_is_better)
     if truths and calibration.undecided:
         yield note("annotators_split", "caution", samples=calibration.undecided)
-    if calibration.skipped or calibration.failed:
-        yield note("labeled_without_score", "caution", skipped=calibration.skipped, failed=calibration.failed)
+    if calibration.n_skipped or calibration.n_failed:
+        yield note("labeled_without_score", "caution", skipped=calibration.n_skipped, failed=calibration.n_failed)
     if calibration.stop_reason:
         yield note("calibration_ended_early", "warning", reason=calibration.stop_reason)
     if calibration.keeps_reasoning is not None:

@@ -277,7 +277,7 @@ def exit_code(run: Run, verdict: GateVerdict = "pass", *, saved: bool = True) ->
     if run.ending.broken_off:
         return run.ending.saved_code if saved else run.ending.code
     code, _ = _shortfall(run)
-    if run.ending.code and not any(line.scored for line in run.summary):
+    if run.ending.code and not any(line.n_score for line in run.summary):
         return code
     return first_code((_OF_VERDICTS[verdict], code))
 
@@ -298,13 +298,13 @@ def _shortfall(run: Run) -> tuple[ExitCode, str]:
     """What a run lacks: its exit code, and why."""
     if run.ending.code:
         return ExitCode.INCOMPLETE, "the run ended early"
-    if not any(line.scored for line in run.summary):
-        failed = f"{count(run.failed, 'score')} failed" if run.failed else "no sample was scored"
+    if not any(line.n_score for line in run.summary):
+        failed = f"{count(run.n_failed, 'score')} failed" if run.n_failed else "no sample was scored"
         return ExitCode.INCOMPLETE, failed
     # A scorer to which the judge gave no answers may have another one with scores.
     judged = [line for line in run.summary if line.judges or line.unanswered]
-    if any(line.no_answer for line in judged) and not any(line.scored for line in judged):
+    if any(line.no_answer for line in judged) and not any(line.n_score for line in judged):
         return ExitCode.INCOMPLETE, "the judge gave no answers"
-    if run.failed:
-        return ExitCode.SCORES_FAILED, f"{count(run.failed, 'score')} failed"
+    if run.n_failed:
+        return ExitCode.SCORES_FAILED, f"{count(run.n_failed, 'score')} failed"
     return ExitCode.OK, ""

@@ -177,7 +177,7 @@ class Run(Shown):
         """
         line = self[scorer]
         if line.mean is None:
-            counts = f"{line.skipped:,} skipped, {line.failed:,} failed"
+            counts = f"{line.n_skipped:,} skipped, {line.n_failed:,} failed"
             raise ConfigError(absent("mean", f"{self.titles[line.info.signature]} has no score, so no mean: {counts}"))
         return line.mean
 
@@ -246,9 +246,9 @@ class Run(Shown):
         return total_cost(map(attrgetter("cost"), self.summary))
 
     @property
-    def failed(self) -> int:
+    def n_failed(self) -> int:
         """How many outcomes failed."""
-        return sum(line.failed for line in self.summary)
+        return sum(line.n_failed for line in self.summary)
 
     def slices(self, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.95) -> tuple[ScorerSlices, ...]:
         """The mean of each slice, and the slices that are worse than the other samples.

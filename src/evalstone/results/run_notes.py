@@ -32,8 +32,8 @@ def doubts_of(run: Run) -> Iterator[Note]:
     """Why its numbers are doubtful or incomplete, for the whole run."""
     if run.stop_reason:
         yield note("run_ended_early", "warning", reason=run.stop_reason)
-    if run.failed:
-        yield note("results_failed", "warning", results=run.failed)
+    if run.n_failed:
+        yield note("results_failed", "warning", results=run.n_failed)
     if run.target is not None and run.target.note:
         yield note("of_target", "warning", text=run.target.note)
     yield from run.cautions
@@ -65,13 +65,13 @@ def reasoning_note(outputs: int | None, *, kept: bool) -> Note:
 def scores_note(line: ScorerSummary, title: str, trials: int) -> Iterator[Note]:
     """What a mean would be with the missing scores, clusters and weights, and why to doubt the interval."""
     if line.bounds is not None:
-        missing = line.skipped + line.failed
+        missing = line.n_skipped + line.n_failed
         yield note(
             "scores_missing",
             "caution",
             title,
             missing=missing,
-            of=line.scored + missing,
+            of=line.n_score + missing,
             noun="sample" if trials == 1 else "trial",
             bounds=line.bounds,
             scale=line.info.scale,

@@ -145,11 +145,11 @@ class ScorerSummary(NoTruthValue):
     interval: Interval | None
     """The mean over scored samples (weighted if samples have weights) with its confidence interval; None if no sample
     was scored."""
-    scored: int
+    n_score: int
     """Samples with a score."""
-    skipped: int
+    n_skipped: int
     """Samples for which the score is undefined."""
-    failed: int
+    n_failed: int
     """Samples that could not be scored because of an error."""
     asked: int
     """Judge calls that were made."""
@@ -189,17 +189,17 @@ class ScorerSummary(NoTruthValue):
     @property
     def no_answer(self) -> bool:
         """Whether no sample has a score, and for some that is because the judge gave no answer."""
-        return not self.scored and self.unanswered > 0
+        return not self.n_score and self.unanswered > 0
 
     @property
     def doubt(self) -> Note | None:
         """Why the scores may be meaningless: the judge gave no answer, or the same one for everything; else None."""
         if self.no_answer:
-            samples = self.skipped + self.failed
+            samples = self.n_skipped + self.n_failed
             return note("no_usable_answer", "warning", unanswered=self.unanswered, samples=samples)
         if self.judges and self.all_equal:
-            return note("equal_scores", "warning", scores=self.scored, value=self.mean, scale=self.info.scale)
-        if self.scored > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
+            return note("equal_scores", "warning", scores=self.n_score, value=self.mean, scale=self.info.scale)
+        if self.n_score > 1 and self.only_verdict is not None and self.only_verdict[1] > 1:
             verdict, times = self.only_verdict
             return note("equal_verdicts", "warning", verdicts=times, verdict=verdict)
         return None
@@ -222,9 +222,9 @@ class ScorerSummary(NoTruthValue):
             "mean": interval.estimate if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
             "confidence": interval.confidence if interval else None,
-            "scored": self.scored,
-            "skipped": self.skipped,
-            "failed": self.failed,
+            "n_score": self.n_score,
+            "n_skipped": self.n_skipped,
+            "n_failed": self.n_failed,
             "bounds": None if self.bounds is None else list(self.bounds),
             "groups": interval.groups if interval else None,
             **({"effective": interval.effective} if interval and interval.effective is not None else {}),
@@ -334,9 +334,9 @@ class SummaryBuilder:
         return ScorerSummary(
             info=self.info,
             interval=mean_interval(self.values, low=0.0, high=scale, groups=groups, weights=weights and weights[0]),
-            scored=self.counts[Score],
-            skipped=self.counts[Skipped],
-            failed=self.counts[Failed],
+            n_score=self.counts[Score],
+            n_skipped=self.counts[Skipped],
+            n_failed=self.counts[Failed],
             asked=self.calls["asked"],
             shared=self.calls["shared"],
             cached=self.calls["cached"],

@@ -61,13 +61,13 @@ class ScorerEstimate:
     """Questions that another scorer or sample asks, too."""
     cached: int = 0
     """Questions with an answer in the ledger."""
-    skipped: int = 0
+    n_skipped: int = 0
     """Samples that it would skip. With a target, those that lack a field that no answer fills."""
     open: int = 0
     """Samples whose calls depend on the target's answer, so they can't be estimated. Not multiplied by trials."""
     open_reason: str = ""
     """The reason for the first of them, such as a missing field."""
-    failed: int = 0
+    n_failed: int = 0
     error: str = ""
     """The first failure, such as a question that is too long for the judge."""
     usage: Usage = field(default_factory=Usage)
@@ -77,7 +77,7 @@ class ScorerEstimate:
 
     def repeat(self, times: int) -> None:
         """Multiply all counts."""
-        for name in ("asked", "shared", "cached", "skipped", "failed"):
+        for name in ("asked", "shared", "cached", "n_skipped", "n_failed"):
             setattr(self, name, getattr(self, name) * times)
         self.usage = _repeated(self.usage, times)
 
@@ -213,7 +213,7 @@ def _turns(plan: Plan, sample: Sample) -> int:
 def _skips(scorer: Scorer, sample: Sample, line: ScorerEstimate) -> bool:
     """Whether a scorer skips a sample regardless of the target's answer. Counts the sample if so."""
     skips = not scorer.extracts and any(name not in FILLED for name in scorer.absent(scorer.values(sample)))
-    line.skipped += skips
+    line.n_skipped += skips
     return skips
 
 
@@ -285,13 +285,13 @@ class _DryRunSession(Session):
         line.shared += calls["shared"]
         line.cached += calls["cached"]
         if isinstance(outcome, Skipped) and not self._has_target:
-            line.skipped += 1
+            line.n_skipped += 1
         elif isinstance(outcome, Skipped) and not calls["asked"]:
             line.open += 1
             line.open_reason = line.open_reason or outcome.reason
         # An error of user code about a stand-in says nothing about real answers.
         if isinstance(outcome, Failed) and not (self._has_target and outcome.exception):
-            line.failed += 1
+            line.n_failed += 1
             line.error = line.error or outcome.error
 
     async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:

@@ -439,7 +439,7 @@ def _unscored(run: Run, scorers: Sequence[str], noun: str) -> Iterator[str]:
         yield f"{len(errors):,} of {count(total, noun)} failed: {safe(kinds[0][0], LONGEST)}{others}"
     for line in [run[name] for name in scorers]:
         outcomes = [record.outcome for record in records if record.signature == line.info.signature]
-        if not line.scored and (reasons := Counter(one.reason for one in outcomes if isinstance(one, Skipped))):
+        if not line.n_score and (reasons := Counter(one.reason for one in outcomes if isinstance(one, Skipped))):
             reason, share = reasons.most_common(1)[0][0], f"{reasons.total():,} of {count(len(outcomes), noun)}"
             yield f"{safe(titles[line.info.signature])} skipped {share}: {safe(reason, LONGEST)}"
 
@@ -473,7 +473,7 @@ def _raise(error: EvalstoneError) -> NoReturn:
 def _measured(run: Run, scorers: Sequence[str], missing: Missing) -> bool:
     """Whether each checked scorer has scores, and none failed: otherwise it isn't the samples that don't decide."""
     lines = [run[name] for name in scorers]
-    return all(line.scored and (missing == "ignore" or not line.failed) for line in lines)
+    return all(line.n_score and (missing == "ignore" or not line.n_failed) for line in lines)
 
 
 def _worst(run: Run, scorers: Sequence[str], result: Gate) -> Iterator[str]:

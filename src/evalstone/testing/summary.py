@@ -29,7 +29,7 @@ from evalstone.testing.names import RUNS
 from evalstone.testing.settings import settings_of
 from evalstone.types import Record, StoredScorer, total_cost
 
-HEADER = ("scorer", "mean", "95% CI", "scored", "skipped", "failed", "asked", "shared", "cached", "cost")
+HEADER = ("scorer", "mean", "95% CI", "scores", "skipped", "failed", "asked", "shared", "cached", "cost")
 SUMMED_UP = ("asked", "shared", "cached", "cost")
 """Columns whose sums are below the table."""
 NARROWEST = 20
@@ -107,9 +107,9 @@ def _cells(line: ScorerSummary) -> tuple[str, ...]:
     return (
         number(line.mean, digits),
         limits(*((line.interval.low, line.interval.high) if line.interval else (None, None)), digits),
-        f"{line.scored:,}",
-        f"{line.skipped:,}",
-        f"{line.failed:,}",
+        f"{line.n_score:,}",
+        f"{line.n_skipped:,}",
+        f"{line.n_failed:,}",
         f"{line.asked:,}",
         f"{line.shared:,}",
         f"{line.cached:,}",

@@ -47,9 +47,9 @@ class StoredScorer:
     mean: float | None = None
     interval: tuple[float, float] | None = None
     """The confidence interval of the mean; None without a score."""
-    scored: int = 0
-    skipped: int = 0
-    failed: int = 0
+    n_score: int = 0
+    n_skipped: int = 0
+    n_failed: int = 0
     histogram: tuple[int, ...] = ()
     """How many scores lie in each of several equal parts of the scale."""
 

@@ -314,14 +314,14 @@ def _card_data(card: Card) -> dict[str, Any]:
 def _runs_csv(cards: Iterable[Card]) -> Iterable[str]:
     header = (
         "run", "name", "started", "state", "dataset", "samples", "target", "judge", "tags", "scorer", "mean", "low",
-        "high", "scale", "scored", "skipped", "failed", "cost", "folder",
+        "high", "scale", "n_score", "n_skipped", "n_failed", "cost", "folder",
     )  # fmt: skip
     rows = (
         (
             card.id, run.name, card.started, card.state, run.dataset.name, run.dataset.samples,
             None if run.target is None else run.target.identity, run.judge.identity, ", ".join(run.tags),
-            card.titles[each.signature], each.mean, *(each.interval or (None, None)), each.scale, each.scored,
-            each.skipped, each.failed, card.cost, card.folder or None,
+            card.titles[each.signature], each.mean, *(each.interval or (None, None)), each.scale, each.n_score,
+            each.n_skipped, each.n_failed, card.cost, card.folder or None,
         )
         for card in cards
         if (run := card.metadata) is not None

@@ -300,8 +300,8 @@ def _mean_cell(card: Card, title: str, scorer: StoredScorer | None) -> MeanCell 
     digits = digits_for(scorer.scale)
     missing: list[tuple[str, Tone, str]] = []
     counts: tuple[tuple[Show, int, Tone], ...] = (
-        ("skipped", scorer.skipped, "unsure"),
-        ("failed", scorer.failed, "bad"),
+        ("skipped", scorer.n_skipped, "unsure"),
+        ("failed", scorer.n_failed, "bad"),
     )
     for show, times, tone in counts:
         if times:

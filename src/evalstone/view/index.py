@@ -50,7 +50,7 @@ _TABLES = """
     CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     CREATE TABLE cases (
         place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
-        tokens INTEGER, seconds REAL, scored INTEGER, skipped INTEGER, failed INTEGER{columns}
+        tokens INTEGER, seconds REAL, score INTEGER, skipped INTEGER, failed INTEGER{columns}
     );
     CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
     CREATE TABLE reasons (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, number INTEGER NOT NULL);
@@ -242,7 +242,7 @@ class _Writer:
         self.totals.update(
             {
                 "imperfect": mean is None or mean < 1,
-                "scored": counts[SCORED] > 0,
+                "score": counts[SCORED] > 0,
                 "skipped": counts[SKIPPED] > 0,
                 "failed": counts[FAILED] > 0,
             }
@@ -586,7 +586,7 @@ class Index:
                 terms.append(f"v{number} IS NOT :best")
                 values["best"] = best
         elif query.show != "all":
-            kind = ("scored", "skipped", "failed").index(query.show)
+            kind = ("score", "skipped", "failed").index(query.show)
             terms.append(f"{query.show} > 0" if number is None else f"o{number} = {kind}")
         column = "goodness" if number is None else f"v{number}"
         for name, sign in (("min", ">="), ("max", "<=")):

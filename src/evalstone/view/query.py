@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from evalstone.errors import ConfigError, invalid, unknown
 
-Show: TypeAlias = Literal["all", "imperfect", "scored", "skipped", "failed"]
+Show: TypeAlias = Literal["all", "imperfect", "score", "skipped", "failed"]
 ORDERS: Mapping[str, str] = {
     "goodness": "mean of its scores",
     "order": "order of the dataset",

@@ -52,7 +52,7 @@ def test_saved_runs_and_cells_are_one_row_a_run_and_scorer(tmp_path: Path) -> No
         (run.id, "in memory", "given(scale=10)", "5.0", "10"),
     ]
     cells = list(csv.DictReader(io.StringIO(Experiment(runs={"a": run, "b": other}).to_csv())))
-    assert [(row["cell"], row["mean"], row["scored"], row["skipped"], row["failed"]) for row in cells] == [
+    assert [(row["cell"], row["mean"], row["n_score"], row["n_skipped"], row["n_failed"]) for row in cells] == [
         ("a", "0.5", "1", "1", "1"),
         ("a", "5.0", "1", "1", "1"),
         ("b", "1.0", "1", "0", "0"),

@@ -67,7 +67,7 @@ def test_a_calibration_says_what_is_missing_and_why_it_is_not_used() -> None:
     tied = LabeledScore("tied", 0.5, (1.0, 0.0))
     both = [LabeledScore(str(n), value, (1.0, None)) for n, value in enumerate((0.2, 0.8))]
     made = dataclasses.replace(
-        calibration([(0.2, True)]), pairs=(*both, tied), skipped=2, failed=1, stop_reason="out of money"
+        calibration([(0.2, True)]), pairs=(*both, tied), n_skipped=2, n_failed=1, stop_reason="out of money"
     )
     shown = {row[0]: row[1] for row in rows_of(made.view().sections[0].tables[0])}
     assert shown["specificity (TNR)"] == "-"
@@ -97,7 +97,7 @@ def audited(*effects: Effect, **more: Any) -> Audit:
             lower_is_better=lower_is_better,
             threshold=0.5,
             threshold_source="default",
-            scored=10,
+            n_score=10,
             mean=mean,
             pass_rate=mean,
             noise=None,
@@ -147,7 +147,9 @@ def test_an_audit_has_a_table_for_each_scorer() -> None:
 
 
 def test_an_audit_says_what_it_lacks() -> None:
-    made = audited(effect("order", "toxicity@1"), failed=2, not_applicable=("swap", "options"), stop_reason="no money")
+    made = audited(
+        effect("order", "toxicity@1"), n_failed=2, not_applicable=("swap", "options"), stop_reason="no money"
+    )
     lines = str(made).splitlines()
     assert "2 results failed." in lines
     for end in (" ended early: no money.", " sample: swap, options."):

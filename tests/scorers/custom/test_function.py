@@ -46,7 +46,7 @@ async def tens(*, output: str) -> Score | Skipped:
 def test_functions_are_scorers_plain_decorated_and_async():
     run = evaluate(SAMPLES, [brevity, same, tens], ledger=None)
     assert [record.value for record in run if record.signature.startswith("brevity")] == [0.5, 1]
-    assert (run["same"].mean, run["halves"].mean, run["halves"].skipped) == (0.5, 5, 1)
+    assert (run["same"].mean, run["halves"].mean, run["halves"].n_skipped) == (0.5, 5, 1)
     assert run["halves"].info.lower_is_better
     assert evaluate(SAMPLES, brevity, ledger=None)["brevity"].mean == 0.75
 

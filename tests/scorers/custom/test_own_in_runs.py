@@ -98,7 +98,7 @@ def test_they_run_beside_others_against_a_model() -> None:
     with serving() as server:
         judge = ModelJudge("openai/gpt-4o-mini", base_url=server.url, api_key="k")
         run = evaluate(SAMPLES, [*OWN, "faithfulness"], judge=judge, ledger=None)
-    counts = {line.info.name: (line.scored, line.failed) for line in run.summary}
+    counts = {line.info.name: (line.n_score, line.n_failed) for line in run.summary}
     assert counts == dict.fromkeys(("polite", "plain", "steps", "faithfulness"), (4, 0))
 
 
@@ -106,7 +106,7 @@ def test_a_dry_run_prices_them_without_asking() -> None:
     plan = plan_for(SAMPLES, OWN, judge=ModelJudge("openai/gpt-4o-mini", api_key="k"))
     found = wait(estimate(plan))
     assert found.kinds == {"choose": 4, "write_steps": 1, "score_by_criterion": 4, "answer_as": 4, "give_number": 4}
-    assert [(line.name, line.failed, line.skipped) for line in found.scorers] == [
+    assert [(line.name, line.n_failed, line.n_skipped) for line in found.scorers] == [
         ("polite", 0, 0),
         ("plain", 0, 0),
         ("steps", 0, 0),
@@ -115,7 +115,7 @@ def test_a_dry_run_prices_them_without_asking() -> None:
 
 def test_the_lexical_judge_cannot_answer_them_and_says_so() -> None:
     run = evaluate(SAMPLES, OWN[0], judge=LexicalJudge(), ledger=None)
-    assert run["polite"].skipped == 4
+    assert run["polite"].n_skipped == 4
     assert "questions (choose)" in run["polite"].reasons[0][0]
 
 
@@ -123,7 +123,7 @@ def test_an_unfinished_run_is_taken_up(tmp_path: Path) -> None:
     judge = ScriptedJudge([{"reason": "r", "verdict": "yes"}] * 3)
     ledger = tmp_path / "ledger.db"
     first = evaluate(SAMPLES, OWN[0], judge=judge, ledger=ledger)
-    assert (first["polite"].scored, first["polite"].failed) == (3, 1)
+    assert (first["polite"].n_score, first["polite"].n_failed) == (3, 1)
     json.dumps(first.to_dicts())
 
 

@@ -68,7 +68,7 @@ def _audited(audit: Audit, scorer: AuditedScorer, title: str) -> Section:
         words("affected"),
     )
     unperturbed = (
-        f"Unperturbed: mean {with_limits(scorer.mean)} over {count(scorer.scored, 'sample')}, "
+        f"Unperturbed: mean {with_limits(scorer.mean)} over {count(scorer.n_score, 'sample')}, "
         f"{percent(scorer.pass_rate.estimate)} ({_shares(scorer.pass_rate)}) yes from {scorer.threshold:.4g} "
         f"({_SOURCES[scorer.threshold_source]})."
     )

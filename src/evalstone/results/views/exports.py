@@ -129,7 +129,7 @@ def _saved_run_rows(row: Mapping[str, Any]) -> Iterator[Sequence[Value]]:
 
 
 EXPERIMENT_HEADER = (
-    "cell", "run", "dataset", "target", "scorer", "mean", "low", "high", "scale", "scored", "skipped", "failed",
+    "cell", "run", "dataset", "target", "scorer", "mean", "low", "high", "scale", "n_score", "n_skipped", "n_failed",
     "signature", "cost", "stop reason",
 )  # fmt: skip
 
@@ -144,6 +144,6 @@ def _experiment_row(cell: str, run: Run, line: ScorerSummary) -> Sequence[Value]
     low, high = (None, None) if line.interval is None else (line.interval.low, line.interval.high)
     return (
         cell, run.id, run.dataset_name, None if run.target is None else run.target.identity,
-        run.titles[line.info.signature], line.mean, low, high, line.info.scale, line.scored, line.skipped, line.failed,
-        line.info.signature, run.cost, run.stop_reason,
+        run.titles[line.info.signature], line.mean, low, high, line.info.scale, line.n_score, line.n_skipped,
+        line.n_failed, line.info.signature, run.cost, run.stop_reason,
     )  # fmt: skip

@@ -114,7 +114,7 @@ def run_junit(run: Run) -> Iterator[str]:
 def _suite(run: Run, signature: str, title: str) -> Suite:
     columns, line = run.columns, run[signature]
     cases = (_record_case(run.records[place], title) for place in columns.places(signature))
-    results: Mapping[Result, int] = {"passed": line.scored, "skipped": line.skipped, "error": line.failed}
+    results: Mapping[Result, int] = {"passed": line.n_score, "skipped": line.n_skipped, "error": line.n_failed}
     return Suite(cases, results, columns.seconds(signature))
 
 

@@ -201,9 +201,9 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
         Column("weighted mean" if weighted(run) else "mean", csv="mean"),
         Column("95% CI", numeric=False, interval=True),
         words("distribution"),
-        Column("scored", informative=False),
-        Column("skipped", informative=False),
-        Column("failed", informative=False),
+        Column("scores", informative=False, csv="n_score"),
+        Column("skipped", informative=False, csv="n_skipped"),
+        Column("failed", informative=False, csv="n_failed"),
         words("direction", under=True),
     )
     rows = [_score_row(line, run.titles[line.info.signature]) for line in run.summary]
@@ -213,7 +213,7 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
     doubts = [(line, clause_of(line.doubt)) for line in run.summary if line.doubt is not None]
     quality: list[tuple[ScorerSummary, str]] = []
     for line in run.summary:
-        if line.scored and (known := calibrations.get(line.info.signature)) is not None:
+        if line.n_score and (known := calibrations.get(line.info.signature)) is not None:
             for text, doubtful in calibration_notes(known, line.judges):
                 (doubts if doubtful else quality).append((line, text))
     notes = (*run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
@@ -241,16 +241,16 @@ def _score_row(line: ScorerSummary, title: str) -> Sequence[Cell]:
         label = f"{interval.chart.label}; whatever is missing, between {line.bounds[0]:.3g} and {line.bounds[1]:.3g}"
         interval = replace(interval, chart=replace(interval.chart, label=label, bounds=line.bounds))
     histogram = HistogramChart(
-        f"{title}: {count(line.scored, 'score')} from 0 to {info.scale:g}", line.histogram, info.scale
+        f"{title}: {count(line.n_score, 'score')} from 0 to {info.scale:g}", line.histogram, info.scale
     )
     return (
         Cell(title if info.scale == 1 else f"{title} (of {info.scale:g})"),
         mean,
         interval,
-        Cell("", chart=histogram if line.scored else None),
-        Cell(f"{line.scored:,}"),
-        Cell(f"{line.skipped:,}", "unsure" if line.skipped else "dim"),
-        Cell(f"{line.failed:,}", "bad" if line.failed else "dim"),
+        Cell("", chart=histogram if line.n_score else None),
+        Cell(f"{line.n_score:,}"),
+        Cell(f"{line.n_skipped:,}", "unsure" if line.n_skipped else "dim"),
+        Cell(f"{line.n_failed:,}", "bad" if line.n_failed else "dim"),
         Cell(direction(info.lower_is_better), "dim"),
     )
 
@@ -332,7 +332,7 @@ def _missing(run: Run) -> Iterator[Section]:
 
 def _reasons(line: ScorerSummary) -> dict[str, int]:
     """How often scores are missing by reason, "" for less frequent reasons."""
-    rest = line.skipped + line.failed - sum(times for _, times in line.reasons)
+    rest = line.n_skipped + line.n_failed - sum(times for _, times in line.reasons)
     return {**dict(line.reasons), **({"": rest} if rest > 0 and line.reasons else {})}
 
 

@@ -58,7 +58,7 @@ def experiment_view(experiment: Experiment) -> View:
     """A row for each cell, and what went wrong in it."""
     runs = experiment.runs
     titles = list(dict.fromkeys(title for run in runs.values() for title in run.titles.values()))
-    columns = (words("cell"), *map(words, titles), Column("failed"), Column("cost"))
+    columns = (words("cell"), *map(words, titles), Column("failed", csv="n_failed"), Column("cost"))
     cells = table("Runs of the experiment", columns, (_cell_row(name, run, titles) for name, run in runs.items()))
     troubles = tuple(text for name, run in runs.items() for text in _troubles(name, run))
     return View(
@@ -71,7 +71,7 @@ def experiment_view(experiment: Experiment) -> View:
 
 def _cell_row(name: str, run: Run, titles: Sequence[str]) -> Sequence[Cell | str]:
     means = {run.titles[line.info.signature]: _with_interval(line) for line in run.summary}
-    return (name, *(means.get(title, "-") for title in titles), f"{run.failed:,}", money(run.cost))
+    return (name, *(means.get(title, "-") for title in titles), f"{run.n_failed:,}", money(run.cost))
 
 
 def _with_interval(line: ScorerSummary) -> str:
