@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, Score, Scorer, audit, calibrate, evaluate, gate, read_run
+from evalstone import ConfigError, Score, Scorer, Skipped, audit, calibrate, evaluate, gate, read_run
 from evalstone.ledger.store import Ledger
 from evalstone.results.views.run import run_view
 from tests.runs import Given, samples_of
@@ -33,6 +33,17 @@ def test_a_run_is_found_by_id_and_by_name_the_latest_first(tmp_path: Path) -> No
 
 def echo(input: str) -> str:
     return input
+
+
+@pytest.mark.parametrize(("target", "trials"), [(None, 1), (echo, 2)])
+def test_a_complete_run_is_equal_to_the_one_in_the_ledger(
+    tmp_path: Path, target: Callable[[str], str] | None, trials: int
+) -> None:
+    samples = [*({**each, "group": each["id"]} for each in SAMPLES), {"id": "blank", "input": " ", "output": " "}]
+    ledger, scorers = tmp_path / "l.db", ["faithfulness", "contains(expected=Paris)"]
+    run = evaluate(samples, scorers, judge="lexical", ledger=ledger, target=target, trials=trials, tags=["v1"])
+    assert {type(record.outcome) for record in run.records} == {Score, Skipped}
+    assert read_run(run.id, ledger=ledger) == run
 
 
 @pytest.mark.parametrize("target", [None, echo])
