@@ -235,14 +235,14 @@ def _calibration(scores: Sequence[float], truths: Sequence[bool]) -> Calibration
     )
     return Calibration(
         judge="j",
-        scorer="s@1",
-        name="s",
+        scorer="s",
+        signature="s@1",
         scale=1.0,
         lower_is_better=False,
         default_threshold=0.5,
         label_threshold=0.5,
-        dataset="d",
-        version="v",
+        dataset_name="d",
+        dataset_version="v",
         pairs=pairs,
     )
 

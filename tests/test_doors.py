@@ -8,6 +8,8 @@ from types import ModuleType
 
 import pytest
 
+from evalstone.results.gate_criteria import CRITERIA
+
 
 @pytest.fixture
 def doors(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
@@ -30,3 +32,10 @@ def test_a_setting_under_another_name_is_found(doors: ModuleType, monkeypatch: p
     group = doors.Group("Audits", {"Python": {"draw": "`draw`"}, "command": {"sample": "`--sample`"}})
     monkeypatch.setattr(doors, "groups", lambda: iter([group]))
     assert doors.unexplained() == [("Audits", "draw", "command"), ("Audits", "sample", "Python")]
+
+
+def test_every_door_that_decides_takes_every_criterion(doors: ModuleType) -> None:
+    [group] = (group for group in doors.groups() if group.title == "Thresholds")
+    everywhere = {*CRITERIA, "baseline", "alpha", "missing", "max_change", "allow_mismatch"}
+    assert {setting for setting in group.settings if not group.lacking(setting)} == everywhere
+    assert group.lacking("inconclusive") == {"Python"}

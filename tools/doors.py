@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -69,6 +69,8 @@ SAME = {
     "others": "a, b",
 }
 """Settings with another name at a door: they are positional there, or a part of a table, or their name is taken."""
+OF_ACTION = {"name": "comment_title", "cache": "workflow_cache", "results": "out"}
+"""Inputs of the action that have the name of another setting, or another name than at other doors."""
 SINGULAR = {"scorer": "scorers", "tag": "tags", "perturbation": "perturbations"}
 """Options that may be repeated."""
 
@@ -99,46 +101,68 @@ def _of_running(one: Declared) -> bool:
     return one.option.panel not in ("Thresholds", "Statistics")
 
 
-def _in_file(one: Declared) -> bool:
-    return _of_running(one) and one.in_file
+def _of_deciding(one: Declared) -> bool:
+    return not _of_running(one)
 
 
-def _keys() -> Words:
-    return {_setting(one.key): f"`{one.key}`" for one in declared(RunConfig) if _in_file(one)}
+def _keys(kept: Callable[[Declared], bool]) -> Words:
+    return {_setting(one.key): f"`{one.key}`" for one in declared(RunConfig) if one.in_file and kept(one)}
+
+
+def _without(words: Words, names: Collection[str]) -> Words:
+    return {name: word for name, word in words.items() if name not in names}
+
+
+def _only(words: Words, names: Collection[str]) -> Words:
+    return {name: word for name, word in words.items() if name in names}
 
 
 def _of_decisions() -> frozenset[str]:
+    """The settings of gates, of which some stand among those of runs at a door."""
     asked = (*inspect.signature(evalstone.gate).parameters, *inspect.signature(Evalstone.assert_gate).parameters)
     options = (one.key for one in (*declared(RunConfig), *declared(results.gate)) if not _of_running(one))
-    fields = (field.name for field in dataclasses.fields(Mark))
-    return frozenset((*asked, *options, *(name for name in fields if name in THRESHOLDS), *THRESHOLDS))
+    return frozenset((*asked, *options))
 
 
-THRESHOLDS = ("min", "max", "pass_rate", "max_regression", "max_difference")
 INPUT = re.compile(r"^  ([\w-]+):$", re.MULTILINE)
 
 
 def _inputs() -> Words:
-    """The inputs of the action that it passes on to `evalstone run`."""
+    """The inputs of the action."""
     text = (ROOT / "action" / "action.yml").read_text("utf-8").partition("\ninputs:\n")[2].partition("\noutputs:\n")[0]
-    decisions = _of_decisions()
-    names = [name.replace("-", "_") for name in INPUT.findall(text)]
-    return {_setting(name): f"`{name.replace('_', '-')}`" for name in names if name not in decisions}
+    found: dict[str, str] = {}
+    for name in INPUT.findall(text):
+        setting = OF_ACTION.get(name, name.replace("-", "_"))
+        found[_setting(setting)] = f"`{name}`"
+    return found
 
 
 def groups() -> Iterator[Group]:
     """All groups of doors."""
     decisions = _of_decisions()
-    marks = [field.name for field in dataclasses.fields(Mark) if field.name not in decisions]
+    marks = {_setting(field.name): f"`{field.name}`" for field in dataclasses.fields(Mark)}
+    inputs = _inputs()
     yield Group(
         "Runs",
         {
             "evaluate": _arguments(evalstone.evaluate),
             "run": _options(RunConfig, _of_running),
-            "file": _keys(),
-            "mark": {_setting(name): f"`{name}`" for name in marks},
+            "file": _keys(_of_running),
+            "mark": _without(marks, decisions),
             "fixture": _arguments(Evalstone.aevaluate),
-            "action": _inputs(),
+            "action": _without(inputs, decisions),
+        },
+    )
+    yield Group(
+        "Thresholds",
+        {
+            "Python": _arguments(evalstone.gate),
+            "gate": _options(results.gate),
+            "run": _options(RunConfig, _of_deciding),
+            "file": _keys(_of_deciding),
+            "mark": _only(marks, decisions),
+            "fixture": _arguments(Evalstone.assert_gate),
+            "action": _only(inputs, decisions),
         },
     )
     for title, function, command in (
@@ -182,16 +206,33 @@ ABSENT: tuple[tuple[str, str, str, str], ...] = (
     ("Runs", "dry_run", "evaluate", "`evalstone.dry_run`"),
     ("Runs", "dry_run", "file mark fixture action", "asked for once, before a run"),
     ("Runs", "name tags concurrency cache batch wait", "mark fixture", "a test is named after itself, and runs anew"),
+    ("Runs", "name", "action", ARGUMENTS),
+    ("Runs", "cache", "action", ARGUMENTS),
     ("Runs", "ledger budget", "mark fixture", OF_SESSION),
     ("Runs", "each", "evaluate run file fixture action", "makes one test for each sample"),
     (
         "Runs",
         "html markdown csv json tags ledger map limit keep_reasoning target trials user budget concurrency batch wait "
-        "otel out target.version target.timeout target.max_concurrency target.tools",
+        "otel target.version target.timeout target.max_concurrency target.tools",
         "action",
         ARGUMENTS,
     ),
-    ("Runs", "arguments results comment version token", "evaluate run file mark fixture", OF_GITHUB),
+    (
+        "Runs",
+        "arguments comment version token comment_title workflow_cache",
+        "evaluate run file mark fixture",
+        OF_GITHUB,
+    ),
+    ("Thresholds", "run", "run file mark action", "they make the run"),
+    ("Thresholds", "look", "mark action", "every test, and every run of a workflow, is the first look at its samples"),
+    ("Thresholds", "labels baseline_labels", "run file mark action", "labels are of a run that there is: `gate`"),
+    ("Thresholds", "ledger", "fixture", "`read_run(…, ledger=…)`"),
+    ("Thresholds", "inconclusive", "Python", "its result has `verdict`"),
+    ("Thresholds", "sequential", "Python gate fixture", "the run is over"),
+    ("Thresholds", "sequential", "mark", "a test scores all samples"),
+    ("Thresholds", "sequential", "action", ARGUMENTS),
+    ("Thresholds", f"{FORMATS} junit", "Python fixture", PYTHON_SHOWS),
+    ("Thresholds", f"ledger {FORMATS} junit", "run file mark action", "as for all runs, above"),
     ("*", FORMATS, "Python", PYTHON_SHOWS),
     ("*", "top quiet list", "Python", A_TERMINAL),
     ("*", "stop progress filter on_record front_end", "command", IN_CODE),
