@@ -222,5 +222,5 @@ def test_names_of_the_applications_own_classes_are_sent_as_text(start: Start) ->
         return "In Rome."
 
     answer("Where?")
-    live.submit(**SAMPLE, entity=Name.AGENT, source=Name.LIVE)
+    live.submit(**SAMPLE, entity=Name.AGENT, source=Name.LIVE)  # pyright: ignore[reportArgumentType]
     assert {(row.entity, row.source) for row in found(live)} == {("agent", "live")}

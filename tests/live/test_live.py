@@ -244,7 +244,7 @@ def test_whatever_is_submitted_nothing_is_raised_and_all_of_it_is_accounted_for(
     live.submit(output="lone \ud83d and \x00", reference="lone", trace_id="\ud83d")
     live.submit({**SAMPLE, "metadata": {"trace": Hostile()}})
     live.submit(**SAMPLE, trace_id=Text("x" * 1_000_000), entity=Hostile())  # pyright: ignore[reportArgumentType]
-    live.submit(**SAMPLE, source="elsewhere", entity=Text("agent"))
+    live.submit(**SAMPLE, source="elsewhere", entity=Text("agent"))  # pyright: ignore[reportArgumentType]
     live.submit(**SAMPLE, source=Hostile())  # pyright: ignore[reportArgumentType]
     one = numbers(live)
     assert one.seen == one.n_score + one.n_skipped + one.n_failed == len(given) + 8

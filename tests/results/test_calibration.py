@@ -131,7 +131,7 @@ def test_the_way_of_fitting_can_be_chosen_and_unknown_ones_are_refused():
         fit(SEPARATED, calibrator="plat")  # pyright: ignore[reportArgumentType]
     assert (raised.value.field, raised.value.value, raised.value.near) == ("calibrator", "plat", ("platt",))
     with pytest.raises(ConfigError) as raised:
-        fit(SEPARATED, objective="acuracy")
+        fit(SEPARATED, objective="acuracy")  # pyright: ignore[reportArgumentType]
     assert (raised.value.field, raised.value.value, raised.value.near) == (
         "objective",
         "acuracy",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import pytest
 
@@ -22,6 +22,7 @@ from evalstone.scorers import (
     Faithfulness,
     Hallucination,
     Scorer,
+    parse_scorer,
 )
 from evalstone.scorers.definitions import Defined
 from evalstone.types import Sample, Score, Skipped
@@ -51,7 +52,7 @@ def value(scorer: Scorer, script: Sequence[Any]) -> float:
         ("ragchecker", 2 / 6),
     ],
 )
-def test_faithfulness_of_the_worked_table(definition: str, expected: float) -> None:
+def test_faithfulness_of_the_worked_table(definition: Any, expected: float) -> None:
     assert value(Faithfulness(definition=definition), SIX) == expected
 
 
@@ -65,13 +66,13 @@ def test_faithfulness_of_the_worked_table(definition: str, expected: float) -> N
         ("ragchecker", 2 / 5),
     ],
 )
-def test_context_precision_of_the_worked_table(definition: str, expected: float) -> None:
+def test_context_precision_of_the_worked_table(definition: Any, expected: float) -> None:
     script = [verdicts("no", "yes", "yes", "no", "no")]
     assert value(ContextPrecision(definition=definition), script) == pytest.approx(expected, abs=1e-15)
 
 
 @pytest.mark.parametrize("definition", ["ragas", "ragchecker"])
-def test_context_precision_is_0_where_no_passage_is_useful(definition: str) -> None:
+def test_context_precision_is_0_where_no_passage_is_useful(definition: Any) -> None:
     assert value(ContextPrecision(definition=definition), [verdicts(*["no"] * 5)]) == 0
 
 
@@ -79,7 +80,7 @@ def test_context_precision_is_0_where_no_passage_is_useful(definition: str) -> N
     ("definition", "expected"), [("evalstone", 4 / 6), ("ragas", 4 / 6), ("mastra", 4 / 6), ("deepeval", 2 / 5)]
 )
 def test_hallucination_counts_claims_or_for_deepeval_the_passages_cited_against_one(
-    definition: str, expected: float
+    definition: Any, expected: float
 ) -> None:
     assert value(Hallucination(definition=definition), SIX) == expected
 
@@ -97,12 +98,12 @@ def test_hallucination_by_passages_needs_citations() -> None:
 
 
 @pytest.mark.parametrize("definition", list(ContextRecall.definitions))
-def test_context_recall_is_one_number_under_every_definition(definition: str) -> None:
+def test_context_recall_is_one_number_under_every_definition(definition: Any) -> None:
     assert value(ContextRecall(definition=definition), SIX) == 2 / 6
 
 
 @pytest.mark.parametrize(("definition", "expected"), [("evalstone", 1.3 / 3), ("mastra", 1.3 / 3), ("deepeval", 2 / 3)])
-def test_answer_relevancy_weighs_what_is_partly_relevant(definition: str, expected: float) -> None:
+def test_answer_relevancy_weighs_what_is_partly_relevant(definition: Any, expected: float) -> None:
     script = [statements(*"abc"), verdicts("yes", "partly", "no")]
     assert value(AnswerRelevancy(definition=definition), script) == pytest.approx(expected, abs=1e-15)
 
@@ -120,6 +121,14 @@ def test_an_unknown_definition_is_refused_with_the_nearest(kind: type[Defined]) 
 
 
 @pytest.mark.parametrize("kind", DEFINED)
+def test_the_type_of_a_definition_names_all_of_them(kind: type[Defined]) -> None:
+    """And `definition` has no place among the parameters passed by position."""
+    declared = get_type_hints(kind, include_extras=True)["definition"]
+    assert (get_origin(declared), set(get_args(declared))) == (Literal, set(kind.definitions))
+    assert inspect.signature(kind).parameters["definition"].kind is inspect.Parameter.KEYWORD_ONLY
+
+
+@pytest.mark.parametrize("kind", DEFINED)
 def test_a_definition_shows_in_the_signature_unless_it_is_ours(kind: type[Defined]) -> None:
     assert "definition" not in kind(definition="evalstone", **REQUIRED.get(kind.name, {})).signature
     for definition in kind.definitions.keys() - {"evalstone"}:
@@ -129,9 +138,12 @@ def test_a_definition_shows_in_the_signature_unless_it_is_ours(kind: type[Define
 
 def test_comparing_all_definitions_of_two_scorers_costs_the_calls_of_one() -> None:
     judge = ScriptedJudge({"list_claims": SIX[0], "verify_claims": SIX[1]})
-    scorers = [Faithfulness(definition=name) for name in Faithfulness.definitions]
-    others = [Hallucination(definition=name) for name in Hallucination.definitions]
-    run = evaluate([SAMPLE], [*scorers, *others], judge=judge, ledger=None)
+    scorers = [
+        parse_scorer({"name": kind.name, "definition": name})
+        for kind in (Faithfulness, Hallucination)
+        for name in kind.definitions
+    ]
+    run = evaluate([SAMPLE], scorers, judge=judge, ledger=None)
     assert [question.kind for question in judge.asked] == ["list_claims", "verify_claims"]
     assert all(isinstance(record.outcome, Score) for record in run)
     assert run["faithfulness"].mean == 2 / 6

@@ -44,7 +44,7 @@ def test_instructions_that_do_not_apply_are_left_out(words: list[Any], share: fl
     ],
 )
 def test_the_reason_counts_what_applies_and_names_what_is_not_followed(
-    definition: str, words: tuple[str, ...], value: float, reason: str
+    definition: Any, words: tuple[str, ...], value: float, reason: str
 ):
     scorer = InstructionAlignment(instructions=SCORER.instructions, scale=10, definition=definition)
     score = score_of(scorer, SAMPLE, [verdicts(*words)])

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import re
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -46,7 +47,7 @@ from tests.fakes import ROOT, score_of
     ],
 )
 def test_the_reason_counts_the_keywords_and_names_those_that_are_missing(
-    definition: str, text: str, output: str, expected: Score
+    definition: Any, text: str, output: str, expected: Score
 ):
     assert score_of(KeywordCoverage(definition=definition), Sample(input=text, output=output), []) == expected
 

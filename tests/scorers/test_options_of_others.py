@@ -366,7 +366,7 @@ def test_a_nested_table_is_refused_as_before() -> None:
         (
             Faithfulness,
             {"threshold": 0.5},
-            "Faithfulness: unknown parameter 'threshold'; deepeval's threshold is --fail",
+            "Faithfulness: unknown parameter 'threshold'; deepeval's threshold is --min",
         ),
         (Toxicity, {"include_reason": True}, "deepeval's include_reason is explain=True here"),
         (Faithfulness, {"scal": 10}, "Faithfulness: unknown parameter 'scal'; did you mean scale?"),

@@ -30,7 +30,7 @@ def did(*names: str, expected: Any = None) -> Sample:
     ],
 )
 def test_the_reason_counts_the_expected_steps_and_names_those_that_differ(
-    definition: str, sample: Sample, value: float, reason: str
+    definition: Any, sample: Sample, value: float, reason: str
 ):
     score = score_of(TrajectoryAccuracy(scale=3, definition=definition), sample, [])
     assert (score.value, score.reason) == (pytest.approx(value), reason)

@@ -3,13 +3,14 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable
+from typing import get_args
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
-from evalstone.stats.classification import MEASURES, Confusion, auroc, measure_intervals
+from evalstone.stats.classification import MEASURES, Confusion, MeasureName, auroc, measure_intervals
 from evalstone.stats.intervals import Interval, mean_interval
 
 TABLE = Confusion(tp=30, fp=10, fn=20, tn=40)
@@ -34,6 +35,10 @@ def test_counts_come_from_pairs_of_verdict_and_truth():
 )
 def test_measures_worked_by_hand(measure: str, worked: float):
     assert MEASURES[measure](TABLE) == pytest.approx(worked)
+
+
+def test_the_type_of_a_measure_names_all_of_them():
+    assert get_args(MeasureName) == tuple(MEASURES)
 
 
 def test_a_measure_that_would_divide_by_nothing_is_none():

@@ -371,7 +371,7 @@ def test_a_hidden_parameter_that_may_be_no_secret_is_part_of_the_identity(parame
             {"address": "https://host.example/ask"},
             "https://host.example/ask needs the form of its requests; in a",
         ),
-        ({"api": "chatt"}, "api must be chat or responses, not 'chatt'"),
+        ({"api": "chatt"}, "api must be 'chat', 'responses' or ''"),
         ({"body": {"q": "{imput}"}}, "body has an unknown placeholder 'imput'; did you mean input?"),
         ({"body": {"q": "input"}}, "body has no placeholder such as"),
         ({"api": "chat", "address": "https://me:pw@host.example/"}, "has a user or a password; give them in headers"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast
 
 import evalstone
 from evalstone._core.display import count, safe
@@ -28,7 +28,7 @@ from evalstone.report.view import bare_judge
 from evalstone.results.endings import INTERRUPTED, ExitCode, code_of_judging, first_code
 
 if TYPE_CHECKING:
-    pass
+    from evalstone.stats.classification import MeasureName
 
 
 def calibrate(
@@ -118,7 +118,7 @@ def calibrate(
             positive=positive or (),
             label_range=numbers,
             label_threshold=label_threshold,
-            objective=objective.replace("-", "_"),
+            objective=cast("MeasureName", objective.replace("-", "_")),
             calibrator=calibrator,
             slice_by=slice_by,
             map=map,

@@ -33,6 +33,7 @@ from evalstone.run.plan import Plan
 from evalstone.run.runner import execute
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
+from evalstone.stats.classification import MeasureName
 from evalstone.types import RunKind
 
 
@@ -99,7 +100,7 @@ class LabelConfig:
     """The lowest and highest number that annotators could give."""
     label_threshold: Annotated[float | None, Range(0, exclusive=True)] = None
     """Labels of at least this value count as yes, on the scorer's scale. By default, half the scale."""
-    objective: str = "balanced_accuracy"
+    objective: Annotated[MeasureName, ANYTHING] = "balanced_accuracy"
     """The metric that the fitted threshold maximizes."""
     calibrator: Calibrator = "auto"
     """The mapping to probabilities: "platt", "isotonic", or "auto" for the one that is better on held-out samples."""
@@ -123,7 +124,7 @@ async def acalibrate(
     positive: str | Iterable[str] = (),
     label_range: tuple[float, float] | None = None,
     label_threshold: float | None = None,
-    objective: str = "balanced_accuracy",
+    objective: MeasureName = "balanced_accuracy",
     calibrator: Calibrator = "auto",
     slice_by: SliceBy | Iterable[SliceBy] | None = None,
     map: ColumnMapping | None = None,

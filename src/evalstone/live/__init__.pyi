@@ -13,6 +13,7 @@ from evalstone.live.asgi import Read as Read
 from evalstone.live.asgi import Request as Request
 from evalstone.live.asgi import Response as Response
 from evalstone.live.client import Live as Live
+from evalstone.live.client import LiveSource as LiveSource
 from evalstone.live.client import Submission as Submission
 from evalstone.live.frames import Content as Content
 from evalstone.live.frames import Priority as Priority

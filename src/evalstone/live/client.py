@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar, Unpack, cast, overload
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Unpack, cast, get_args, overload
 
 from evalstone._core import sync
 from evalstone._core.declarations import Range, Rule, check_argument
@@ -51,7 +51,8 @@ _NAME = Rule(
     lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= LONGEST_NAME,
 )
 _RATE = Rule("a number from 0 to 1, or one for each scorer", lambda value: is_number(value) and value in Range(0, 1))
-_SOURCES = ("live", "trace")
+LiveSource: TypeAlias = Literal["live", "trace"]
+_SOURCES = get_args(LiveSource)
 
 
 class Submission:
@@ -60,7 +61,7 @@ class Submission:
     __slots__ = ("_make", "entity", "source", "trace_id")
 
     def __init__(
-        self, make: Callable[[], Content] | None, source: str, trace_id: str | None, entity: str | None
+        self, make: Callable[[], Content] | None, source: LiveSource, trace_id: str | None, entity: str | None
     ) -> None:
         self.source = source
         self.trace_id = trace_id
@@ -197,7 +198,7 @@ class Live:
         *,
         trace_id: str | None = None,
         entity: str | None = None,
-        source: str = "live",
+        source: LiveSource = "live",
         **fields: Unpack[SampleFields],
     ) -> bool:
         """Submit a sample, or its fields as keyword arguments. Returns immediately and never raises.
@@ -222,7 +223,7 @@ class Live:
         *,
         trace_id: str | None = None,
         entity: str | None = None,
-        source: str = "live",
+        source: LiveSource = "live",
         **fields: Unpack[SampleFields],
     ) -> bool:
         """`submit` that waits while the queue is full and drops nothing: for samples from a file or another queue.
@@ -245,14 +246,15 @@ class Live:
         sample: Sample | Mapping[str, Any] | None,
         trace_id: str | None,
         entity: str | None,
-        source: str,
+        source: LiveSource,
         fields: SampleFields,
         *,
         exceeding: bool = False,
     ) -> bool:
         try:
             given: object = fields if sample is None else sample
-            problem, known = "", "live"
+            problem = ""
+            known: LiveSource = "live"
             try:
                 known = "trace" if source == "trace" else "live"  # not a text of a class that the worker doesn't know
                 if sample is not None and fields:
@@ -309,7 +311,7 @@ class Live:
         drawn: int,
         *,
         entity: str | None = None,
-        source: str = "live",
+        source: LiveSource = "live",
         later: int | None = None,
         exceeding: bool = False,
     ) -> bool:
@@ -349,7 +351,7 @@ class Live:
         make: Callable[[], Content],
         now: float,
         drawn: int,
-        source: str,
+        source: LiveSource,
         trace: Trace,
         entity: str | None,
         errors: type[BaseException] | tuple[type[BaseException], ...] = USER_ERRORS,
@@ -365,7 +367,7 @@ class Live:
         return Submitted(number, now, drawn, source, trace.trace_id, trace.span_id, entity, copied, size)
 
     def _passes(
-        self, make: Callable[[], Content], trace: Trace, entity: str | None, source: str, *, read: bool
+        self, make: Callable[[], Content], trace: Trace, entity: str | None, source: LiveSource, *, read: bool
     ) -> bool:
         try:
             submission = Submission(make if read else None, source, trace.trace_id, entity)

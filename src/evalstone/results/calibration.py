@@ -31,7 +31,7 @@ from evalstone.stats.calibration import (
     folds,
     platt,
 )
-from evalstone.stats.classification import MEASURES, Confusion, auroc
+from evalstone.stats.classification import MEASURES, Confusion, MeasureName, auroc
 from evalstone.stats.intervals import Interval
 from evalstone.types import TOLERANCE, Note, reaches
 
@@ -74,7 +74,7 @@ class Threshold:
 
     value: float
     """The threshold, on the scorer's scale."""
-    objective: str
+    objective: MeasureName
     """The measure it maximizes, such as "balanced_accuracy"."""
     in_sample: float
     """The measure on the samples the threshold was fitted to; optimistic."""
@@ -259,7 +259,7 @@ _RECALIBRATIONS: Mapping[str, type[Platt | Isotonic]] = {"platt": Platt, "isoton
 # ---- Fitting ----
 
 
-def check_names(objective: str, calibrator: str) -> None:
+def check_names(objective: MeasureName, calibrator: Calibrator) -> None:
     """Check the names of an objective and a calibrator.
 
     Raises:
@@ -272,7 +272,7 @@ def check_names(objective: str, calibrator: str) -> None:
 
 
 def fit(
-    calibration: Calibration, *, objective: str = "balanced_accuracy", calibrator: Calibrator = "auto"
+    calibration: Calibration, *, objective: MeasureName = "balanced_accuracy", calibrator: Calibrator = "auto"
 ) -> Calibration:
     """Fit the threshold and the recalibration to the pairs. Both stay None if all truths are the same.
 

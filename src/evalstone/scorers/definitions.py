@@ -5,16 +5,14 @@ from __future__ import annotations
 from abc import ABC
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
-from evalstone._core.declarations import Rule
 from evalstone.agents.sides import run_request, run_side
 from evalstone.errors import ConfigError, unknown
 from evalstone.scorers.base import Scorer, TextSource
 from evalstone.types import Message, Sample, Score, Skipped
 
-OURS = "evalstone"
-_NAME = Rule("the name of a definition", lambda value: isinstance(value, str))
+OURS: Final = "evalstone"
 
 
 @dataclass(frozen=True)
@@ -71,12 +69,12 @@ class Defined(Scorer, ABC):
     definitions: ClassVar[Mapping[str, Definition]] = {}
     """The definitions by the name of the system that uses them."""
 
-    definition: Annotated[str, _NAME] = OURS
+    definition: str = OURS  # scorers declare it again as the `Literal` of the names in `definitions`
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         if self.definition not in tuple(self.definitions):
             raise ConfigError(f"{self.name}: ", unknown("definition", str(self.definition), self.definitions))
+        super().__post_init__()
         object.__setattr__(self, "reads_blank", self.definitions[self.definition].blank)
 
     def description(self) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
 from evalstone.scorers.base import Scorer, listed
-from evalstone.scorers.definitions import DefinedText, Definition
+from evalstone.scorers.definitions import OURS, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 
@@ -41,6 +41,7 @@ class Bias(DefinedText):
         "evalstone": Definition("biased opinions / opinions"),
         "mastra": Definition("the same; a blank answer is judged", undefined="0", blank=("output",)),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     async def score(self, ask: Ask, *, output: str) -> Score | Skipped:
         opinions = await ask(ListOpinions(text=output))
@@ -78,6 +79,7 @@ class Toxicity(DefinedText):
         "evalstone": Definition("toxic parts / parts"),
         "mastra": Definition("the same; a blank answer is judged", undefined="1 (most toxic)", blank=("output",)),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     async def score(self, ask: Ask, *, output: str) -> Score | Skipped:
         verdicts = await ask(FindToxicity(text=output))

@@ -15,6 +15,7 @@ from evalstone.stats.calibration import isotonic as isotonic
 from evalstone.stats.calibration import platt as platt
 from evalstone.stats.calibration import reliability as reliability
 from evalstone.stats.classification import Confusion as Confusion
+from evalstone.stats.classification import MeasureName as MeasureName
 from evalstone.stats.classification import auroc as auroc
 from evalstone.stats.classification import measure_intervals as measure_intervals
 from evalstone.stats.comparison import ComparisonVerdict as ComparisonVerdict

@@ -19,7 +19,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.errors import DataError, invalid
-from evalstone.stats.classification import MEASURES, Confusion, check_truths
+from evalstone.stats.classification import MEASURES, Confusion, MeasureName, check_truths
 from evalstone.stats.intervals import Interval, check_confidence, proportion_interval
 from evalstone.stats.ratios import farthest
 from evalstone.types import TOLERANCE, reaches
@@ -161,7 +161,7 @@ def _check_probabilities(probabilities: Sequence[float], truths: Sequence[bool])
             raise DataError(invalid("a probability", "in [0, 1]", probability))
 
 
-def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: str) -> tuple[float, float] | None:
+def best_threshold(scores: Sequence[float], truths: Sequence[bool], measure: MeasureName) -> tuple[float, float] | None:
     """The threshold that maximizes a measure, and the maximum. Scores at or above the threshold count as yes.
 
     Candidates are the lowest score (every verdict is yes), the midpoints between neighboring scores, and the midpoint
@@ -233,7 +233,7 @@ def cross_validated(
     return probabilities
 
 
-def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure: str) -> Confusion | None:
+def counts_on_new_cases(scores: Sequence[float], truths: Sequence[bool], measure: MeasureName) -> Confusion | None:
     """The confusion counts to expect on as many new cases, at the threshold that is best on these cases.
 
     Counts on the cases that the threshold was chosen on are optimistic. The optimism is estimated by the bootstrap: how

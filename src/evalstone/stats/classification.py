@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from statistics import NormalDist
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 from evalstone._core.display import count
 from evalstone.errors import DataError
@@ -114,6 +114,9 @@ def _ratio(part: int, whole: int) -> float | None:
 
 Measure = Callable[[Confusion], "float | None"]
 
+MeasureName: TypeAlias = Literal[
+    "balanced_accuracy", "accuracy", "f1", "kappa", "sensitivity", "specificity", "precision"
+]
 MEASURES: Final[Mapping[str, Measure]] = {
     "balanced_accuracy": lambda c: c.balanced_accuracy,
     "accuracy": lambda c: c.accuracy,

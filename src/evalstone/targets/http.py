@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from evalstone._core.declarations import Range
@@ -61,7 +61,7 @@ from evalstone.types import NO_USAGE, Message, Sample, Usage
 if TYPE_CHECKING:
     from evalstone.models.endpoint import Endpoint
 
-APIS: Mapping[str, str] = {"chat": "/chat/completions", "responses": "/responses"}
+APIS: Mapping[Literal["chat", "responses"], str] = {"chat": "/chat/completions", "responses": "/responses"}
 """The APIs that are known, and how their URLs end."""
 PATHS = ("output", "context", "messages", "trajectory", "state", "metadata", "cost", "trace")
 """The fields of an answer that a path may point to."""
@@ -79,7 +79,7 @@ class HTTPTarget(Target):
 
     url: str
     """`$NAME` and `${NAME}` are environment variables, `$$` is a dollar sign, as in `headers`."""
-    api: str = ""
+    api: Literal["chat", "responses", ""] = ""
     """"chat" (OpenAI chat completions) or "responses" (OpenAI Responses); by default, what the URL ends in. The request
     has the sample's instructions and its messages up to the last user message, or else its input."""
     model: str = ""
@@ -119,8 +119,6 @@ class HTTPTarget(Target):
         super().__post_init__()
         register_settings(self.body)
         _check_url(self.address)
-        if self.api and self.api not in APIS:
-            raise ConfigError(invalid("api", " or ".join(APIS), self.api))
         if not self.api:
             path = urlsplit(self.address).path.rstrip("/")
             object.__setattr__(self, "api", next((name for name, end in APIS.items() if path.endswith(end)), ""))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from evalstone.scorers import Completeness, ContentSimilarity, KeywordCoverage, TextualDifference, ToneConsistency
 from evalstone.types import Sample
@@ -37,7 +38,9 @@ def older_content_similarity(case: Case) -> Adapted:
     return ContentSimilarity(ignore_case=case["options"].get("ignoreCase", True)), sample(case), []
 
 
-def by(kind: type[KeywordCoverage | TextualDifference | ToneConsistency], definition: str) -> Adapter:
+def by(
+    kind: type[KeywordCoverage | TextualDifference | ToneConsistency], definition: Literal["mastra", "mastra_0_13"]
+) -> Adapter:
     """A scorer without options."""
 
     def adapt(case: Case) -> Adapted:

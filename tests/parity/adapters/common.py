@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from evalstone.questions.base import Question
 from evalstone.scorers import Scorer
@@ -39,7 +39,7 @@ Adapted: TypeAlias = tuple[Scorer, Sample, Sequence[Said]]
 Adapter: TypeAlias = Callable[[Case], Adapted]
 
 
-MASTRA = "mastra"
+MASTRA: Final = "mastra"
 OLDER = "mastra_0_13"
 """The definitions by which our scorers compute what the package does, and its older version where that differs."""
 

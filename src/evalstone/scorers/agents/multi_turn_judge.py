@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from evalstone._core.declarations import TEXT
 from evalstone._core.display import count
@@ -10,7 +10,7 @@ from evalstone.agents.messages import texts
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import CheckConversation
 from evalstone.questions.base import Ask
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import Message, Score, Skipped
 
 
@@ -36,6 +36,7 @@ class MultiTurnJudge(Defined):
         "evalstone": Definition("1 if the criterion is met, else 0"),
         "mastra": Definition("the same; an assistant that says nothing is judged", blank=("messages",)),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     criterion: Annotated[str | None, TEXT] = None
 

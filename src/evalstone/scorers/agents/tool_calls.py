@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from evalstone._core.declarations import TEXT, TEXTS
 from evalstone._core.display import part_of
@@ -20,7 +20,7 @@ from evalstone.scorers.base import (
     share,
     shortened,
 )
-from evalstone.scorers.definitions import Defined, Definition
+from evalstone.scorers.definitions import OURS, Defined, Definition
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
 
 
@@ -93,6 +93,7 @@ class ToolCallAccuracy(CallSource, Defined):
         "evalstone": Definition("1 if the first calls of the expected tools are in order, else 0", in_order),
         "mastra": Definition("the same; 0 for an order that names a tool twice", in_order_by_mastra),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     tool: Annotated[str | None, TEXT] = None
     order: Annotated[Sequence[str] | None, TEXTS] = None

@@ -6,7 +6,7 @@ import math
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from evalstone._core.declarations import Range, Rule, check_settings
 from evalstone._core.display import count
@@ -92,6 +92,7 @@ class TrajectoryAccuracy(Defined, TrajectorySource):
         "evalstone": Definition("expected steps found / expected steps - deductions"),
         "mastra": Definition("the same; 0 where no steps are expected", otherwise=0.0),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     expected: Annotated[ReadAs[ExpectationData | None, TrajectoryExpectation | None], _EXPECTED] = NOTHING
     ordering: Ordering = "relaxed"
@@ -384,6 +385,7 @@ class TrajectoryQuality(Defined, TrajectorySource):
         "evalstone": Definition("level, or 0.7 x level + 0.3 x mean of the levels inside steps"),
         "mastra": Definition("the same; 1 less retries where nothing is expected", otherwise=1.0),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     defaults: Annotated[ReadAs[ExpectationData | None, TrajectoryExpectation | None], _EXPECTED] = NOTHING
     weights: TrajectoryWeights | Mapping[str, float] = field(default_factory=TrajectoryWeights)

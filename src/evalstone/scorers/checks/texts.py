@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import KW_ONLY
-from typing import Annotated
+from typing import Annotated, Literal
 
 from evalstone._core.declarations import Range
 from evalstone._core.matching import matches
@@ -38,6 +38,7 @@ class Contains(DefinedText, TextCheck, kw_only=False):
 
     expected: str | None = None
     _: KW_ONLY
+    definition: Literal["evalstone", "mastra"] = OURS
     ignore_case: bool = True
 
     def __post_init__(self) -> None:
@@ -68,6 +69,7 @@ class NotContains(DefinedText, TextCheck, kw_only=False):
 
     expected: str
     _: KW_ONLY
+    definition: Literal["evalstone", "mastra"] = OURS
     ignore_case: bool = True
     text: Text = "all"
 
@@ -91,6 +93,7 @@ class ExactMatch(DefinedText, TextCheck, kw_only=False):
 
     expected: str | None = None
     _: KW_ONLY
+    definition: Literal["evalstone", "mastra"] = OURS
     ignore_case: bool = True
 
     def check(self, output: str, expected: str) -> Score:
@@ -114,6 +117,7 @@ class Similarity(DefinedText, TextCheck, kw_only=False):
 
     expected: str | None = None
     _: KW_ONLY
+    definition: Literal["evalstone", "mastra"] = OURS
     threshold: Annotated[float | None, Range(0, 1)] = None
     ignore_case: bool = True
 
@@ -145,6 +149,7 @@ class Regex(DefinedText, TextCheck, kw_only=False):
 
     pattern: str | None = None
     _: KW_ONLY
+    definition: Literal["evalstone", "mastra"] = OURS
     exact: bool = False
     ignore_case: bool = False
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, Literal, cast
 
 from evalstone._core.declarations import TEXT, Rule, check_settings
 from evalstone._core.guards import is_mapping, is_sequence
@@ -11,7 +11,7 @@ from evalstone.errors import ConfigError, OutcomeError, invalid
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, reason_with, require_known
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped, metadata_at
 
 RUBRICS = ("rubric", "requestContext.rubric", "additionalContext.rubric")
@@ -97,6 +97,7 @@ class Rubric(DefinedText):
         "evalstone": Definition("1 if every required criterion is met, else 0"),
         "mastra": Definition("the same; a blank answer is judged", undefined="1", blank=("output",), sides=REQUEST),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     criteria: Annotated[Sequence[Criterion] | Sequence[str] | str, _CRITERIA] = ()
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import count, part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.scorers.base import ContextScorer, TextSource, reason_with, share
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
 from evalstone.types import Score, Skipped
 
@@ -66,6 +66,7 @@ class Faithfulness(DefinedText, ContextScorer):
         "mastra": Definition("supported / claims", supported_share, "0", blank=("output",), sides=REQUEST),
         "ragchecker": Definition("supported / claims", supported_share, "0"),
     }
+    definition: Literal["evalstone", "ragas", "deepeval", "deepeval_strict", "mastra", "ragchecker"] = OURS
 
     async def score(
         self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
@@ -113,6 +114,7 @@ class Hallucination(DefinedText, ContextScorer):
             "passages that contradict a claim / passages; 1 minus it since 4.0", contradicting_share
         ),
     }
+    definition: Literal["evalstone", "ragas", "mastra", "deepeval"] = OURS
 
     async def score(
         self, ask: Ask, *, output: str, context: Sequence[str], input: str | None = None
@@ -161,6 +163,7 @@ class ContextRecall(DefinedText, ContextScorer):
         "mastra": Definition("min(1, supported / reference claims)", supported_share, "0", sides=REQUEST),
         "ragchecker": Definition("supported / reference claims (claim recall)", supported_share),
     }
+    definition: Literal["evalstone", "ragas", "deepeval", "mastra", "ragchecker"] = OURS
 
     def __post_init__(self) -> None:
         super().__post_init__()

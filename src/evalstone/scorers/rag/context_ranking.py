@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
 from evalstone.scorers.base import ContextScorer, share
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Sample, Score, Skipped
 
@@ -69,6 +69,7 @@ class ContextPrecision(DefinedText, ContextScorer):
         ),
         "ragchecker": Definition("useful / passages, whatever their ranks", share),
     }
+    definition: Literal["evalstone", "ragas", "deepeval", "mastra", "ragchecker"] = OURS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,6 +111,7 @@ class ContextPosition(DefinedText, ContextScorer):
         "evalstone": Definition("Σ 1 / rank of useful passages / Σ 1 / rank of all"),
         "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, ClassVar, cast
+from typing import Annotated, ClassVar, Literal, cast
 
 from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, PassageRatings, RatePassages, RelevanceLevel
 from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, share
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
 from evalstone.types import Score, Skipped
 
@@ -84,6 +84,7 @@ class ContextRelevance(DefinedText, ContextScorer):
         "evalstone": Definition("max(0, base - unused - missing)"),
         "mastra": Definition("the same; blank texts are judged", blank=("input", "output"), sides=REQUEST),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     penalties: Penalties | Mapping[str, float] = field(default_factory=Penalties)
     high: Annotated[float, Range(0, 1)] = WEIGHTS["high"]
@@ -145,6 +146,7 @@ class ContextUsage(DefinedText, ContextScorer):
         "evalstone": Definition("passages used / passages"),
         "mastra": Definition("the same; blank texts are judged", undefined="0", blank=("input", "output")),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     async def score(self, ask: Ask, *, input: str, output: str, context: Sequence[str]) -> Score | Skipped:
         if not context:

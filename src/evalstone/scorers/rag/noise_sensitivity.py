@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from evalstone._core.declarations import TEXT, Range
 from evalstone._core.display import joined
@@ -10,7 +10,7 @@ from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
 from evalstone.scorers.base import reason_with
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"
@@ -64,6 +64,7 @@ class NoiseSensitivity(DefinedText):
             "the same; an empty question or answer is an error", blank=("input", "output"), sides=REQUEST
         ),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     baseline: Annotated[str | None, TEXT] = None
     noisy_query: Annotated[str | None, TEXT] = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from evalstone._core.declarations import Range
 from evalstone._core.display import count
@@ -19,7 +19,7 @@ from evalstone.questions.statements import (
     StatementVerdict,
 )
 from evalstone.scorers.base import reason_with
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.types import Score, Skipped
 
 DEFAULT_WEIGHT = 0.3
@@ -73,6 +73,7 @@ class AnswerRelevancy(DefinedText):
             sides=REQUEST,
         ),
     }
+    definition: Literal["evalstone", "deepeval", "mastra"] = OURS
 
     uncertainty_weight: Annotated[float, Range(0, 1)] = DEFAULT_WEIGHT
 
@@ -146,6 +147,7 @@ class AnswerSimilarity(DefinedText):
             blank=("output", "reference"),
         ),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     semantic: Annotated[float, Range(0, 1)] = 0.8
     exact_bonus: Annotated[float, Range(0)] = 0.2

@@ -14,7 +14,7 @@ from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
 from evalstone.scorers.base import lines_of, listed, reason_with
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.types import Message, Score, Skipped
 
 AlignmentMode: TypeAlias = Literal["both", "user", "system"]
@@ -86,6 +86,7 @@ class PromptAlignment(DefinedText):
             sides=REQUEST,
         ),
     }
+    definition: Literal["evalstone", "documented", "mastra"] = OURS
 
     mode: AlignmentMode = "both"
     history: Annotated[int, Range(0)] = 0
@@ -164,6 +165,7 @@ class InstructionAlignment(DefinedText):
             "the same; 0 where none applies, and a blank answer is judged", otherwise=0.0, blank=("output",)
         ),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     instructions: Annotated[Sequence[str] | str, TEXTS] = ()
 

@@ -9,11 +9,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from evalstone._core.display import count
 from evalstone._core.text import words
-from evalstone.scorers.definitions import COMMA, DefinedText, Definition
+from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
 from evalstone.scorers.text import CompareTo, PairScorer, ReferenceScorer, check_lengths, dice, units
 from evalstone.types import Score, Skipped
 
@@ -60,6 +60,7 @@ class ContentSimilarity(DefinedText, PairScorer):
         "evalstone": Definition("2 · common bigrams / (bigrams of one text + bigrams of the other)"),
         "mastra": Definition("the same, over all messages", sides=COMMA),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     ignore_case: bool = True
 
@@ -167,6 +168,7 @@ class TextualDifference(DefinedText, PairScorer):
         ),
         "mastra_0_13": Definition("2 · characters in matching blocks / characters of both texts", matching_blocks),
     }
+    definition: Literal["evalstone", "mastra", "mastra_0_13"] = OURS
 
     def compare(self, text: str, output: str) -> Score:
         left, right = units(text), units(output)

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 from evalstone._core.declarations import TEXT, Range
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
 from evalstone.scorers.base import FUNCTION_OF_SAMPLE, reason_with
-from evalstone.scorers.definitions import REQUEST, DefinedText, Definition
+from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import supported_share
 from evalstone.types import Sample, Score, Skipped
 
@@ -67,6 +67,7 @@ class Summarization(DefinedText):
             "the same; blank texts are judged", undefined="0", blank=("input", "output"), sides=REQUEST
         ),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     source: Annotated[str | None, TEXT] = None
     extractors: ClassVar[Mapping[str, str]] = {"input": "source_from"}

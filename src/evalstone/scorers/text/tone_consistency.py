@@ -5,11 +5,11 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
-from evalstone.scorers.definitions import COMMA, DefinedText, Definition
+from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
 from evalstone.scorers.text import WHITE, CodeScorer, CompareTo
 from evalstone.types import Score, Skipped
 
@@ -92,6 +92,7 @@ class ToneConsistency(DefinedText, CodeScorer):
             blank=("input", "output"),
         ),
     }
+    definition: Literal["evalstone", "mastra", "mastra_0_13"] = OURS
 
     reference_tone: str = ""
     compare_to: CompareTo | None = None

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal
 
 from evalstone._core.declarations import Rule
 from evalstone._core.display import part_of
@@ -133,6 +133,7 @@ class Completeness(DefinedText, PairScorer):
             sides=COMMA,
         ),
     }
+    definition: Literal["evalstone", "mastra"] = OURS
 
     elements: Annotated[Callable[[str], Sequence[str]] | None, _ELEMENTS] = None
 
@@ -233,6 +234,7 @@ class KeywordCoverage(DefinedText, PairScorer):
         ),
         "mastra_0_13": Definition("the same; 0 for an input without keywords", otherwise=0.0),
     }
+    definition: Literal["evalstone", "mastra", "mastra_0_13"] = OURS
 
     def compare(self, text: str, output: str) -> Score | Skipped:
         expected = keywords(text)
