@@ -59,7 +59,7 @@ _NOT_JUDGED = {
     "policy",
     "style",
     "script",
-    "block",
+    "drawn",
     "tag",
     "count",
     "tick",

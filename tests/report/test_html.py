@@ -240,6 +240,7 @@ def test_hostile_headers_captions_notes_and_facts_are_text() -> None:
     assert seen.everything.count(MARKUP) == 35
     labels = [a["data-label"] for _, a in seen.elements if "data-label" in a]
     assert labels == [MARKUP]
+    assert [a["data-noun"] for _, a in seen.elements if "data-noun" in a] == [MARKUP]
 
 
 NOTEBOOK = {"p", "strong", "h4", "table", "thead", "tbody", "tr", "th", "td", "ul", "li", "pre"}
