@@ -162,7 +162,9 @@ answers = Table(
 records = Table(
     "records",
     # `cell` is the number of the sample, trial and scorer in the run. Keys in the order of writing keep a file small
-    # and inserts fast: with hashes, an insert takes six times as long.
+    # and inserts fast: with hashes, an insert takes six times as long. As a table without row IDs, 200,000 records of
+    # 1.5 kB take 936 MB instead of 419 and 2.7 times as long, and those of 300 bytes are no smaller: a row of more than
+    # a quarter of a page gets pages of its own.
     {"run": str, "cell": int, "signature": str, "body": str},
     key=("run", "cell"),
     positioned=True,
