@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import subprocess
@@ -44,6 +45,22 @@ def test_the_python_blocks_of_a_page_run_in_order(page: Path, tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.slow
+def test_the_python_blocks_pass_the_type_checker_of_an_editor(tmp_path: Path) -> None:
+    """Pyright's, as loosely as it checks by default: those of a page together."""
+    settings = {"typeCheckingMode": "basic", "pythonVersion": "3.11", "venvPath": str(ROOT), "venv": ".venv"}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings), "utf-8")
+    for page in WITH_CODE:
+        name = f"{page.relative_to(ROOT).with_suffix('')}.py".replace("/", "_")
+        (tmp_path / name).write_text("\n".join(blocks(page, "python")), "utf-8")
+    checked = subprocess.run(
+        [sys.executable, "-m", "pyright", "--outputjson"], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    found = json.loads(checked.stdout)
+    assert found["summary"]["filesAnalyzed"] == len(WITH_CODE), checked.stderr
+    assert [(Path(each["file"]).name, each["message"]) for each in found["generalDiagnostics"]] == []
 
 
 def test_the_package_of_the_plug_ins_page_adds_its_names(site: Path) -> None:

@@ -209,6 +209,12 @@ def test_every_outcome_and_every_record_has_a_reason_on_one_line():
     assert [record.outcome.reason for record in records] == [record.reason for record in records]
 
 
+def test_a_record_has_the_evidence_of_its_score():
+    outcomes = (Score(1, evidence={"a": 1}), Score(1), Skipped("no context"), Failed("no answer"))
+    records = [Record(sample_id="a", scorer="s", signature="s", outcome=outcome) for outcome in outcomes]
+    assert [record.evidence for record in records] == [{"a": 1}, (), None, None]
+
+
 def test_a_score_in_a_record_has_a_scale():
     record = Record(sample_id="s", scorer="f", signature="f@1", outcome=Score(0.5, "half"))
     assert record.outcome == Score(0.5, "half", scale=1.0)

@@ -188,7 +188,9 @@ from evalstone.errors import JudgeRefused
 
 
 class Expired(Judge):
-    identity = "expired"
+    @property
+    def identity(self) -> str:
+        return "expired"
 
     async def answer(self, question, repeat=0):
         raise JudgeRefused("the key has expired")

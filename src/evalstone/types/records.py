@@ -256,6 +256,11 @@ class Record(NoTruthValue):
         """The outcome's reason: an explanation of the score, why it was skipped, or the error."""
         return self.outcome.reason
 
+    @property
+    def evidence(self) -> Any:
+        """The score's explanation as data; None if there is no score."""
+        return self.outcome.evidence if isinstance(self.outcome, Score) else None
+
     def to_dict(self) -> dict[str, Any]:
         """The record as a line of `records.jsonl`; docs/results.md describes the format."""
         outcome = self.outcome
@@ -268,7 +273,7 @@ class Record(NoTruthValue):
             "value": outcome.value if isinstance(outcome, Score) else None,
             "scale": outcome.scale if isinstance(outcome, Score) else None,
             "reason": outcome.reason,
-            "evidence": to_jsonable(outcome.evidence) if isinstance(outcome, Score) else None,
+            "evidence": to_jsonable(self.evidence),
             "calls": [to_jsonable(call) for call in self.calls],
             "seconds": self.seconds,
             "cost": self.cost,

@@ -85,7 +85,7 @@ def sample_view(
         keeps_reasoning: Whether the reasoning in front of the output was scored. If not, it isn't shown as the answer.
     """
     scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
-    evidence = {r.signature: to_jsonable(r.outcome.evidence) if isinstance(r.outcome, Score) else None for r in records}
+    evidence = {r.signature: to_jsonable(r.evidence) for r in records}
     claims = _claims(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
     outcomes = tuple(
