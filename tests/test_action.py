@@ -453,7 +453,7 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
     assert "A threshold in" in github.comments[0]["body"]
 
-    undecided = act(tmp_path, environment, **inputs, arguments=f"{arguments} --gate", inconclusive="pass")
+    undecided = act(tmp_path, environment, **inputs, arguments=f"{arguments} --sequential", inconclusive="pass")
     assert undecided.returncode == 0, undecided
     assert (tmp_path / "output.txt").read_text().splitlines()[-3] == "verdict=inconclusive"
     assert "decide the thresholds" in github.comments[0]["body"]

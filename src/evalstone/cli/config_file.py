@@ -157,7 +157,7 @@ class RunConfig(Thresholds, Outputs):
         option(
             "--sequential/--no-sequential",
             "Thresholds",
-            "Test the thresholds during the run, and stop once they are decided.",
+            "Test the thresholds of means and regressions during the run, and stop once they are decided.",
         ),
     ] = False
     look: Annotated[

@@ -45,7 +45,14 @@ REQUIRED = {
     "sequential": ("min", "max", "max_regression"),
 }
 """Settings of thresholds, and the settings of which they require one."""
-EXCLUDED_BY_SEQUENTIAL = ("batch", "pass_rate", "max_difference", "look")
+TESTS_MEANS = "during a run, only means and regressions are tested; test the finished run"
+EXCLUDED_BY_SEQUENTIAL = {
+    "batch": "the answers of a batch arrive together",
+    "pass_rate": TESTS_MEANS,
+    "max_difference": TESTS_MEANS,
+    "look": "a test during the run is its first look",
+}
+"""What can't be used with tests during the run, and why."""
 NO_TEST = Setting("alpha", NOTHING)
 SAME_SIGNAL = 1.0
 """Seconds within which a repeated signal counts as the same one."""
@@ -200,7 +207,8 @@ def _check_modes(config: RunConfig, plan: Plan) -> None:
             raise ConfigError(f"{config.named(setting)} requires {either}")
     for other in EXCLUDED_BY_SEQUENTIAL if config.sequential else ():
         if _is_set(config, other):
-            raise ConfigError(f"{config.named('sequential')} can't be used with {config.named(other, 'sequential')}")
+            both = f"{config.named('sequential')} can't be used with {config.named(other, 'sequential')}"
+            raise ConfigError(f"{both}: {EXCLUDED_BY_SEQUENTIAL[other]}")
     if config.sequential and config.rate is None:
         raise ConfigError(f"{config.named('sequential')} is a test, which needs an error rate: leave out ", NO_TEST)
     if config.out is not None and config.baseline is not None and _same_folder(config.out, config.baseline):

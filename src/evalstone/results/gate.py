@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
+from evalstone._core.declarations import check_argument
 from evalstone._core.display import count
 from evalstone._core.file_format import GATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
@@ -24,7 +25,7 @@ from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
 from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
 from evalstone.results.drawn import in_order
-from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria
+from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria, Inconclusive
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs, PairedScores
@@ -92,6 +93,16 @@ class Gate(Shown):
         from evalstone.results.views.gate import gate_view  # noqa: PLC0415 - only showing a gate needs it
 
         return gate_view(self, front_end)
+
+    def to_junit(self, *, inconclusive: Inconclusive = "report") -> str:
+        """JUnit XML for CI servers, with a case per check.
+
+        inconclusive: With "fail", inconclusive checks are failures. Otherwise, they are skipped.
+        """
+        from evalstone.results.views.junit import gate_junit  # noqa: PLC0415 - only who writes it needs it
+
+        check_argument("inconclusive", inconclusive, Inconclusive)
+        return "".join(gate_junit(self, inconclusive_fails=inconclusive == "fail"))
 
     def to_dict(self) -> dict[str, Any]:
         """The gate as plain data, as `evalstone gate --json` prints it."""

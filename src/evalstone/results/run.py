@@ -309,6 +309,13 @@ class Run(Shown):
             "scorers": [info.to_dict() for info in self.scorers],
         }
 
+    def to_junit(self) -> str:
+        """JUnit XML for CI servers, with a suite per scorer and a case per sample: scores pass, with their values,
+        skipped ones are skipped, and failed ones are errors. Whether scores are good enough is up to a gate."""
+        from evalstone.results.views.junit import run_junit  # noqa: PLC0415 - only who writes it needs it
+
+        return "".join(run_junit(self))
+
     def to_dict(self) -> dict[str, Any]:
         """The run as stored in `summary.json`."""
         paid = None if self.paid is None else {**to_jsonable(self.paid), "interrupted": self.interrupted_cost}

@@ -7,12 +7,13 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone import Sample, evaluate, gate
-from evalstone.results.views.junit import Case, Suite, gate_junit, junit, run_junit
+from evalstone.results.gate_criteria import Inconclusive
+from evalstone.results.views.junit import Case, Suite, junit
 from tests.runs import Given, run_of
 
 
 def test_scores_pass_skips_are_skipped_and_failures_are_errors() -> None:
-    root = ElementTree.fromstring("".join(run_junit(run_of(["0.5", "skip", "fail"]))))
+    root = ElementTree.fromstring(run_of(["0.5", "skip", "fail"]).to_junit())
     suite = root[0]
     assert (suite.get("tests"), suite.get("skipped"), suite.get("errors"), suite.get("failures")) == (
         "3",
@@ -30,7 +31,7 @@ def test_scores_pass_skips_are_skipped_and_failures_are_errors() -> None:
 
 def test_each_suite_has_its_own_cases_and_says_what_they_are() -> None:
     run = run_of(["0.5", "skip", "fail", "1"], [Given(), Given(scale=2)])
-    root = ElementTree.fromstring("".join(run_junit(run)))
+    root = ElementTree.fromstring(run.to_junit())
     assert [suite.get("name") for suite in root] == [*run.titles.values()]
     for suite, info in zip(root, run.scorers, strict=True):
         own = [record for record in run if record.signature == info.signature]
@@ -48,7 +49,7 @@ def test_each_suite_has_its_own_cases_and_says_what_they_are() -> None:
 def test_text_that_xml_cannot_hold_is_written_out() -> None:
     hostile = "]]> <x a='\"'> & \x00\x1b\ud800\uffff \u202e"
     run = evaluate([Sample(id=hostile, output="fail")], [Given()], ledger=None)
-    case = ElementTree.fromstring("".join(run_junit(run)))[0][0]
+    case = ElementTree.fromstring(run.to_junit())[0][0]
     assert case.get("name") == "]]> <x a='\"'> & \\u0000\\u001b\\ud800\\uffff \\u202e"
 
 
@@ -76,18 +77,18 @@ def test_cases_have_their_seconds_and_a_suite_has_their_sum() -> None:
 
 
 @pytest.mark.parametrize(
-    ("minimum", "inconclusive_fails", "result"),
+    ("minimum", "inconclusive", "result"),
     [
-        (0.8, False, None),
-        (0.8, True, None),
-        (0.98, False, "failure"),
-        (0.88, False, "skipped"),
-        (0.88, True, "failure"),
+        (0.8, "report", None),
+        (0.8, "fail", None),
+        (0.98, "report", "failure"),
+        (0.88, "pass", "skipped"),
+        (0.88, "fail", "failure"),
     ],
 )
-def test_a_gate_is_a_case_a_criterion(minimum: float, inconclusive_fails: bool, result: str | None) -> None:
+def test_a_gate_is_a_case_a_criterion(minimum: float, inconclusive: Inconclusive, result: str | None) -> None:
     found = gate(run_of(["1.0", "0.8"] * 20), min={"given": minimum})
-    root = ElementTree.fromstring("".join(gate_junit(found, inconclusive_fails=inconclusive_fails)))
+    root = ElementTree.fromstring(found.to_junit(inconclusive=inconclusive))
     ((case,),) = root
     assert root[0].get("name") == "gate"
     assert (case.attrib["name"], case.get("classname")) == (f"given at least {minimum:g}", "gate")
