@@ -448,7 +448,7 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     (tmp_path / "cases.jsonl").write_text('{"output": "yes"}\n' * 5 + '{"output": "no"}\n', "utf-8")
     inputs = {"data": "cases.jsonl", "scorers": "contains(expected=yes)", "min": "contains=0.8"}
     arguments = "--ledger ledger.db --min contains=0.99"
-    done = act(tmp_path, environment, **inputs, arguments=arguments, inconclusive="pass")
+    done = act(tmp_path, environment, **inputs, arguments=f"{arguments} --alpha none", inconclusive="pass")
     assert done.returncode == 1, done
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
     assert "A threshold in" in github.comments[0]["body"]
