@@ -7,15 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
 from evalstone._core.display import p_value, safe, visible
-from evalstone.results.gate import Gate
-from evalstone.results.run import Run
 from evalstone.results.views.gate import check_cells, check_name, miss_cells, required, verdict_text
 from evalstone.stats.gates import Decision
 from evalstone.types import Failed, Record, Score, Skipped
+
+if TYPE_CHECKING:
+    from evalstone.results.gate import Gate
+    from evalstone.results.run import Run
 
 LONGEST_MESSAGE = 500
 LONGEST_ATTRIBUTE = 32_000
