@@ -36,6 +36,6 @@ def test_what_many_tests_share_is_tested_by_those_of_its_own_folder_and_each_fol
 
 def test_a_module_has_the_tests_of_other_folders_that_import_it_unless_these_are_many() -> None:
     assert "tests/test_json_page.py" in of(["src/evalstone/results/human_labels.py"])
-    assert "tests/report/test_csv.py" in of(["src/evalstone/results/gate_criteria.py"])
+    assert "tests/testing/test_explain.py" in of(["src/evalstone/results/gate_criteria.py"])
     assert len(importers()["evalstone.types"]) > MOST_IMPORTERS
     assert of(["src/evalstone/types/__init__.py"]) == ["tests/types"] * (ROOT / "tests/types").exists()

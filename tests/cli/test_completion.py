@@ -36,7 +36,7 @@ def completed(line: str) -> list[str]:
         ("", COMMANDS),
         ("re", ["report"]),
         ("ledger ", ["export", "import", "info", "prune", "recover", "scores", "verify"]),
-        ("run --ma", ["--map", "--markdown", "--max-change", "--max-regression"]),
+        ("run --ma", ["--map", "--markdown", "--max", "--max-change", "--max-difference", "--max-regression"]),
         ("run ", ["file"]),
         ("run d.jsonl --html ", ["file"]),
         ("run d.jsonl --out ", ["dir"]),

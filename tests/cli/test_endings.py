@@ -81,7 +81,7 @@ CASES = {
     "401 later": Case(JUDGE_REFUSED, after(12, error(401))),
     "redirect later": Case(JUDGE_REFUSED, after(12, REDIRECT)),
     "always 400": Case(JUDGE_UNAVAILABLE, after(0, error(400))),
-    "some failures": Case(COMPLETE, after(60, error(400)), code=3),
+    "some failures": Case(COMPLETE, after(60, error(400)), code=5),
     "interrupted": Case(INTERRUPTED, interrupting),
     "a target without access": Case(TARGET_UNAVAILABLE, after(0, error(401)), options=("--target", "vllm/m")),
     "a target that fails": Case(TARGET_UNAVAILABLE, options=("--target", "agent.py:fails")),
@@ -102,7 +102,7 @@ class Wrong(Judge):
 
 @scorer
 async def scored(ask, output):
-    return Score(1.0, 1.0, (await ask(ListClaims(text=output), Wrong())).value)
+    return Score(1.0, (await ask(ListClaims(text=output), Wrong())).value)
 """
 
 

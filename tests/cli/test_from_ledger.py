@@ -61,7 +61,7 @@ def test_a_command_says_of_a_run_in_the_ledger_what_it_says_of_its_folder(
     said: list[str] = []
     for place in (runs["first"].id, "res/first"):
         done = evalstone(*(word.format(first=place) for word in command), *LEDGER, typed="y\nq\n")
-        assert (done.returncode, done.stderr) == (0 if command[0] == "annotate" else 3, ""), done
+        assert (done.returncode, done.stderr) == (0 if command[0] == "annotate" else 5, ""), done
         (tmp_path / "new.csv").unlink(missing_ok=True)
         said.append(done.stdout.replace("res/first", runs["first"].id))
     assert said[0] == said[1]

@@ -857,7 +857,7 @@ def test_a_number_that_is_none_or_out_of_range_is_refused(
             'scorers = [{name = "faithfulness", scal = 2}]',
             "faithfulness: unknown parameter 'scal'; did you mean scale?",
         ),
-        ('scorers = ["nowhere:x"]', "the scorer nowhere:x can't be imported"),
+        ('scorers = ["nowhere:x"]', "there is no module nowhere, which the scorer"),
         ('judge = "opnai/x"', "unknown provider 'opnai'; did you mean openai?"),
         ("[target]\nadress = 'm:f'", "no target is named, only its adress"),
         ("user = {functio = 'm:f'}", "the user has an unknown setting 'functio'; did you mean function?"),

@@ -82,7 +82,7 @@ def test_a_scorer_sees_the_context_of_the_request() -> None:
 
 
 def test_a_score_that_is_missing_is_of_the_group_of_its_sample() -> None:
-    (record,) = guard(min={Sleeps(seconds=0.05): 1}, timeout=0.001)(Sample(output="x", metadata={"group": "g"})).records
+    (record,) = guard(min={Sleeps(seconds=0.05): 1}, timeout=0.001)(Sample(output="x", group="g")).records
     assert (record.group, record.value) == ("g", None)
 
 

@@ -78,4 +78,4 @@ def test_only_scores_are_held_to_be_measurements() -> None:
     records = [
         Record(sample_id="right", scorer="s", signature="s", outcome=outcome, calls=(call,)) for outcome in outcomes
     ]
-    assert [(record.outcome, len(why)) for record, why in unmeasured(records, [])] == [(Score(1.0), 1)]
+    assert [(record.outcome, len(why)) for record, why in unmeasured(records, [])] == [(Score(1.0, scale=1.0), 1)]

@@ -540,7 +540,7 @@ def test_the_example_shows_each_score_under_the_span_that_it_is_about() -> None:
 
 
 def test_the_command_warns_and_ends_as_without(folder: Path) -> None:
-    arguments = ("run", "data.jsonl", "--scorer", CONTAINS, "--min", f"{CONTAINS}=1", "--otel", "-q")
+    arguments = ("run", "data.jsonl", "--scorer", CONTAINS, "--min", f"{CONTAINS}=1", "--alpha", "none", "--otel", "-q")
     source = RUN.format(folder=str(folder), arguments=arguments).replace(
         "import os, sys", "import os, sys; sys.stderr = sys.stdout"
     )

@@ -919,7 +919,7 @@ def test_trials_are_played_anew_and_the_budget_covers_target_user_and_judges():
     assert run.target is not None
     assert (run.target.cost, run.target.user_cost) == (2.0, 2.0)
     assert run.cost == 4.0
-    assert " · user priced · " in str(run)
+    assert " · user priced#" in str(run)
     assert cost_text(run).endswith("$4.00 (target $2.00, user $2.00, judge $0.00)")
     short = evaluate([PART], said, target=echo, trials=2, user=user, ledger=None, budget=1.5)
     assert "not fit into" in short.stop_reason

@@ -26,7 +26,7 @@ from evalstone.cli.output import (
     prints_to_stderr,
     to_stderr,
 )
-from evalstone.cli.values import function_files, say_found
+from evalstone.cli.values import function_files, say_found, tool_files
 from evalstone.errors import ConfigError, RunAborted
 from evalstone.results.endings import BATCH, BUDGET, INTERRUPTED, STORAGE, Ending, ExitCode
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria
@@ -184,7 +184,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         for name in (RECORDS, SUMMARY, SAMPLES):
             check_inputs_stay({config.named("out"): str(Path(config.out) / name)}, (config.ledger,))
     settings = (config.data, config.file, config.baseline, config.ledger, config.out, config.judge, config.target)
-    check_outputs(config.files, (*settings, *plan.code_files, *function_files(plan.target, plan.user)))
+    code = (*plan.code_files, *function_files(plan.target, plan.user))
+    check_outputs(config.files, (*settings, *code, *tool_files(plan.target)))
     return plan, criteria
 
 

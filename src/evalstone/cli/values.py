@@ -305,6 +305,12 @@ def own_user(user: Any, folder: str | Path) -> Any:
         return parse_user(cast(object, user))
 
 
+def tool_files(target: Target | None) -> list[str]:
+    """The file in which a target's tools are recorded, if any."""
+    tools = getattr(target, "tools", None)
+    return [] if tools is None or tools.source.file is None else [str(tools.source.file)]
+
+
 def function_files(*owners: Target | User | None) -> list[str]:
     """The files of the functions of targets and users, each once."""
     files: dict[str, None] = {}

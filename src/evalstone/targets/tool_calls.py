@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from evalstone._core.display import excerpt
@@ -82,6 +83,8 @@ class Source:
     """The part of a target's name that identifies this source."""
     live = True
     """Whether the functions themselves are called."""
+    file: Path | None = None
+    """The file that is read or written, if any."""
 
     def arguments(self, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """Arguments as JSON data. Raises ValueError if they can't be stored."""

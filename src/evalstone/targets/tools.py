@@ -311,7 +311,8 @@ class _FileSource(Source):
 class _RecordSource(_FileSource):
     def __init__(self, path: str | Path) -> None:
         self.identity = f"record:{path}"
-        self._recorder = Recorder(_file(path))
+        self.file = _file(path)
+        self._recorder = Recorder(self.file)
 
     def result(self, result: Any) -> Any:
         return result_data(result)
@@ -332,7 +333,8 @@ class _ReplaySource(_FileSource):
     live = False
 
     def __init__(self, path: str | Path, *, strict: bool) -> None:
-        self._recording, self._strict = Recording(_file(path)), strict
+        self.file = _file(path)
+        self._recording, self._strict = Recording(self.file), strict
         self.identity = f"{'strict ' if strict else ''}replay:{path}@{self._recording.digest}"
 
     def answer(self, call: Call, calls: ToolCalls | None) -> Callable[[], Any]:

@@ -50,7 +50,7 @@ def test_a_run_takes_checks_by_name(tmp_path: Path):
     )
     done = evalstone(
         tmp_path, "run", "data.jsonl", "-s", "contains(expected=paris)", "-s", "rouge-l", "--out", "res",
-        "--min", "contains=1",
+        "--min", "contains=1", "--alpha", "none",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     records = [json.loads(line) for line in (tmp_path / "res" / "records.jsonl").read_text().splitlines()]

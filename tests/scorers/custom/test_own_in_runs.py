@@ -138,7 +138,7 @@ def test_the_command_line_takes_them_from_a_file_and_from_a_module(tmp_path: Pat
         'data = "data.jsonl"\njudge = "openai/gpt-4o-mini"\nledger = "ledger.db"\nout = "out"\n'
         'scorers = ["my_scorers:short", '
         '{ kind = "llm_classifier", name = "polite", question = "Is {{output}} polite?" }]\n'
-        "[min]\npolite = 0.5\n"
+        'alpha = "none"\n[min]\npolite = 0.5\n'
     )
     with serving() as server:
         done = subprocess.run(
