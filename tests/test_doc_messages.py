@@ -24,6 +24,7 @@ MOST_MISSING = 0.34
 NO_MESSAGES = {
     "agents.md: faithfulness in turn 2",  # titles of scorers
     "agents.md: faithfulness in step search",
+    "custom-scorers.md: pip install acme-eval",  # a package of the reader
     "live.md: if not response.body: return None",
     "local-models.md: lms load NAME --context-length N",
     "local-models.md: truncating input prompt",  # in the log of a server

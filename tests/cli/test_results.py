@@ -394,7 +394,8 @@ def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path
 @pytest.mark.parametrize("top", [0, 1, 3])
 def test_a_page_shows_as_many_of_the_worst_samples_as_asked_for(folder: Path, evalstone: Evalstone, top: int) -> None:
     shown = evalstone("report", "a", "--html", "-", "--top", str(top)).stdout
-    assert shown.count('<details class="sample"') == top
+    worst, _, listed = shown.partition('id="list"')
+    assert (worst.count('<details class="sample"'), listed.count('<details class="sample"')) == (top, 40)
 
 
 def test_runs_show_the_scale_of_a_mean(folder: Path, evalstone: Evalstone) -> None:

@@ -104,7 +104,9 @@ def test_members_answers_are_kept_and_the_combined_one_is_not(tmp_path: Path) ->
     ledger = tmp_path / "l.db"
     (first,) = put(panel, YES_NO, ledger=ledger)
     with Ledger(ledger) as book:
-        kept = [name for name in (one.identity, two.identity, panel.identity) if book.answers(name, [YES_NO.fingerprint])]
+        kept = [
+            name for name in (one.identity, two.identity, panel.identity) if book.answers(name, [YES_NO.fingerprint])
+        ]
     assert kept == [one.identity, two.identity]
     (again,) = put(panel, YES_NO, ledger=ledger)
     assert again.source == "cached"

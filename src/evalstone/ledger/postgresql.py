@@ -102,7 +102,8 @@ class PostgreSQL(Database):
             )
         # Not the default of the server, with which statements would fail that others run at the same time.
         self.connection.isolation_level = self._driver.IsolationLevel.READ_COMMITTED
-        self.connection.read_only = self.read_only
+        if self.read_only:  # False would overrule a server that lets nobody write
+            self.connection.read_only = True
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
         return self.connection.execute(_translated(statement), values or {})
