@@ -16,6 +16,8 @@ import evalstone
 
 OF_MODULES = {"evalstone.run.plan.Plan", "evalstone._core.read_as.ReadAs"}
 """Types that only methods between evalstone's own modules take, and one that stands for two others."""
+OPEN = {"Mapping[str, Any]", "dict[str, Any]", "Callable[..., Any]", "Question[Any]", "type[Question[Any]]"}
+"""Types that are as precise as they can be: JSON objects, any function, any question."""
 ROOT = Path(evalstone.__file__).parent
 
 
@@ -70,38 +72,56 @@ def _home(name: str, module: str) -> tuple[str, str] | None:
     return None if value is None or is_value else (module, name)
 
 
-def _annotations(value: Any) -> Iterator[tuple[str, Any]]:
-    """The annotations of what a caller passes and gets, each with its module."""
+def _annotations(value: Any, place: str) -> Iterator[tuple[str, str, Any]]:
+    """The annotations of what a caller passes and gets, each with its place, such as `Run.mean(scorer)` or
+    `Run.mean(return)`, and the module of its names."""
     if inspect.isclass(value) and not issubclass(value, BaseException):  # callers don't construct errors
         for kind in (each for each in value.__mro__ if each.__module__.startswith("evalstone")):
             for name, annotation in vars(kind).get("__annotations__", {}).items():
                 if not name.startswith("_"):
-                    yield kind.__module__, annotation
+                    yield f"{kind.__qualname__}.{name}", kind.__module__, annotation
             for name, member in vars(kind).items():
                 if not name.startswith("_") or name == "__init__":
-                    yield from _annotations(member)
+                    yield from _annotations(member, f"{kind.__qualname__}.{name}")
     elif isinstance(value, property):
-        yield from _annotations(value.fget)
+        yield from _annotations(value.fget, place)
     elif isinstance(value, functools.cached_property):
-        yield from _annotations(value.func)
+        yield from _annotations(value.func, place)
     elif isinstance(value, classmethod | staticmethod):
-        yield from _annotations(cast("Any", value).__func__)
+        yield from _annotations(cast("Any", value).__func__, place)
     elif inspect.isfunction(value) and value.__module__.startswith("evalstone"):
         for name, annotation in value.__annotations__.items():
             if not name.startswith("_"):
-                yield value.__module__, annotation
+                yield f"{place}({name})", value.__module__, annotation
 
 
 def types_in_signatures() -> dict[tuple[str, str], str]:
     """The types of evalstone in the signatures of public names: by module and name, a public name that mentions it."""
     found: dict[tuple[str, str], str] = {}
     for public, value in public_names().items():
-        for module, annotation in _annotations(value):
+        for _, module, annotation in _annotations(value, public):
             text = annotation if isinstance(annotation, str) else ""
             for node in ast.walk(ast.parse(text, mode="eval")) if text else ():
                 if isinstance(node, ast.Name) and (home := _home(node.id, module)) is not None:
                     found.setdefault(home, public)
     return found
+
+
+def _says_little(node: ast.AST) -> bool:
+    """Whether a type has Any or object in it, other than for JSON objects, any function and any question."""
+    if ast.unparse(node) in OPEN:
+        return False
+    return ast.unparse(node) in ("Any", "object") or any(map(_says_little, ast.iter_child_nodes(node)))
+
+
+def open_types() -> dict[str, str]:
+    """The types in public signatures with Any or object in them, by the place where they stand."""
+    return {
+        place: annotation
+        for public, value in public_names().items()
+        for place, _, annotation in _annotations(value, public.rpartition(".")[2])
+        if isinstance(annotation, str) and _says_little(ast.parse(annotation, mode="eval").body)
+    }
 
 
 def without_a_home() -> dict[str, str]:

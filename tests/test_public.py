@@ -6,13 +6,14 @@ import ast
 import dataclasses
 import re
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from evalstone._core import file_format
-from tests.public import public_modules, public_names, without_a_home
+from tests.public import open_types, public_modules, public_names, without_a_home
 from tests.test_docs import PAGES, ROOT, blocks
 
 EXAMPLES = sorted((ROOT / "examples").rglob("*.py"))
@@ -41,6 +42,54 @@ def test_a_public_name_means_one_thing() -> None:
 
 def test_the_types_in_public_signatures_are_public() -> None:
     assert without_a_home() == {}
+
+
+UNTYPED = {
+    "JSON data, or what becomes JSON data in files": (
+        "*.state *(state) *.trace Answer.__init__(trace) *.example(return) *.from_json(data) *.from_jsonable(data) "
+        "HTTPMessage.json(return) JsonCheck.read(return) Record.evidence(return) *.evidence Score.__init__(evidence) "
+        "*Call.answer JudgeCall.__init__(answer) ToolCall.result ToolCall.__init__(result) LabeledQuestion.* "
+        "*.changed_parameters(return) json_line(obj) write_jsonl(rows) EvaluationRequest.*data_list* "
+        "Problem.value Problem.__init__(value) MayOmit.__init__(default) WorstFirst.__init__(labels)"
+    ),
+    "the answer to a question, whose type the question knows": (
+        "*.citation_note(value) PromptStep.*answer* GradedScorer.undecided(answer) MemberCalls.__init__(ask) SoFar.*"
+    ),
+    "the scorer declares the fields of its score, with their types": "*.score(fields) Scorer.score(args)",
+    "fields of a sample other than those that are parameters": "agent_sample(fields)",
+    "one function for any value, which it refuses if it can't read it": (
+        "Answer.of(value) parse_target(spec) parse_user(spec) read_transcript(value) Criterion.parse(value) "
+        "load_labels(source) Rule.*"
+    ),
+    "a setting by its name": (
+        "*.is_usual(value) LanguageModel.request_settings(probabilities) "
+        "FactCheckingEvaluator.for_bespoke_minicheck(options)"
+    ),
+    "what a function of the user's own returns": (
+        "FunctionTarget.* Target.call(return) Prepared.__init__(call) Prepared.call Live.__init__(filter) "
+        "Live.__init__(on_record) Guard.protect(fallback) Submission.sample(return)"
+    ),
+    "scorers or their names: the type of a mapping's keys can't be widened": (
+        "guard(min) guard(max) Evalstone.*assert_scores(min) Evalstone.*assert_scores(max)"
+    ),
+    "a table of a library that need not be installed": "Run.to_pandas(return) Run.to_polars(return)",
+    "data of the target, which `score` checks to be a number": "*.measured(return)",
+    "any question, by what its answers have in common": "Quotes.*(question) Restates.*(question)",
+    "the result is not used": "*.opened(return)",
+    "any model, or what asyncio declares so": (
+        "Embeddings.__init__(model) endpoint_of(model) ChatProvider.complete(return)"
+    ),
+    "columns of any type, and the results of any formula": "CodeScorer.score_columns(columns) Defined.compute(*)",
+}
+"""Where Any or object stands in public signatures, by the reason."""
+
+
+def test_public_signatures_say_their_types() -> None:
+    reasons = {pattern: reason for reason, patterns in UNTYPED.items() for pattern in patterns.split()}
+    found = open_types()
+    without = {place: of for place, of in found.items() if not any(fnmatchcase(place, each) for each in reasons)}
+    assert without == {}
+    assert [each for each in reasons if not any(fnmatchcase(place, each) for place in found)] == []
 
 
 VALUES = {"Note", "LabeledScore", "Perturbation"}

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 from evalstone._core.json import to_jsonable
 from evalstone._core.reasoning import split_reasoning
 from evalstone._core.text import is_blank
-from evalstone.types import Message, Role, Sample, ToolCall, Usage
+from evalstone.types import ExpectationData, Message, Role, Sample, SampleFields, ToolCall, TrajectoryStep, Usage
 
 _TAKEN = re.compile(r"Final result processed\.$|Returning structured response: ")
 """The result of a call whose arguments are the structured answer, in pydantic-ai and LangChain."""
@@ -160,7 +160,12 @@ def agent_sample(
     return Sample(input=input, output=output, messages=(*system, *history, question, answer), **fields)
 
 
-def trajectory_sample(steps: Sequence[Any], *, expected: Any = None, **fields: Any) -> Sample:
+def trajectory_sample(
+    steps: Sequence[TrajectoryStep | Mapping[str, Any]],
+    *,
+    expected: ExpectationData | None = None,
+    **fields: Unpack[SampleFields],
+) -> Sample:
     """A sample of one trajectory.
 
     Args:
@@ -168,4 +173,4 @@ def trajectory_sample(steps: Sequence[Any], *, expected: Any = None, **fields: A
         expected: The expected trajectory.
         fields: Other fields of the sample, such as `input`.
     """
-    return Sample(trajectory=cast(Any, list(steps)), expected_trajectory=expected, **fields)
+    return Sample(trajectory=list(steps), expected_trajectory=expected, **cast("dict[str, Any]", fields))
