@@ -77,21 +77,23 @@ def main() -> int:
         fail(f"arguments must be quoted as in a shell: {error}")
     check_arguments(arguments)
     command = ["run", *scorers, *judge, "--out", results, *arguments, "--", given("data")]
-    run_code, _ = evalstone(*command)
+    run_code, output = evalstone(*command)
     if run_code not in (0, 1, 3, 4, 5) or not Path(results, "summary.json").is_file():
         stopped("run", run_code or USAGE)
 
+    table = checks_in(output)
     verdict, gate_code, parts = checked(results, inconclusive)
     if verdict in ("pass", "none"):
         verdict = UNFINISHED.get(run_code, verdict)
-    if run_code == 1:  # a threshold among the arguments of the run
+    said = ""
+    if run_code == 1:  # a threshold among the arguments of the run, or in its file
         verdict, gate_code = "fail", 1
-        parts.insert(0, "**A threshold in the arguments of the run is not met; the job's log says which.**")
+        said = f"**A threshold of the run is not met{'.' if table else '; the log of the job says which.'}**"
     if run_code == 4:
-        parts.insert(0, "**The samples don't decide the thresholds in the arguments of the run.**")
+        said = "**The samples don't decide the thresholds of the run.**"
         run_code = INCONCLUSIVE[inconclusive]
         verdict = "fail" if verdict == "fail" else "inconclusive"
-    parts.append(compared(results))
+    parts = [said, table, *parts, compared(results)]
     text = f"## {title}\n\n" + "\n\n".join(filter(None, parts)) + "\n"
     report = Path(results, "report.md")
     report.write_text(text, encoding="utf-8")
@@ -146,6 +148,13 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
     return verdict, code, parts
 
 
+def checks_in(output: str) -> str:
+    """The checks at the end of what a run printed, as a block of code: indented, so that no text in it can end it."""
+    printed = output.splitlines()
+    starts = [place for place, line in enumerate(printed) if re.match(r"check +estimate ", line)]
+    return "\n".join(f"    {line}".rstrip() for line in printed[starts[-1] :]) if starts else ""
+
+
 def stopped(command: str, code: int) -> NoReturn:
     """End with the exit code of a command that failed, and say so in place of a verdict on earlier answers."""
     title = given("name")
@@ -187,7 +196,7 @@ def install() -> int:
 
 
 def evalstone(*arguments: str, quiet: bool = False) -> tuple[int, str]:
-    """Run a command of evalstone; its exit code and what it printed, which goes to the log unless it is for us.
+    """Run a command of evalstone; its exit code and what it printed, which also goes to the log unless it is for us.
 
     Judged text in the log must not be read as a command of the workflow. The system that it calls has no use for the
     token to comment with.
@@ -197,11 +206,17 @@ def evalstone(*arguments: str, quiet: bool = False) -> tuple[int, str]:
     print(f"::stop-commands::{token}", flush=True)
     try:
         command = [sys.executable, "-P", "-m", "evalstone", *arguments]  # not a file of the current folder
-        output = subprocess.PIPE if quiet else None
-        done = subprocess.run(command, stdout=output, encoding="utf-8", env=environment, check=False)
+        said: list[str] = []
+        with subprocess.Popen(
+            command, stdout=subprocess.PIPE, encoding="utf-8", errors="backslashreplace", env=environment
+        ) as process:
+            for line in process.stdout or ():
+                said.append(line)
+                if not quiet:
+                    print(line, end="", flush=True)
     finally:
         print(f"\n::{token}::", flush=True)
-    return done.returncode, done.stdout or ""
+    return process.returncode, "".join(said)
 
 
 # ---- The comment ----

@@ -451,12 +451,16 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     done = act(tmp_path, environment, **inputs, arguments=f"{arguments} --alpha none", inconclusive="pass")
     assert done.returncode == 1, done
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
-    assert "A threshold in" in github.comments[0]["body"]
+    comment = github.comments[0]["body"]
+    assert "A threshold of the run" in comment
+    assert re.search(r"^    contains +0\.833 +at least 0\.99 .*fail", comment, re.MULTILINE)
 
     undecided = act(tmp_path, environment, **inputs, arguments=f"{arguments} --sequential", inconclusive="pass")
     assert undecided.returncode == 0, undecided
     assert (tmp_path / "output.txt").read_text().splitlines()[-3] == "verdict=inconclusive"
-    assert "decide the thresholds" in github.comments[0]["body"]
+    comment = github.comments[0]["body"]
+    assert "decide the thresholds" in comment
+    assert re.search(r"^    contains .* at least 0\.99 .*inconclusive", comment, re.MULTILINE)
 
 
 def test_the_system_under_test_does_not_get_the_token_to_comment_with(
@@ -464,11 +468,11 @@ def test_the_system_under_test_does_not_get_the_token_to_comment_with(
 ) -> None:
     given: list[dict[str, str]] = []
 
-    def run(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.CompletedProcess[str]:
+    def start(command: list[str], *, env: dict[str, str], **_: object) -> subprocess.Popen[str]:
         given.append(env)
-        return subprocess.CompletedProcess(command, 0)
+        return subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE, encoding="utf-8")
 
-    monkeypatch.setattr(script, "subprocess", SimpleNamespace(run=run, PIPE=subprocess.PIPE))
+    monkeypatch.setattr(script, "subprocess", SimpleNamespace(Popen=start, PIPE=subprocess.PIPE))
     script.evalstone("run")
     assert "INPUT_TOKEN" not in given[0]
     assert "INPUT_RESULTS" in given[0]

@@ -131,7 +131,8 @@ def _inputs() -> Words:
     """The inputs of the action."""
     text = (ROOT / "action" / "action.yml").read_text("utf-8").partition("\ninputs:\n")[2].partition("\noutputs:\n")[0]
     found: dict[str, str] = {}
-    for name in INPUT.findall(text):
+    names: list[str] = INPUT.findall(text)
+    for name in names:
         setting = OF_ACTION.get(name, name.replace("-", "_"))
         found[_setting(setting)] = f"`{name}`"
     return found
