@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-import evalstone
-from evalstone._core.display import count, money, safe
+from evalstone._core.display import count
 from evalstone._core.file_format import AUDIT_ESTIMATE_FORMAT, EXPERIMENT_ESTIMATE_FORMAT
 from evalstone._core.json import to_jsonable
 from evalstone.cli.output import formats, present
-from evalstone.report.view import Cell, Column, Section, Table, View, bare_judge, words
+from evalstone.report.view import Section, View, bare_judge
+from evalstone.run.estimate_view import expense, failures, judges_table, open_calls, planned, scorers_table
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.cli.options import Outputs
-    from evalstone.run.dry_run import Estimate, JudgeEstimate, ScorerEstimate
+    from evalstone.run.dry_run import Estimate
     from evalstone.run.plan import Plan
 
 
 def show_estimate(plan: Plan, config: RunConfig) -> None:
     """Show the estimated calls and cost of a run."""
     work = _estimate(plan, config)
-    view = View(plan.dataset.name, f"{_planned(work, plan)} · dry run", tuple(_sections(work, plan, config)))
+    view = View(plan.dataset.name, f"{planned(work)} · dry run", tuple(_sections(work, plan, config)))
     present(view, formats(view, config, work.to_dict()))
 
 
@@ -32,8 +32,8 @@ def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs
     sections: list[Section] = []
     for name, (plan, config) in cells.items():
         of_cell = _sections(estimates[name], plan, config, f"{name}: ")
-        planned = f"{plan.dataset.name}: {_planned(estimates[name], plan)}"
-        sections += [Section(name, (planned,)), *of_cell]
+        lead = f"{plan.dataset.name}: {planned(estimates[name])}"
+        sections += [Section(name, (lead,)), *of_cell]
     view = View("Experiment", f"{count(len(cells), 'run')} · dry run", tuple(sections))
     runs = {name: estimate.to_dict() for name, estimate in estimates.items()}
     present(view, formats(view, outputs, {"format": EXPERIMENT_ESTIMATE_FORMAT, "runs": runs}))
@@ -51,7 +51,7 @@ def show_audit_estimate(estimates: Sequence[Estimate], outputs: Outputs) -> None
     view = View(
         "Judge audit",
         f"{count(versions, 'version')} of {count(plain, 'sample')} · judge {judge} · dry run",
-        (Section("", (_expense(calls, usage, cost),), (_judges_table(judges, "Calls by judge"),)),),
+        (Section("", (expense(calls, usage, cost),), (judges_table(judges, "Calls by judge"),)),),
     )
     data = {
         "format": AUDIT_ESTIMATE_FORMAT,
@@ -73,13 +73,6 @@ def _estimate(plan: Plan, config: RunConfig) -> Estimate:
     return sync.run(estimate(plan, ledger=config.ledger if config.cache else None))
 
 
-def _planned(work: Estimate, plan: Plan) -> str:
-    """Samples and trials, target and judge."""
-    target = f" · target {plan.target.identity}" if plan.target is not None else ""
-    samples = count(work.samples, "sample") + (f" × {plan.trials:,} trials" if plan.trials > 1 else "")
-    return f"{samples}{target} · judge {work.judge}"
-
-
 def _sections(work: Estimate, plan: Plan, config: RunConfig, of: str = "") -> Iterator[Section]:
     """The calls of each scorer, and those of each judge with their cost, if they can be estimated."""
     if plan.target is not None:
@@ -89,19 +82,9 @@ def _sections(work: Estimate, plan: Plan, config: RunConfig, of: str = "") -> It
             return
     else:
         lead = ()
-    notes = tuple(
-        f"{line.name}: the calls for {count(line.open, 'sample')} depend on the answer: {line.open_reason}"
-        for line in work.scorers
-        if line.open
-    )
-    failures = tuple(
-        f"{line.name}: {count(line.n_failed, 'sample')} would fail: {line.error}"
-        for line in work.scorers
-        if line.n_failed
-    )
-    scorers = _scorers_table(work.scorers, f"{of}Calls by scorer")
-    yield Section(f"{of}Calls by scorer", lead, (scorers,), notes=notes, warnings=failures)
-    tables = (_judges_table(work.judges, f"{of}Calls by judge"),) if len(work.judges) > 1 else ()
+    scorers = scorers_table(work.scorers, f"{of}Calls by scorer")
+    yield Section(f"{of}Calls by scorer", lead, (scorers,), notes=open_calls(work), warnings=failures(work))
+    tables = (judges_table(work.judges, f"{of}Calls by judge"),) if len(work.judges) > 1 else ()
     yield Section(
         f"{of}Judge calls and cost", tuple(_cost(work, plan, config)), tables, warnings=tuple(_budget(work, config))
     )
@@ -128,32 +111,6 @@ def _of_target(work: Estimate, plan: Plan) -> tuple[tuple[str, ...], bool]:
     return (*lead, f"Judge calls are estimated from the outputs, or else the references{coverage}:"), True
 
 
-def _scorers_table(scorers: Sequence[ScorerEstimate], caption: str) -> Table:
-    titles = ("asked", "shared", "cached", "input tokens", "output tokens", "skipped")
-    rows = tuple(
-        _row(line.name, line.asked, line.shared, line.cached, line.usage.input, line.usage.output, line.n_skipped)
-        for line in scorers
-    )
-    return Table(caption, (words("scorer"), *map(Column, titles)), rows)
-
-
-def _judges_table(judges: Sequence[JudgeEstimate], caption: str) -> Table:
-    """The calls and cost of each judge."""
-    rows = tuple(
-        (
-            *_row(judge.judge, judge.calls, judge.usage.input, judge.usage.output),
-            Cell("unknown" if judge.cost is None else money(judge.cost)),
-        )
-        for judge in judges
-    )
-    titles = ("calls", "input tokens", "output tokens", "cost")
-    return Table(caption, (words("judge"), *map(Column, titles)), rows)
-
-
-def _row(name: str, *numbers: int) -> tuple[Cell, ...]:
-    return Cell(safe(name, 200)), *(Cell(f"{number:,}") for number in numbers)
-
-
 def _cost(work: Estimate, plan: Plan, config: RunConfig) -> Iterator[str]:
     """The judge calls by kind of question, their tokens and cost, and how long they take."""
     from evalstone.run.dry_run import SECONDS_PER_CALL
@@ -161,7 +118,7 @@ def _cost(work: Estimate, plan: Plan, config: RunConfig) -> Iterator[str]:
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     yield f"Judge calls: {kinds}"
     least = "At least " if any(line.open for line in work.scorers) else ""
-    yield least + _expense(work.calls, work.usage, _price(work, config), " at the batch price" if config.batch else "")
+    yield least + expense(work.calls, work.usage, _price(work, config), " at the batch price" if config.batch else "")
     if config.batch:
         yield "Batches finish within a day. Calls that depend on earlier answers go into later batches."
     elif work.cost != 0 and plan.target is None:
@@ -179,10 +136,3 @@ def _price(work: Estimate, config: RunConfig) -> float | None:
     from evalstone.models.prices import at_batch_price
 
     return at_batch_price(work.cost) if config.batch else work.cost
-
-
-def _expense(calls: int, usage: evalstone.Usage, price: float | None, note: str = "") -> str:
-    """The estimated tokens and cost of judge calls, on one line."""
-    cost = "cost unknown" if price is None else f"about {money(price)}{note}"
-    tokens = f"about {usage.input:,} input and {usage.output:,} output tokens"
-    return f"{count(calls, 'call')}, {tokens}, {cost}; retries and reasoning tokens not included"

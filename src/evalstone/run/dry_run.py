@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core.file_format import ESTIMATE_FORMAT
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone._core.truth import NoTruthValue
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
@@ -25,6 +25,7 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import chunks, is_there, target_scope
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
+from evalstone.report.shown import Shown
 from evalstone.run.answer_rows import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
@@ -37,6 +38,7 @@ from evalstone.types import Failed, Message, Sample, Skipped, Usage, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
+    from evalstone.report.view import View
 
 A = TypeVar("A")
 
@@ -100,7 +102,7 @@ class JudgeEstimate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Estimate(NoTruthValue):
+class Estimate(Shown):
     """The estimated calls and cost of a run, as `dry_run` returns and `--dry-run` shows them."""
 
     dataset_name: str
@@ -142,6 +144,12 @@ class Estimate(NoTruthValue):
     def usage(self) -> Usage:
         """Tokens of the calls."""
         return sum((scorer.usage for scorer in self.scorers), Usage())
+
+    def view(self, front_end: FrontEnd = PYTHON) -> View:
+        """The tables of calls."""
+        from evalstone.run.estimate_view import estimate_view  # noqa: PLC0415 - only showing an estimate needs it
+
+        return estimate_view(self)
 
     def to_dict(self) -> dict[str, Any]:
         """The estimate as plain data, as `evalstone run --dry-run --json` prints it."""
