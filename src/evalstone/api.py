@@ -35,7 +35,7 @@ from evalstone.types import SAMPLE_FIELDS, Record, Sample, SampleFields
 
 if TYPE_CHECKING:
     from evalstone.judges.cascade import Cascade, CascadeFit, LabeledQuestion
-    from evalstone.run.dry_run import Estimate
+    from evalstone.results.estimate import Estimate
 
 TargetSpec: TypeAlias = "str | Mapping[str, Any] | Callable[..., Any] | Target"
 """A function, an address such as "my_app:agent", a table of settings, or a Target."""

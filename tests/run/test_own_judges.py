@@ -18,7 +18,8 @@ from evalstone.judges import Cascade, Judge, ModelJudge, Panel, ScriptedJudge
 from evalstone.questions import ListClaims
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Ask, Question
-from evalstone.run.dry_run import JudgeEstimate, by_judge, estimate
+from evalstone.results.estimate import JudgeEstimate, by_judge
+from evalstone.run.dry_run import estimate
 from evalstone.scorers import Faithfulness, Hallucination, Pipeline, PromptStep, Scorer
 from evalstone.types import Score
 from tests.judge_names import bare

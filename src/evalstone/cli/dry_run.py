@@ -10,12 +10,12 @@ from evalstone._core.file_format import AUDIT_ESTIMATE_FORMAT, EXPERIMENT_ESTIMA
 from evalstone._core.json import to_jsonable
 from evalstone.cli.output import formats, present
 from evalstone.report.view import Section, View, bare_judge
-from evalstone.run.estimate_view import expense, failures, judges_table, open_calls, planned, scorers_table
+from evalstone.results.views.estimate import expense, failures, judges_table, open_calls, planned, scorers_table
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
     from evalstone.cli.options import Outputs
-    from evalstone.run.dry_run import Estimate
+    from evalstone.results.estimate import Estimate
     from evalstone.run.plan import Plan
 
 
@@ -41,7 +41,7 @@ def show_estimates(cells: Mapping[str, tuple[Plan, RunConfig]], outputs: Outputs
 
 def show_audit_estimate(estimates: Sequence[Estimate], outputs: Outputs) -> None:
     """Show the estimated calls and cost of an audit: those for the versions of the samples, and for the samples."""
-    from evalstone.run.dry_run import by_judge
+    from evalstone.results.estimate import by_judge
     from evalstone.types import NO_USAGE, total_cost
 
     versions, plain = (estimate.samples for estimate in estimates[:2])
@@ -113,7 +113,7 @@ def _of_target(work: Estimate, plan: Plan) -> tuple[tuple[str, ...], bool]:
 
 def _cost(work: Estimate, plan: Plan, config: RunConfig) -> Iterator[str]:
     """The judge calls by kind of question, their tokens and cost, and how long they take."""
-    from evalstone.run.dry_run import SECONDS_PER_CALL
+    from evalstone.results.estimate import SECONDS_PER_CALL
 
     kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
     yield f"Judge calls: {kinds}"

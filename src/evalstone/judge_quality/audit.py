@@ -21,12 +21,13 @@ from evalstone.judge_quality.perturbations import REPEAT, from_column, select_pe
 from evalstone.judges import Judge, parse_judge
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.audit import Audit, AuditedScorer, Effect, Noise, Perturbation, ThresholdSource
+from evalstone.results.estimate import Estimate
 from evalstone.results.run import Run
 from evalstone.results.saved_calibrations import calibration_for
 from evalstone.results.scores import refuse_weights
 from evalstone.results.summary import scorer_titles
 from evalstone.run.budget import StopSignal
-from evalstone.run.dry_run import Estimate, estimate
+from evalstone.run.dry_run import estimate
 from evalstone.run.plan import scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec

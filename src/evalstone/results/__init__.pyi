@@ -24,6 +24,9 @@ from evalstone.results.drift import DriftResult as DriftResult
 from evalstone.results.drift import ScorerDrift as ScorerDrift
 from evalstone.results.endings import Ending as Ending
 from evalstone.results.endings import ExitCode as ExitCode
+from evalstone.results.estimate import Estimate as Estimate
+from evalstone.results.estimate import JudgeEstimate as JudgeEstimate
+from evalstone.results.estimate import ScorerEstimate as ScorerEstimate
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
 from evalstone.results.human_labels import CorrectedDifference as CorrectedDifference
@@ -62,6 +65,3 @@ from evalstone.results.trials import PassK as PassK
 from evalstone.results.trials import Reliability as Reliability
 
 __all__: list[str]
-from evalstone.run.dry_run import Estimate as Estimate
-from evalstone.run.dry_run import JudgeEstimate as JudgeEstimate
-from evalstone.run.dry_run import ScorerEstimate as ScorerEstimate

@@ -10,14 +10,10 @@ import asyncio
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from evalstone._core.file_format import ESTIMATE_FORMAT
-from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
@@ -25,7 +21,7 @@ from evalstone.judges.logging import LoggingJudge
 from evalstone.ledger.base import chunks, is_there, target_scope
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
-from evalstone.report.shown import Shown
+from evalstone.results.estimate import Estimate, JudgeEstimate, ScorerEstimate
 from evalstone.run.answer_rows import answer_key
 from evalstone.run.budget import estimated_usage
 from evalstone.run.conversations import is_conversation, unanswerable
@@ -34,127 +30,16 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import QuestionCall, Session, read_stored
 from evalstone.scorers import Scorer
 from evalstone.targets.base import conversation
-from evalstone.types import Failed, Message, Sample, Skipped, Usage, total_cost
+from evalstone.types import Failed, Message, Sample, Skipped, total_cost
 
 if TYPE_CHECKING:
     from evalstone.ledger.store import Ledger
-    from evalstone.report.view import View
 
 A = TypeVar("A")
 
-SECONDS_PER_CALL = 2.0
 KEYS_PER_READ = 1000
 _CALL = {"seconds": 0.0, "cost": 0.0, "usage": {"input": 0, "output": 0}}
 """A stand-in for the `target` metadata of an answer."""
-
-
-def _repeated(usage: Usage, times: int) -> Usage:
-    return Usage(usage.input * times, usage.output * times, usage.cached * times, usage.requests * times)
-
-
-@dataclass(kw_only=True)
-class ScorerEstimate:
-    """The judge calls of one scorer."""
-
-    name: str
-    asked: int = 0
-    """Judge calls that would be made."""
-    shared: int = 0
-    """Questions that another scorer or sample asks, too."""
-    cached: int = 0
-    """Questions with an answer in the ledger."""
-    n_skipped: int = 0
-    """Samples that it would skip. With a target, those that lack a field that no answer fills."""
-    open: int = 0
-    """Samples whose calls depend on the target's answer, so they can't be estimated. Not multiplied by trials."""
-    open_reason: str = ""
-    """The reason for the first of them, such as a missing field."""
-    n_failed: int = 0
-    error: str = ""
-    """The first failure, such as a question that is too long for the judge."""
-    usage: Usage = field(default_factory=Usage)
-    """The tokens of the calls."""
-    kinds: set[str] = field(default_factory=set[str])
-    """The kinds of questions of the calls."""
-
-    def repeat(self, times: int) -> None:
-        """Multiply all counts."""
-        for name in ("asked", "shared", "cached", "n_skipped", "n_failed"):
-            setattr(self, name, getattr(self, name) * times)
-        self.usage = _repeated(self.usage, times)
-
-
-@dataclass(kw_only=True)
-class JudgeEstimate:
-    """The calls of one single judge, which may be a member of a composite judge."""
-
-    judge: str
-    calls: int = 0
-    usage: Usage = field(default_factory=Usage)
-    cost: float | None = 0.0
-    """US dollars; None if the price is unknown."""
-
-    def repeat(self, times: int) -> None:
-        """Multiply all counts."""
-        self.calls *= times
-        self.usage = _repeated(self.usage, times)
-        self.cost = None if self.cost is None else self.cost * times
-
-
-@dataclass(frozen=True, kw_only=True)
-class Estimate(Shown):
-    """The estimated calls and cost of a run, as `dry_run` returns and `--dry-run` shows them."""
-
-    dataset_name: str
-    trials: int
-    target: str | None
-    """The identity of the target; None if there is none."""
-    judge: str
-    """The judges of the scorers, comma-separated; "none" if there are none."""
-    samples: int
-    scorers: tuple[ScorerEstimate, ...]
-    judges: tuple[JudgeEstimate, ...]
-    """The single judges that would be called, in the order of their first call."""
-    kinds: Mapping[str, int]
-    """Kind of question to number of calls; without those that `calls` leaves out."""
-    target_calls: int = 0
-    """The number of target calls."""
-    target_answers: int = 0
-    """The number of target answers that are in the ledger."""
-    without_stand_in: int = 0
-    """The number of samples that have neither an output nor a reference as a stand-in for the target's answer. Their
-    judge calls are not counted."""
-
-    def seconds(self, concurrency: int) -> float:
-        """The duration at SECONDS_PER_CALL per call. The kinds of questions of a scorer are asked one after another."""
-        rounds = max((len(scorer.kinds) for scorer in self.scorers), default=0)
-        return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
-
-    @property
-    def cost(self) -> float | None:
-        """US dollars; None if a price is unknown, 0 if no judge has a model."""
-        return total_cost(judge.cost for judge in self.judges)
-
-    @property
-    def calls(self) -> int:
-        """The number of judge calls. Those of judges without a model count only if there is no other judge."""
-        return sum(self.kinds.values())
-
-    @property
-    def usage(self) -> Usage:
-        """Tokens of the calls."""
-        return sum((scorer.usage for scorer in self.scorers), Usage())
-
-    def view(self, front_end: FrontEnd = PYTHON) -> View:
-        """The tables of calls."""
-        from evalstone.run.estimate_view import estimate_view  # noqa: PLC0415 - only showing an estimate needs it
-
-        return estimate_view(self)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The estimate as plain data, as `evalstone run --dry-run --json` prints it."""
-        totals = {"calls": self.calls, "usage": to_jsonable(self.usage), "cost": self.cost}
-        return {"format": ESTIMATE_FORMAT, **to_jsonable(self), **totals}
 
 
 async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
@@ -252,18 +137,6 @@ def _answered(sample: Sample) -> Sample:
         messages = (*conversation(sample), Message(role="assistant", content=output))
     call = {**sample.metadata, "target": _CALL}
     return replace(sample, output=output, messages=messages or sample.messages, turns=turns, metadata=call)
-
-
-def by_judge(estimates: Iterable[Estimate]) -> list[JudgeEstimate]:
-    """The calls of each judge, summed over several estimates."""
-    sums: dict[str, JudgeEstimate] = {}
-    for line in (judge for estimate in estimates for judge in estimate.judges):
-        before = sums.get(line.judge, JudgeEstimate(judge=line.judge))
-        cost = total_cost((before.cost, line.cost))
-        sums[line.judge] = JudgeEstimate(
-            judge=line.judge, calls=before.calls + line.calls, usage=before.usage + line.usage, cost=cost
-        )
-    return list(sums.values())
 
 
 class _DryRunSession(Session):

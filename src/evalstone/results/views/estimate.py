@@ -9,7 +9,7 @@ from evalstone._core.display import count, money, safe
 from evalstone.report.view import Cell, Column, Section, Table, View, words
 
 if TYPE_CHECKING:
-    from evalstone.run.dry_run import Estimate, JudgeEstimate, ScorerEstimate
+    from evalstone.results.estimate import Estimate, JudgeEstimate, ScorerEstimate
     from evalstone.types import Usage
 
 
