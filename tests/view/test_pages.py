@@ -16,6 +16,7 @@ import pytest
 
 from evalstone import Sample, evaluate, write_run
 from evalstone._core.redaction import register_settings
+from evalstone.errors import StorageError
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view import indexes
@@ -395,6 +396,26 @@ def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pyte
     while (reply := client.get(f"{run_address(run.id)}.json")).status == 202 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert reply.json["matching"] == 2
+
+
+def test_an_index_that_cant_be_made_is_an_error_for_who_asks_next(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
+    begun: list[object] = []
+
+    def full(*_: object) -> None:
+        begun.append(None)
+        raise StorageError("the disk is full")
+
+    monkeypatch.setattr(indexes, "PATIENCE", 0.0)
+    monkeypatch.setattr(indexes, "build", full)
+    client = client_of(ledger=url)
+    statuses: list[int] = []
+    while 503 not in statuses and len(statuses) < 600:
+        statuses.append(client.get(run_address(run.id)).status)
+        time.sleep(0.05)
+    assert (statuses[-1], len(begun)) == (503, 1)
+    monkeypatch.undo()
+    assert client.get(run_address(run.id)).status == 200
 
 
 def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:

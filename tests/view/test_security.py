@@ -72,6 +72,8 @@ def test_nothing_is_changed_by_a_request(client: Client, method: str) -> None:
         ({"origin": "http://evil.example"}, 403),
         ({"origin": "http://localhost:8888"}, 403),
         ({"origin": "null"}, 403),
+        ({"origin": "http://[::1"}, 403),
+        ({"origin": "localhost:7700"}, 403),
         ({"sec_fetch_site": "same-origin", "sec_fetch_mode": "no-cors"}, 200),
         ({"sec_fetch_site": "none", "sec_fetch_mode": "navigate"}, 200),
         ({"sec_fetch_site": "cross-site", "sec_fetch_mode": "no-cors", "sec_fetch_dest": "image"}, 403),

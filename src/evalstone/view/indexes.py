@@ -8,8 +8,7 @@ import tempfile
 import threading
 import time
 import weakref
-from concurrent.futures import Future
-from concurrent.futures import TimeoutError as NotYet
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -70,15 +69,21 @@ class Indexes:
             return index
         with self._lock:
             building = self._building.get(card.id)
-            if building is None or building.future.done():
+            if building is None:
                 building = self._building[card.id] = Building()
                 # A daemon, so that Ctrl-C ends it too.
                 threading.Thread(target=self._build, args=(card, file, building), daemon=True).start()
-        try:
-            building.future.result(PATIENCE)
-        except NotYet:
+        if not wait([building.future], PATIENCE).done:
             return building
+        # What went wrong is kept until somebody is told, or an index that can't be made would be begun again and again.
+        self._forget(card, building)
+        building.future.result()
         return Index(file)
+
+    def _forget(self, card: Card, building: Building) -> None:
+        with self._lock:
+            if self._building.get(card.id) is building:
+                del self._building[card.id]
 
     def _usable(self, card: Card, file: Path) -> Index | None:
         """The index, if it is that of the run as it is, or as it was a moment ago."""
@@ -108,6 +113,7 @@ class Indexes:
             building.future.set_exception(error)
         else:
             building.future.set_result(None)
+            self._forget(card, building)
 
     def _folder(self) -> Path:
         """Where the folder of indexes is, which can be written: beside the ledger, or in a temporary folder."""
