@@ -632,7 +632,10 @@ def test_a_comparison_may_be_set_in_a_file_and_needs_another_folder(
     refused = evalstone(
         "run", "sub/eval.toml", "-q", "-s", "exact_match", "-s", "rouge_l", "--max-change", "rouge_l=0.5"
     )
-    assert "--max-change of rouge_l requires" in refused.stderr
+    assert "--max-change of rouge_l is for" in refused.stderr
+    refused = evalstone("run", "sub/eval.toml", "--max-change", "2", "--out", "unfit")
+    assert (refused.returncode, refused.stdout, (tmp_path / "unfit").exists()) == (2, "", False)
+    assert "--max-change of exact_match must be above 0" in refused.stderr
 
 
 def test_missing_scores_and_samples_without_a_baseline_are_named_in_a_comparison(

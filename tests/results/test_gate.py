@@ -441,7 +441,7 @@ def test_a_largest_change_must_hold_and_be_of_a_scorer_with_a_maximum_regression
     regression, minimum = {"max_regression": {"given": 0.01}}, {"min": {"given": 0.1}}
     refused: list[tuple[dict[str, Any], float | dict[str, float], str]] = [
         (regression, {"harm": 0.3}, "max_change of harm is for the difference from a baseline"),
-        (minimum, 0.3, "max_change of given is for the difference from a baseline: set max_regression or"),
+        (minimum, 0.3, "max_change is for the difference from a baseline: set max_regression or"),
         (regression, 2.0, r"max_change of given must be above 0 and at most 1, not 2"),
         ({"max_regression": {"given": 0.4}}, 0.3, "the maximum regression must be below max_change, 0.3"),
     ]

@@ -383,6 +383,14 @@ BAD = {
     'dataset="cases.jsonl", min={"exact_match": float("nan")}': "min of exact_match must be *, not nan",
     'dataset="cases.jsonl", pass_rate={"exact_match": (2, 0.9)}': "pass_rate of exact_match: the score must be *",
     'dataset="cases.jsonl", pass_rate={"exact_match": (1, 90)}': "pass_rate of exact_match: the share must be in *",
+    'dataset="cases.jsonl", max_regression={"exact_match": 0.1}': "max_regression requires baseline=*",
+    'dataset="cases.jsonl", max_difference={"exact_match": 0.1}, baseline="b", max_change=2': (
+        "max_change of exact_match must be *, not 2"
+    ),
+    'dataset="cases.jsonl", max_difference={"exact_match": 0.1}, baseline="b", max_change={"exact_macth": 1}': (
+        "*unknown scorer 'exact_macth'; did you mean exact_match?"
+    ),
+    'dataset="cases.jsonl", require="exact_match", max_change=1': "max_change is for the difference from a baseline*",
     'dataset="cases.jsonl", require=5': "require must be a list of scorers, *, not 5",
     'dataset="cases.jsonl", min=0.8': "min must be a table from scorer to threshold, not 0.8 (float)",
     'dataset="cases.jsonl", require="exact_match", inconclusive="maybe"': "inconclusive must be 'report', 'pass' *",

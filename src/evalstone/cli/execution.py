@@ -178,7 +178,7 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     with config.naming_file(*CRITERIA):
         criteria = config.criteria(infos)
     with config.naming_file("max_change"):
-        config.check_changes(infos, criteria)
+        config.largest_changes(infos, criteria)
     if config.out is not None:
         prepare(config.out)
         for name in (RECORDS, SUMMARY, SAMPLES):

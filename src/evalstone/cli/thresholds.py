@@ -14,7 +14,6 @@ from evalstone.cli import completion, options
 from evalstone.cli.options import option
 from evalstone.cli.output import console, to_stderr
 from evalstone.cli.values import error_rate, pass_rates, scorer_numbers, scorers_named
-from evalstone.errors import ConfigError
 from evalstone.results.gate_criteria import CRITERIA, GateCriteria, Inconclusive
 
 if TYPE_CHECKING:
@@ -109,18 +108,15 @@ class Thresholds:
         given = GateCriteria.of(**{name: getattr(self, name) for name in CRITERIA})
         return given.titled(lambda name: named_scorer(name, scorers), scorer_titles(scorers))
 
-    def largest_changes(self, scorers: Sequence[ScorerInfo]) -> float | dict[str, float] | None:
-        """The largest changes by the scorers' titles, or one for all of them. Raises ConfigError for an unknown
-        scorer."""
-        return by_title(self.max_change, scorers, "max_change")
+    def largest_changes(self, scorers: Sequence[ScorerInfo], criteria: GateCriteria) -> dict[str, float]:
+        """The largest changes by the scorers' titles. Raises ConfigError for one that doesn't fit its scorer, or of a
+        scorer without a difference to check."""
+        from evalstone.results.summary import scorer_titles
+        from evalstone.run.plan import named_scorer
 
-    def check_changes(self, scorers: Sequence[ScorerInfo], criteria: GateCriteria) -> None:
-        """Raise ConfigError for the largest change of an unknown scorer, or of one without a difference to check."""
-        changes = self.largest_changes(scorers)
-        for title in changes if isinstance(changes, dict) else ():
-            if title not in criteria.of_baseline:
-                of_difference = Setting("max_regression"), " or ", Setting("max_difference")
-                raise ConfigError(Setting("max_change"), f" of {title} requires ", of_difference)
+        return criteria.largest_changes(
+            self.max_change, lambda name: named_scorer(name, scorers), scorer_titles(scorers)
+        )
 
 
 def by_title(
@@ -164,7 +160,7 @@ def tested(
             alpha=config.rate,
             look=config.look or 1,
             missing=config.missing or "worst",
-            max_change=config.largest_changes(result.scorers),
+            max_change=config.largest_changes(result.scorers, criteria),
             allow_mismatch=config.allow_mismatch,
         )
     if config.out is not None:

@@ -27,6 +27,7 @@ def watching(
 ) -> RunGate:
     """A gate that watches a run, and stops it once its criteria are decided."""
     from evalstone.report.notes import clause_of
+    from evalstone.run.plan import scorer_info
     from evalstone.run.sequential import RunGate  # imports numpy
 
     with config.naming_file("baseline", "max_regression", "max_change", "allow_mismatch"):
@@ -36,7 +37,7 @@ def watching(
             stop,
             baseline=baseline,
             max_regression=criteria.max_regression,
-            max_change=_largest_changes(plan, criteria, config),
+            max_change=config.largest_changes([scorer_info(one) for one in plan.scorers], criteria),
             alpha=ALPHA if config.rate is None else config.rate,
             missing=config.missing or "worst",
             allow_mismatch=config.allow_mismatch,
@@ -44,20 +45,6 @@ def watching(
     for note in () if gate.baseline is None else gate.baseline.notes:
         to_stderr(f"Baseline: {clause_of(note, COMMAND_LINE)}.")
     return gate
-
-
-def _largest_changes(plan: Plan, criteria: GateCriteria, config: RunConfig) -> dict[str, float]:
-    """The largest change of a sample by the titles of the scorers that are compared with the baseline."""
-    from evalstone.run.plan import scorer_info
-
-    changes = config.largest_changes([scorer_info(one) for one in plan.scorers])
-    return (
-        changes
-        if isinstance(changes, dict)
-        else {}
-        if changes is None
-        else dict.fromkeys(criteria.max_regression, changes)
-    )
 
 
 def verdict(

@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
-from evalstone.results.compare import LARGEST_CHANGE, BySetting, check_changes, setting_by_scorer
+from evalstone.results.compare import BySetting, check_changes
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria, Inconclusive
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
@@ -300,7 +300,7 @@ class _Checks:
         self.run, self.baseline, self.criteria = run, baseline, criteria
         self.missing: Missing = missing
         self.allow_mismatch = allow_mismatch
-        self.largest = _largest_changes(run, criteria, max_change)
+        self.largest = criteria.largest_changes(max_change, lambda name: run[name].info, run.titles)
         self.labels = _by_signature(run, labels)
         self.baseline_labels = _by_signature(run if baseline is None else baseline, baseline_labels)
 
@@ -405,7 +405,7 @@ class _Checks:
         paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
             yield note("unpaired_left_out", "caution", name, check=criterion.removeprefix("max_"), samples=unpaired)
-        if (change := self.largest.get(info.signature)) is not None:
+        if (change := self.largest.get(name)) is not None:
             check_changes(name, pair.known.rows, change)
             yield note("largest_change", "fact", name, change=change)
 
@@ -423,7 +423,7 @@ class _Checks:
             pair.groups,
             pair.weights,
             stopped=pair.stopped,
-            max_change=self.largest.get(info.signature),
+            max_change=self.largest.get(name),
         )
         both = self.baseline_labels.get(pair.info.signature, {}), self.labels.get(info.signature, {})
         if not all(both):
@@ -455,24 +455,6 @@ class _Values(NamedTuple):
     weights: Sequence[float] | None
     human: Sequence[float | None] | None
     strata: Sequence[int] | None
-
-
-def _largest_changes(run: Run, criteria: GateCriteria, max_change: BySetting) -> Mapping[str, float]:
-    """The declared largest changes by the scorers' signatures."""
-    compared = dict.fromkeys(run[name].info.signature for name in criteria.of_baseline)
-    if compared and not (max_change is None or isinstance(max_change, Mapping)):
-        max_change = dict.fromkeys((run.titles[signature] for signature in compared), max_change)
-    largest = setting_by_scorer(run, LARGEST_CHANGE, max_change)
-    for signature in largest:
-        if signature not in compared:
-            raise ConfigError(
-                Setting(LARGEST_CHANGE),
-                f" of {run.titles[signature]} is for the difference from a baseline: set ",
-                Setting("max_regression"),
-                " or ",
-                Setting("max_difference"),
-            )
-    return largest
 
 
 def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:

@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeAlias, cast
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.stats.intervals import check_number
+from evalstone.stats.intervals import check_number, check_reach
 
 Inconclusive: TypeAlias = Literal["report", "pass", "fail"]
 """How an inconclusive gate counts: as such (exit code 4; a skipped test), as a pass, or as a fail."""
@@ -55,6 +55,12 @@ BY_SCORER = tuple(name for name in CRITERIA if name != "require")
 DIRECTIONS = {"min": False, "max": True}
 """The bounds of a score or mean, and whether they are for scorers where lower is better."""
 OPPOSITE = {"min": "max", "max": "min"}
+_OF_DIFFERENCE = (
+    " is for the difference from a baseline: set ",
+    Setting("max_regression"),
+    " or ",
+    Setting("max_difference"),
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,6 +149,39 @@ class GateCriteria:
             }
         required = scorers("require", dict.fromkeys(self.require))
         return GateCriteria(**tables, require=[titles[info.signature] for info in required])
+
+    def largest_changes(
+        self,
+        max_change: float | Mapping[str, float] | None,
+        find: Callable[[str], ScorerInfo],
+        titles: Mapping[str, str],
+    ) -> dict[str, float]:
+        """The largest possible changes of a sample's score from the baseline, by the titles of their scorers.
+
+        Args:
+            max_change: one for all scorers that are compared with the baseline, or by scorer; None for none.
+            find, titles: as for `titled`, which made these criteria.
+
+        Raises:
+            ConfigError: a scorer is unknown or isn't compared with a baseline, or a change is outside its scale.
+        """
+        setting = Setting("max_change")
+        if max_change is None:
+            return {}
+        if not isinstance(max_change, Mapping):
+            if not self.of_baseline:
+                raise ConfigError(setting, *_OF_DIFFERENCE)
+            max_change = dict.fromkeys(self.of_baseline, max_change)
+        largest: dict[str, float] = {}
+        for info, change in values_by_scorer(max_change, find, setting).items():
+            title = titles[info.signature]
+            of_scorer = setting, f" of {title}"
+            check_number(of_scorer, change)
+            check_reach(of_scorer, change, info.scale)
+            if title not in self.of_baseline:
+                raise ConfigError(*of_scorer, *_OF_DIFFERENCE)
+            largest[title] = float(change)
+        return largest
 
     @property
     def of_scores(self) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ import pytest
 from evalstone._core import front_ends
 from evalstone._core.declarations import ANYTHING, Rule, check_settings
 from evalstone._core.display import joined
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_mapping
 from evalstone._core.sizes import Limit, Trials
 from evalstone.api import TargetSpec, UserSpec
@@ -279,14 +280,20 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
         with _argument("scorers"):
             scorers = parse_scorers(mark.scorers)
         check_distinct(scorers)
-        infos = [scorer_info(scorer) for scorer in scorers]
-        found = {name: named_scorer(name, infos) for name in criteria.scorers}
+        own = [scorer_info(scorer) for scorer in scorers]
+        found = {name: named_scorer(name, own) for name in criteria.scorers}
     if not criteria.scorers and not (mark.each and scorers == ()):
         raise ConfigError(
             f'a threshold is missing: min={{"faithfulness": 0.8}}, or another of {joined(list(CRITERIA))}'
         )
-    titles = scorer_titles([scorer_info(scorer) for scorer in scorers])
-    return scorers, criteria.titled(found.__getitem__, titles)
+    infos = [scorer_info(scorer) for scorer in scorers]
+    titles = scorer_titles(infos)
+    criteria = criteria.titled(found.__getitem__, titles)
+    criteria.largest_changes(mark.max_change, lambda name: named_scorer(name, infos), titles)
+    if criteria.of_baseline and mark.baseline is None:
+        which = "max_regression" if criteria.max_regression else "max_difference"
+        raise ConfigError(Setting(which), " requires ", Setting("baseline", ...))
+    return scorers, criteria
 
 
 def thresholds(case: Case) -> Iterator[float | None]:
