@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import os
 import shutil
 import sqlite3
 import time
@@ -17,6 +18,7 @@ import pytest
 from evalstone import Sample, evaluate, write_run
 from evalstone._core.redaction import register_settings
 from evalstone.errors import StorageError
+from evalstone.ledger.base import INDEXES
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view import indexes
@@ -416,6 +418,18 @@ def test_an_index_that_cant_be_made_is_an_error_for_who_asks_next(url: str, monk
     assert (statuses[-1], len(begun)) == (503, 1)
     monkeypatch.undo()
     assert client.get(run_address(run.id)).status == 200
+
+
+def test_only_what_a_process_left_behind_is_removed_from_the_folder_of_indexes(url: str) -> None:
+    evaluate(samples_of(ANSWERS), [Given()], ledger=url)
+    folder = Path(url).parent / INDEXES
+    folder.mkdir(exist_ok=True)
+    being_made, left = folder / "a.db.1.draft", folder / "b.db.2.draft"
+    for draft in (being_made, left):
+        draft.write_bytes(b"")
+    os.utime(left, (0, time.time() - 2 * indexes.ABANDONED))
+    client_of(ledger=url)
+    assert (being_made.exists(), left.exists()) == (True, False)
 
 
 def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:

@@ -47,6 +47,15 @@ def test_a_name_that_only_resolves_to_this_machine_is_refused(client: Client, ho
     assert client.get("/", host=host).status == status
 
 
+def test_a_request_with_two_hosts_is_refused(client: Client) -> None:
+    assert client.get("/", Host="evil.example").status == 421
+
+
+def test_what_never_changes_may_be_kept_by_browsers(client: Client) -> None:
+    [address] = client.get("/").links("/view.css")
+    assert client.get(address).headers["cache-control"] == "private, max-age=31536000, immutable"
+
+
 def test_a_wildcard_answers_to_addresses_but_not_to_names(client: Client) -> None:
     client = guarded(client, any_address=True)
     assert [client.get("/", host=host).status for host in ("192.168.0.7:80", "[fe80::1]", "evil.example")] == [

@@ -237,7 +237,7 @@ class _Writer:
             if record.calls:
                 paid = record.cost
                 cost = None if paid is None or cost is None else cost + paid
-                tokens += sum(call.usage.input + call.usage.output for call in record.calls if call.source == "asked")
+                tokens += sum(call.usage.input + call.usage.output for call in record.calls)
         mean = sum(goodness) / len(goodness) if goodness else None
         self.totals.update(
             {
