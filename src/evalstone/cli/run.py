@@ -184,12 +184,14 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     if result.ending.broken_off:
         return exit_code(result, saved=False)
     if shown:
-        _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])], next_commands)
+        _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])])
     verdict: GateVerdict = "pass"
     if gate is not None:
         verdict = watched_gate.verdict(gate, result, criteria, config, to_stdout=shown)
     elif criteria.scorers:
         verdict = thresholds.tested(result, criteria, config, baseline, to_stdout=shown)
+    if shown:
+        _say_next(result, config, next_commands)
     if verdict == "inconclusive":
         verdict = thresholds.COUNTED[config.inconclusive]
     if verdict == "pass":
@@ -211,12 +213,9 @@ def _print_record(record: evalstone.Record) -> None:
     to_stderr(f"{record.sample_id}{trial}: {record.scorer} {text} ({record.seconds:.2f} s)")
 
 
-def _show_run(
-    view: View, result: evalstone.Run, config: RunConfig, saved: Sequence[str], next_commands: Mapping[str, str] | None
-) -> None:
+def _show_run(view: View, result: evalstone.Run, config: RunConfig, saved: Sequence[str]) -> None:
     from evalstone.ledger.base import shown
     from evalstone.report.terminal import show
-    from evalstone.scorers import SCORERS
 
     screen = console()
     show(view, screen)
@@ -224,6 +223,12 @@ def _show_run(
     if saved:
         screen.print(safe(f"Saved:  {', '.join(saved)}", 2000), soft_wrap=True)
     screen.print(safe(f"Ledger: {shown(config.ledger)}, run {result.id}", 2000), soft_wrap=True)
+
+
+def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[str, str] | None) -> None:
+    from evalstone.scorers import SCORERS
+
+    screen = console()
     screen.print("\nNext:", style="bold")
     # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{values.ledger_option(config.ledger)}"
