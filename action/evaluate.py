@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import http.client
+import itertools
 import json
 import os
 import re
@@ -149,10 +150,11 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
 
 
 def checks_in(output: str) -> str:
-    """The checks at the end of what a run printed, as a block of code: indented, so that no text in it can end it."""
+    """The checks in what a run printed, as a block of code: indented, so that no text in it can end it."""
     printed = output.splitlines()
     starts = [place for place, line in enumerate(printed) if re.match(r"check +estimate ", line)]
-    return "\n".join(f"    {line}".rstrip() for line in printed[starts[-1] :]) if starts else ""
+    checks = itertools.takewhile(lambda line: line != "Next:", printed[starts[-1] :] if starts else ())
+    return "\n".join(f"    {line}".rstrip() for line in checks).rstrip()
 
 
 def stopped(command: str, code: int) -> NoReturn:
