@@ -220,7 +220,7 @@ def test_a_judge_of_judges_is_compared_with_its_members(tmp_path: Path):
     data = made.to_dict()
     assert data["members"] == made.members.to_dict()
     assert "per_judge" not in data
-    stored = calibration_for(panel.identity, made.scorer, ledger)
+    stored = calibration_for(panel.identity, made.signature, ledger)
     assert stored == made
     assert stored is not None
     assert (stored.per_judge, stored.members) == ((), None)

@@ -328,7 +328,7 @@ def test_a_recorded_run_of_a_panel_is_scored_again_without_it_and_its_members_vo
     records = write_run(run, tmp_path) / "records.jsonl"
     replayed = evaluate(SAMPLES, ["faithfulness"], judge=ReplayJudge.from_records(records), ledger=None)
     assert [to_jsonable(one.outcome) for one in replayed.records] == [to_jsonable(one.outcome) for one in run.records]
-    members = [ReplayJudge.from_records(records, judge=name) for name in ("one", "two", LexicalJudge().identity)]
+    members = [ReplayJudge.from_records(records, judge=one.identity) for one in panel.members]
     again = evaluate(SAMPLES, ["faithfulness"], judge=Panel(*members, vote="unanimous"), ledger=None)
     assert again["faithfulness"].mean == run["faithfulness"].mean
     other = evaluate(SAMPLES, ["faithfulness"], judge=Panel(*members, vote="majority"), ledger=None)

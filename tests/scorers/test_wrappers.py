@@ -269,7 +269,7 @@ def test_the_scorer_s_own_judge_answers() -> None:
     wrapped = PerTurn(replace(GRADE, judge=own))
     run = evaluate([conversation("alpha")], wrapped, judge="lexical", ledger=None)
     assert run[wrapped.name].mean == 0.5
-    assert run[wrapped.name].judges == ("own",)
+    assert run[wrapped.name].judges == (own.identity,)
     assert (wrapped.judges, wrapped.asks_shared_judge) == ((own,), False)
 
 
