@@ -90,8 +90,7 @@ class Shelf:
         cards: dict[str, Card] = {}
         for card in (*self._of_ledger(), *self._of_folders()):
             cards.setdefault(card.id, card)
-        kind = ("evaluation",)
-        listed = [card for card in cards.values() if card.metadata is None or card.metadata.kind in kind]
+        listed = [card for card in cards.values() if card.metadata is None or card.metadata.kind == "evaluation"]
         return sorted(listed, key=lambda card: card.started, reverse=True)
 
     def card(self, run: str) -> Card | None:
