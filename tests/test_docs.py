@@ -63,6 +63,22 @@ def test_the_python_blocks_pass_the_type_checker_of_an_editor(tmp_path: Path) ->
     assert [(Path(each["file"]).name, each["message"]) for each in found["generalDiagnostics"]] == []
 
 
+def test_the_side_by_side_page_counts_its_lines_of_code() -> None:
+    text = (ROOT / "docs" / "side-by-side.md").read_text("utf-8")
+    header, _, *rows = [
+        [cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:1] == "|"
+    ]
+    shown = {task: dict(zip(header[1:], counts, strict=True)) for task, *counts in rows}
+    counted = {task: dict.fromkeys(header[1:], "–") for task in shown}
+    for section in text.split("\n## ")[2:]:
+        for before, code in re.findall(
+            r"\n\n([^`][^\n]*(?:\n[^\n]+)*)\n\n```\w+\n(.*?)^```", section, re.MULTILINE | re.DOTALL
+        ):
+            lines = [line for line in code.splitlines() if line and not re.match(r"(from \S+ )?import ", line)]
+            counted[section.splitlines()[0]][before.split()[0].rstrip(":")] = str(len(lines))
+    assert counted == shown
+
+
 def test_the_package_of_the_plug_ins_page_adds_its_names(site: Path) -> None:
     page = ROOT / "docs" / "custom-scorers.md"
     project = next(tomllib.loads(text) for text in blocks(page, "toml") if "entry-points" in text)["project"]

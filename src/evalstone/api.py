@@ -105,7 +105,7 @@ async def aevaluate(
     on_record: Callable[[Record], Awaitable[None] | None] | None = None,
     on_sample: Callable[[SampleResult], Awaitable[None] | None] | None = None,
     name: str = "",
-    tags: Iterable[str] = (),
+    tags: str | Iterable[str] = (),
 ) -> Run:
     """Evaluate samples with scorers.
 
@@ -138,7 +138,7 @@ async def aevaluate(
             thread. An exception in it ends the run and propagates.
         on_sample: Called like `on_record`, with each sample and trial once the records of all scorers are stored.
         name: A name for the run, to find it again.
-        tags: Tags for the run.
+        tags: One or more tags for the run.
 
     Returns:
         The run, with a summary for each scorer and every record.
@@ -184,7 +184,7 @@ async def aevaluate(
             on_sample=on_sample,
             progress=bar,
             name=name,
-            tags=tuple(tags),
+            tags=(tags,) if isinstance(tags, str) else tuple(tags),
         )
 
 
@@ -246,7 +246,7 @@ async def ascore(
         keep_reasoning: Whether a model's reasoning in front of the output is scored as a part of it.
 
     Returns:
-        The record: its outcome is a Score, Skipped or Failed, its steps are the judge calls behind it.
+        The record: its outcome is a Score, Skipped or Failed, its `calls` are the judge calls behind it.
 
     Raises:
         ConfigError: For an unknown scorer, judge or field.

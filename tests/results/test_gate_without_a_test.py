@@ -253,3 +253,9 @@ def test_printing_a_gate_without_a_test_says_so() -> None:
 def test_printing_a_gate_shows_no_invisible_text() -> None:
     run = evaluate([{"id": "a\u202eb", "output": "0"}], Given(), ledger=None)
     assert "a\\u202eb" in str(gate(run, require=["given"]))
+
+
+def test_one_sample_that_decides_nothing_is_told_of_in_the_singular() -> None:
+    text = str(gate(run_of(["0.9"]), min={"given": 0.8}))
+    assert "1 sample doesn't" in text
+    assert "don't" not in text

@@ -108,3 +108,8 @@ def test_the_records_of_a_sample_are_together_whenever_they_were_made(tmp_path: 
         ("s2", "late", 0.25),
         ("s2", "given", 0.25),
     ]
+
+
+@pytest.mark.parametrize(("given", "kept"), [("one", ("one",)), (["a", "b"], ("a", "b"))])
+def test_a_single_tag_need_not_be_in_a_list(given: str | list[str], kept: tuple[str, ...]) -> None:
+    assert evaluate([{"output": "a"}], "json_valid", ledger=None, tags=given).tags == kept

@@ -311,7 +311,7 @@ class Panel(Composite, init=False):
 
 
 class SelfConsistency(Composite, init=False):
-    """Asks a judge each question `n` times and takes the majority (Wang et al. 2023).
+    """Asks a judge each question `repeats` times and takes the majority (Wang et al. 2023).
 
     Use a judge whose answers can vary: set a temperature above 0, or a `seed`. Each repetition then uses its own seed
     (seed, seed + 1, …). At temperature 0, only the nondeterminism of the endpoint is measured.

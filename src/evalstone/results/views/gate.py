@@ -113,9 +113,10 @@ def _of_checks(decisions: Sequence[Decision]) -> Iterator[str]:
 
 def _without_test(gate: Gate, front_end: FrontEnd) -> str:
     """What to do about samples that don't decide a check."""
+    negated = "doesn't" if gate.run.n_samples == 1 else "don't"
     return (
-        f"The {count(gate.run.n_samples, 'sample')} don't decide every check. Score more samples; or, if only these "
-        f"count, compare their estimates with the thresholds, without a test: {front_end.term('alpha', NOTHING)}."
+        f"The {count(gate.run.n_samples, 'sample')} {negated} decide every check. Score more samples; or, if only "
+        f"these count, compare their estimates with the thresholds, without a test: {front_end.term('alpha', NOTHING)}."
     )
 
 
