@@ -31,6 +31,7 @@ from evalstone import (
 )
 from evalstone.errors import UnknownName, WriteError
 from evalstone.report.notes import sentences_of
+from evalstone.results import Experiment
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.views.run import run_view
 from evalstone.types import Note, Record, Skipped
@@ -312,3 +313,11 @@ def test_the_score_of_a_sample_with_trials_is_the_mean_of_those_that_have_one() 
     samples = [{"id": "a", "input": "q"}]
     run = evaluate(samples, [Given()], target=answer, trials=3, ledger=None)
     assert run.scores("given") == {"a": 0.75}
+
+
+def test_a_cell_of_an_experiment_is_looked_up_by_its_name() -> None:
+    experiment = Experiment(runs={"small": run_of(["0.5"]), "large": run_of(["1.0"])})
+    assert experiment["large"] is experiment.runs["large"]
+    with pytest.raises(UnknownName) as error:
+        experiment["smal"]
+    assert error.value.near == ("small",)

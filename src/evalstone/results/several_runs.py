@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone._core.file_format import EXPERIMENT_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone.errors import UnknownName, unknown
 from evalstone.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -42,6 +43,16 @@ class Experiment(Shown):
     """The runs of an experiment, by the names of its cells."""
 
     runs: Mapping[str, Run]
+
+    def __getitem__(self, cell: str) -> Run:
+        """The run of a cell.
+
+        Raises:
+            UnknownName: there is no such cell.
+        """
+        if cell not in self.runs:
+            raise UnknownName(unknown("cell", cell, self.runs))
+        return self.runs[cell]
 
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that an experiment ends with."""
