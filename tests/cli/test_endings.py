@@ -32,6 +32,7 @@ from evalstone.results.endings import (
     TARGET_UNAVAILABLE,
     Ending,
     ExitCode,
+    first_code,
 )
 from tests.cli.conftest import Done, Evalstone
 from tests.serving import Response, obliging, serving
@@ -233,3 +234,10 @@ def test_pages_and_json_of_a_run_that_was_broken_off_replace_earlier_ones(folder
     assert done.returncode == ExitCode.INCOMPLETE
     assert json.loads(done.stdout)["ending"] == "judge_refused"
     assert "ended early" in (folder / "page.html").read_text()
+
+
+@pytest.mark.parametrize(
+    ("codes", "first"), [((), 0), ((0, 5), 5), ((5, 4), 4), ((4, 3), 3), ((3, 1), 1), ((1, 2), 2), ((2, 130), 130)]
+)
+def test_of_several_exit_codes_a_command_has_the_gravest(codes: tuple[int, ...], first: int) -> None:
+    assert first_code(map(ExitCode, codes)) == first
