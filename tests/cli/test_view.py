@@ -80,6 +80,9 @@ def test_an_address_beyond_loopback_needs_a_token(tmp_path: Path, serve: Serve) 
         (["--ledger", "none.db"], "none.db"),
         (["nightly"], "ledger"),
         (["results", "--host", "256.1.1.1"], "256"),
+        (["results", "--host", "0.0.0.0", "--token", ""], "--token"),
+        (["results", "--host", "0.0.0.0", "--token", "  "], "--token"),
+        (["results", "--token", "\udcff"], "--token"),
     ],
 )
 def test_it_doesnt_start_with_nothing_to_show(

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import io
 import json
 import os
+import re
 import shutil
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
-from evalstone import Sample, evaluate, write_run
+from evalstone import Sample, Score, Skipped, evaluate, write_run
 from evalstone._core.redaction import register_settings
 from evalstone.errors import StorageError
 from evalstone.ledger.base import INDEXES
@@ -457,3 +461,73 @@ def test_stored_json_is_what_a_program_reads(url: str) -> None:
     data: Any = client_of(ledger=url).get("/runs.json").json
     assert json.loads(json.dumps(data)) == data
     assert data[0]["dataset"]["samples"] == 1
+
+
+def offered(page: str, name: str) -> list[str]:
+    """What the options of a form's list send, as a browser sends it."""
+    lists = re.findall(rf'<select name="{name}">(.*?)</select>', page, re.DOTALL)
+    values = [html.unescape(value) for each in lists for value in re.findall(r'<option value="([^"]*)"', each)]
+    return [re.sub("\r?\n", "\r\n", value) for value in values if value]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "two\nlines",
+        "hidden\u200b and \u202eturned",
+        "nul\0",
+        "  a  b ",
+        "x=y",
+        "100% of 5%25",
+        "\u0645\u06cc\u200c\u062e\u0648",
+    ],
+)
+def test_whatever_a_form_offers_is_found(url: str, text: str) -> None:
+    class Odd(Given):
+        name = f"given {text}"
+
+        def score(self, *, output: str) -> Score | Skipped:
+            return Skipped(f"{text} {'and so on ' * 500}") if output == "0" else Score(1.0)
+
+    metadata = [{text: f"{text} {n}"} for n in (1, 2)]
+    run = evaluate(samples_of(["0", "1"], metadata=metadata), [Odd(), Given()], ledger=url)
+    client = client_of(ledger=url)
+    page = client.get(run_address(run.id)).text
+    for name in ("reason", "field", "scorer", "sort"):
+        assert offered(page, name)
+        for value in offered(page, name):
+            reply = client.get(f"{run_address(run.id)}?{urlencode({name: value})}")
+            assert (reply.status, bool(reply.links("/samples/"))) == (200, True)
+            if name in ("reason", "field"):
+                assert len({link.partition("?")[0] for link in reply.links("/samples/")}) == 1
+                assert "selected" in reply.text.partition(html.escape(value).replace("&#x27;", "&#39;"))[2][:20]
+
+
+def test_the_address_keeps_all_digits_of_a_number(url: str) -> None:
+    run = evaluate(samples_of(["0.3333333", "0.3333334"] * 30), [Given()], ledger=url)
+    client = client_of(ledger=url)
+    reply = client.get(f"{run_address(run.id)}?min=0.33333335")
+    assert 'name="min" inputmode="decimal" value="0.33333335"' in reply.text
+    assert all("min=0.33333335" in link for link in reply.links("min="))
+
+
+@pytest.mark.parametrize(
+    "query", ["&".join(["field=m=1"] * 1500), "after=[%22%5Cud800%22,1]&sort=id", "after=[1e999,1]", "q=%ED%A0%80%00"]
+)
+def test_an_address_that_makes_no_sense_breaks_nothing(url: str, query: str) -> None:
+    run = evaluate(samples_of(["1", "0"], metadata=[{"m": 1}, {"m": 2}]), [Given()], ledger=url)
+    client = client_of(ledger=url)
+    for suffix in ("", ".json", ".csv"):
+        assert client.get(f"{run_address(run.id)}{suffix}?{query}").status in (200, 400)
+    assert client.get("/runs/%ED%A0%80").status == 404
+
+
+def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
+    run = evaluate(samples_of(["1"]), [Given()], ledger=url, name="  ")
+    with closing(sqlite3.connect(url, isolation_level=None)) as connection:
+        connection.execute("DELETE FROM records")
+        connection.execute("UPDATE runs SET finished = NULL")
+    client = client_of(ledger=url)
+    for address in (run_address(run.id), f"{run_address(run.id)}.json", f"{run_address(run.id)}.csv"):
+        assert client.get(address).status == 200
+    assert re.search(r">\s*</a></th>", client.get("/").text) is None

@@ -9,10 +9,11 @@ from ipaddress import ip_address
 from typing import Annotated
 from urllib.parse import quote
 
+from evalstone._core.front_ends import Setting
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import to_stderr
-from evalstone.errors import ConfigError, MissingDependency
+from evalstone.errors import ConfigError, MissingDependency, invalid
 from evalstone.results.endings import ExitCode
 
 HOST, PORT = "127.0.0.1", 7700
@@ -76,6 +77,8 @@ def view(
             raise ConfigError(f"there is no results folder {names[0]!r}, and no run of that ID or name in the ledger")
         path = run_address(row.id)
     shelf.cards()  # a ledger that can't be read is an error now, and not on each page
+    if token is not None and not (token.strip() and token.isprintable()):
+        raise ConfigError(invalid(Setting("token"), "text", token))
     is_loopback = host in LOOPBACK or _is_loopback(host)
     password = token if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
     app = application(

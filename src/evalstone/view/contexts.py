@@ -14,8 +14,8 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import goodness, sample_view, score_text
 from evalstone.types import StoredScorer
 from evalstone.view.addresses import run_address, sample_address, with_query
-from evalstone.view.index import FAILED, SCORED, SKIPPED, Case, Index, Stored
-from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, Show
+from evalstone.view.index import FAILED, SCORED, SKIPPED, Case, Index, Stored, choice
+from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, Show, field_text, number_text
 from evalstone.view.shelf import Card
 
 STATES: Mapping[str, tuple[str, Tone]] = {
@@ -137,8 +137,10 @@ class SampleTable:
     previous: str
     following: str
     reasons: tuple[tuple[str, str], ...] = ()
-    fields: tuple[tuple[str, tuple[tuple[str, str], ...], str], ...] = ()
-    """Entries of the metadata with their values, and the one that is chosen."""
+    fields: tuple[tuple[str, tuple[tuple[str, str, bool], ...]], ...] = ()
+    """Entries of the metadata with their values: as in an address, as shown, and whether it is chosen."""
+    lowest: str = ""
+    highest: str = ""
     orders: tuple[tuple[str, str], ...] = ()
     columns: tuple[tuple[str, str, bool], ...] = ()
     clear: str = ""
@@ -154,7 +156,7 @@ def when(started: str) -> str:
 
 def name_of(card: Card) -> str:
     """The name of a run: its own, or else when it was started."""
-    return (card.metadata.name if card.metadata else "") or when(card.started) or card.id
+    return (card.metadata.name.strip() if card.metadata else "") or when(card.started) or card.id
 
 
 def dataset_of(card: Card) -> str:
@@ -381,7 +383,7 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
     texts = [name for name in ("input", "answer", "reference") if name in query.column]
     numbers = [name for name in ("cost", "tokens", "seconds") if name in query.column]
     found = f"{number_found:,} of {total:,} {noun}" if query.is_filtered else f"{total:,} {noun}"
-    chosen = dict(query.field)
+    chosen = [(choice(name), choice(value)) for name, value in query.field]
     orders = [*ORDERS.items(), *((f"{SCORE}{title}", title) for title in index.titles)]
     pairs = query.pairs(after="", before="", column=SampleQuery().column)
     return SampleTable(
@@ -414,11 +416,15 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
         fields=tuple(
             (
                 facet.name,
-                tuple((value, f"{value} ({times:,})") for value, times in facet.values),
-                chosen.get(facet.name, ""),
+                tuple(
+                    (field_text(facet.name, value), f"{value} ({times:,})", (facet.name, value) in chosen)
+                    for value, times in facet.values
+                ),
             )
             for facet in index.facets
         ),
+        lowest=number_text(query.min),
+        highest=number_text(query.max),
         orders=tuple((sign + order, _order_words(sign + order, text)) for order, text in orders for sign in ("", "-")),
         columns=tuple((name, text, name in query.column) for name, text in COLUMNS.items()),
         clear=path + "#samples" if query.is_filtered else "",

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple, cast
 
+from evalstone._core.display import visible
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import record_line, sample_line, sample_of
@@ -44,6 +45,8 @@ PACK_BYTES = 1 << 16
 MOST_VALUES = 200
 """The most values of an entry of the metadata by which samples can be filtered."""
 LONGEST_VALUE = 100
+LONGEST_CHOICE = 500
+"""The most characters of a reason to filter by. Those that begin alike are one."""
 SCORED, SKIPPED, FAILED = range(3)
 """Outcomes in a column."""
 _TABLES = """
@@ -164,7 +167,7 @@ class _Writer:
         self.reason_counts = Counter[int]()
         self.field_numbers: dict[str, int] = {}
         self.field_values: dict[str, Counter[str]] = {}
-        self.totals = Counter[str]()
+        self.totals = Counter[str](imperfect=0, score=0, skipped=0, failed=0)
         self.cases: list[tuple[Any, ...]] = []
         self.excerpts: list[tuple[Any, ...]] = []
         self.texts: list[tuple[Any, ...]] = []
@@ -277,12 +280,15 @@ class _Writer:
             self._flush_pack()
 
     def _reason(self, reason: str) -> int:
-        number = self.reasons.setdefault(storable(reason), len(self.reasons))
+        number = self.reasons.setdefault(choice(reason), len(self.reasons))
         self.reason_counts[number] += 1
         return number
 
     def _add_field(self, place: int, name: str, value: Any) -> None:
-        if isinstance(value, bool | int | float | str) and (text := _shown(value)) and len(text) <= LONGEST_VALUE:
+        if not isinstance(value, bool | int | float | str):
+            return
+        name, text = choice(name), choice(value if isinstance(value, str) else json.dumps(value))
+        if text and len(name) <= LONGEST_VALUE and len(text) <= LONGEST_VALUE:
             values = self.field_values.setdefault(name, Counter())
             if len(values) <= MOST_VALUES:
                 values[text] += 1
@@ -314,9 +320,11 @@ def question_of(sample: Sample) -> str:
     return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
 
 
-def _shown(value: bool | float | str) -> str:
-    """A value of the metadata as a text to filter by."""
-    return storable(value.strip()) if isinstance(value, str) else json.dumps(value)
+def choice(text: str) -> str:
+    """A text as what a form offers and an address has: a browser would change line breaks, and a page shows invisible
+    characters as escapes."""
+    line = visible(storable(" ".join(text.split())))
+    return line if len(line) <= LONGEST_CHOICE else line[: LONGEST_CHOICE - 1] + "…"
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -522,9 +530,10 @@ class Index:
         ]
 
     def _scorer(self, title: str) -> int:
-        if title not in self.titles:
+        choices = [*map(choice, self.titles)]
+        if choice(title) not in choices:
             raise ConfigError(unknown("scorer", title, self.titles))
-        return self.titles.index(title)
+        return choices.index(choice(title))
 
     def _order(self, query: SampleQuery) -> str:
         if query.order.startswith(SCORE):
@@ -595,15 +604,15 @@ class Index:
                 values[name] = value
         if query.reason:
             columns = range(len(self.scorers)) if number is None else [number]
-            values["reason"] = query.reason
+            values["reason"] = choice(query.reason)
             found = "(SELECT id FROM reasons WHERE reason = :reason)"
             terms.append(f"({' OR '.join(f'r{n} IN {found}' for n in columns)})")
         known = {name: place for place, name, _ in json.loads(self._about["facets"])} if query.field else {}
         for at, (name, value) in enumerate(query.field):
-            if name not in known:
+            if (name := choice(name)) not in known:
                 raise ConfigError(unknown("field", name, known))
             terms.append(f"place IN (SELECT place FROM fields WHERE name = {known[name]} AND value = :field{at})")
-            values[f"field{at}"] = value
+            values[f"field{at}"] = choice(value)
         if query.q and (search := search_of(query.q)):
             self._find(search)
             terms.append("place IN hits")
@@ -618,7 +627,7 @@ def _read_cursor(text: str) -> tuple[float | str | None, int]:
     try:
         value, place = json.loads(text)
         if type(place) is int and abs(place) < 1 << 62 and (value is None or isinstance(value, str | int | float)):
-            return value if value is None or isinstance(value, str) else float(value), place
+            return value if value is None else storable(value) if isinstance(value, str) else float(value), place
     except (ValueError, TypeError, OverflowError, RecursionError):
         pass
     raise ConfigError("the address names no place in the list")

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, TypeAlias, get_args
+from urllib.parse import unquote
 
 from evalstone.errors import ConfigError, invalid, unknown
 
@@ -32,6 +33,8 @@ COLUMNS: Mapping[str, str] = {
 USUAL_COLUMNS = ("input", "answer", "scores")
 LONGEST = 2000
 """The most characters of a text in an address."""
+MOST_FIELDS = 50
+"""The most entries of the metadata to filter by at once."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +77,8 @@ class SampleQuery:
         order = self.sort.removeprefix("-")
         if order not in ORDERS and not order.startswith(SCORE):
             raise ConfigError(unknown("order", order, ORDERS))
+        if len(self.field) > MOST_FIELDS:
+            raise ConfigError(invalid("field", f"given at most {MOST_FIELDS} times", len(self.field)))
         for name in self.column:
             if name not in COLUMNS:
                 raise ConfigError(unknown("column", name, COLUMNS))
@@ -95,7 +100,7 @@ class SampleQuery:
                 if not sign:
                     raise ConfigError(invalid(name, "NAME=VALUE", text))
                 if value:
-                    values[name] = (*values.get(name, ()), (entry, value))
+                    values[name] = (*values.get(name, ()), (unquote(entry), value))
             elif name == "column":
                 values[name] = (*values.get(name, ()), text)
             else:
@@ -111,11 +116,11 @@ class SampleQuery:
             if value == each.default:
                 continue
             if each.name == "field":
-                pairs += [("field", f"{name}={text}") for name, text in value]
+                pairs += [("field", field_text(name, text)) for name, text in value]
             elif each.name == "column":
                 pairs += [("column", name) for name in value]
             else:
-                pairs.append((each.name, f"{value:g}" if isinstance(value, float) else str(value)))
+                pairs.append((each.name, number_text(value) if isinstance(value, float) else str(value)))
         return pairs
 
     @property
@@ -138,6 +143,16 @@ class SampleQuery:
     def order(self) -> str:
         """What the samples are ordered by."""
         return self.sort.removeprefix("-")
+
+
+def field_text(name: str, value: str) -> str:
+    """An entry of the metadata with its value, as in an address. An equals sign in the name is escaped."""
+    return f"{name.replace('%', '%25').replace('=', '%3D')}={value}"
+
+
+def number_text(value: float | None) -> str:
+    """A number as in an address, with all of its digits; "" for None."""
+    return "" if value is None else repr(value).removesuffix(".0")
 
 
 def _number(name: str, text: str) -> float:

@@ -13,7 +13,7 @@ from typing import Any, Literal, TypeAlias
 from evalstone._core.files import is_folder
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
 from evalstone.errors import ConfigError, EvalstoneError, LedgerError
-from evalstone.ledger.base import RunRow, is_there, shown
+from evalstone.ledger.base import RunRow, is_there, shown, storable
 from evalstone.ledger.store import Ledger
 from evalstone.results.endings import COMPLETE, ending_named
 from evalstone.results.files import read_summary
@@ -95,7 +95,7 @@ class Shelf:
 
     def card(self, run: str) -> Card | None:
         """The card of a run of any kind; None if there is none. Errors as for `cards`."""
-        found = next(iter(self._of_ledger(run)), None)
+        found = next(iter(self._of_ledger(storable(run))), None)
         return found or next((card for card in self._of_folders() if card.id == run), None)
 
     def read(self, card: Card) -> Run:
