@@ -130,6 +130,11 @@ def test_any_other_result_fails_the_sample(result: Any, told: str):
     assert told in outcome.error
 
 
+@pytest.mark.parametrize("scale", [1, 10])
+def test_a_score_on_a_smaller_or_a_larger_scale_than_the_scorer_s_fails_the_sample(scale: int):
+    assert isinstance(score(returning(Score(1, scale=scale), scale=4), output="x").outcome, Failed)
+
+
 def test_an_exception_fails_the_sample_with_its_line():
     @scorer
     def broken(*, output: str) -> float:
