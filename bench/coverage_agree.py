@@ -17,7 +17,7 @@ from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.measures import verdicts_at_fitted
 from evalstone.stats.agreement import cohen_kappa, krippendorff_alpha
 from evalstone.stats.calibration import expected_calibration_error
-from evalstone.stats.classification import Confusion, auroc, measure_intervals
+from evalstone.stats.classification import Confusion, MeasureName, auroc, measure_intervals
 from evalstone.stats.intervals import Interval
 from evalstone.stats.variances import variance_components
 
@@ -182,7 +182,7 @@ def thresholds(replications: int) -> Iterator[Table]:
     yield Table("Learned thresholds", [*head, "F1", "kappa", "width of accuracy"], rows, counts)
 
 
-def _learned(n: int, share: float, shift: float, objective: str, times: int) -> list[str]:
+def _learned(n: int, share: float, shift: float, objective: MeasureName, times: int) -> list[str]:
     source = np.random.default_rng(16)
     names = ("accuracy", "sensitivity", "specificity", "f1", "kappa")
     held: dict[str, list[bool]] = {name: [] for name in ("uncorrected", *names)}
