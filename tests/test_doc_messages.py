@@ -30,6 +30,7 @@ NO_MESSAGES = {
     "local-models.md: truncating input prompt",  # in the log of a server
     "other-systems.md: default model config",  # names of another system
     "other-systems.md: default criterion timeout",
+    "side-by-side.md: deepeval test run",
 }
 
 

@@ -104,7 +104,7 @@ def test_traces_that_are_under_way_at_the_end_are_scored_and_their_scores_export
         _, told = receiver.communicate(timeout=60)
     assert receiver.returncode == 0, told
     counts = re.findall(r"\d+ \w+", told.partition(", of 3 ")[0])
-    assert counts[-4:] == ["3 scored", "0 skipped", "0 failed", "0 pending"]
+    assert counts[-4:] == ["3 scores", "0 skipped", "0 failed", "0 pending"]
     assert "in traces.jsonl" in told
     listed = subprocess.run(
         [*command, "ledger", "scores", "--ledger", "l.db", "--json"],
@@ -131,7 +131,7 @@ def test_traces_that_are_under_way_at_the_end_are_scored_and_their_scores_export
         if attribute["key"] == "gen_ai.evaluation.evaluator.source"
     }
     assert json.loads(source) == {"name": "tool_called", "arguments": {"tool": "look_up"}}
-    assert "(tool=look_up): 3 scored" in told
+    assert "tool_called: 3 scores" in told
 
 
 @pytest.mark.parametrize(
@@ -211,4 +211,4 @@ def test_a_scorer_beside_the_file_scores_what_comes_if_anything_does(received: b
         receiver.send_signal(signal.SIGINT)
         _, told = receiver.communicate(timeout=60)
     assert receiver.returncode == 0, told
-    assert ("3 scored, 0 skipped, 0 failed" in told) is received
+    assert ("3 scores, 0 skipped, 0 failed" in told) is received

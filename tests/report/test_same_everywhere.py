@@ -23,8 +23,9 @@ from evalstone.report.text import text
 from evalstone.report.view import Section, View
 
 NAMES = (
-    "run", "run by a judge", "run of trials", "slices", "comparison", "comparison of three", "gate", "sample size",
-    "drift", "audit", "calibration", "saved runs", "experiment", "live coverage", "live drift", "ledger", "scores",
+    "run", "run by a judge", "run of trials", "slices", "comparison", "comparison of three", "gate", "estimate",
+    "sample size", "drift", "audit", "calibration", "saved runs", "experiment", "live coverage", "live drift",
+    "ledger", "scores",
 )  # fmt: skip
 REPORTED = ("run report", "record")
 
