@@ -27,7 +27,7 @@ from evalstone import Sample, Score, Scorer, Skipped, evaluate
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import run_address, sample_address
 from evalstone.view.app import application
-from evalstone.view.indexes import Indexes
+from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
 

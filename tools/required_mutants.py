@@ -339,7 +339,7 @@ REQUIRED: tuple[Mutant, ...] = (
     ),
     Mutant(
         "a list begins with samples without a score",
-        f"{VIEW}/index.py",
+        f"{VIEW}/indexing/index.py",
         "(without, with_value) if back else (with_value, without)",
         "(with_value, without) if back else (without, with_value)",
         ("tests/view/test_index.py",),

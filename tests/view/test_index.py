@@ -13,7 +13,8 @@ import pytest
 from evalstone import Run, Sample, evaluate
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import storable
-from evalstone.view.index import Index, OutdatedIndex, build, head_of
+from evalstone.view.indexing.build import build, head_of
+from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.query import SampleQuery
 from tests.runs import Claimed, Given, Harm, run_of
 

@@ -25,9 +25,9 @@ from evalstone.errors import StorageError
 from evalstone.ledger.base import INDEXES
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
-from evalstone.view import indexes
 from evalstone.view.addresses import run_address, sample_address
 from evalstone.view.app import application
+from evalstone.view.indexing import indexes
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Client
@@ -111,7 +111,7 @@ def test_many_new_runs_are_read_together(url: str, monkeypatch: pytest.MonkeyPat
 
 
 def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.view.contexts.RUNS_PER_PAGE", 2)
+    monkeypatch.setattr("evalstone.view.pages.runs.RUNS_PER_PAGE", 2)
     ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(5)]
     client, address, found = client_of(ledger=url), "/", list[str]()
     for _ in range(3):

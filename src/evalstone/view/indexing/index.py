@@ -10,59 +10,24 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import sqlite3
 import zlib
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from evalstone._core.display import visible
-from evalstone._core.front_ends import COMMAND_LINE
-from evalstone._core.json import to_jsonable
-from evalstone.datasets.stored import record_line, sample_line, sample_of
-from evalstone.errors import ConfigError, StorageError, unknown
+from evalstone.datasets.stored import sample_of
+from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import storable
-from evalstone.results.run import Run
-from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import ScorerInfo
-from evalstone.results.views.exports import cases_of
-from evalstone.results.views.run import run_view
 from evalstone.results.views.samples import scored_answer
-from evalstone.types import Failed, Record, Sample, Score, case_key
+from evalstone.types import Record, Sample
+from evalstone.view.indexing.tables import FORMAT, choice
 from evalstone.view.query import SCORE, SampleQuery
-from evalstone.view.search_words import search_of, spaced
+from evalstone.view.search_words import search_of
 
-FORMAT = "view-index/1"
 PAGE = 50
-EXCERPT = 600
-"""The most characters of a text in a list."""
-PACK_BYTES = 1 << 16
-"""The bytes of samples and records that are compressed together. A larger case is alone."""
-MOST_VALUES = 200
-"""The most values of an entry of the metadata by which samples can be filtered."""
-LONGEST_VALUE = 100
-LONGEST_CHOICE = 500
-"""The most characters of a reason to filter by. Those that begin alike are one."""
-SCORED, SKIPPED, FAILED = range(3)
-"""Outcomes in a column."""
-_TABLES = """
-    CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-    CREATE TABLE cases (
-        place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
-        tokens INTEGER, seconds REAL, score INTEGER, skipped INTEGER, failed INTEGER{columns}
-    );
-    CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
-    CREATE TABLE reasons (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, number INTEGER NOT NULL);
-    CREATE TABLE fields (name INTEGER, value TEXT, place INTEGER, PRIMARY KEY (name, value, place)) WITHOUT ROWID;
-    CREATE TABLE packs (first INTEGER PRIMARY KEY, body BLOB NOT NULL);
-    CREATE VIRTUAL TABLE texts USING fts5(
-        id, input, answer, other, reason, content='', tokenize="unicode61 remove_diacritics 2"
-    );
-"""
 _ORDERS = {
     "goodness": "goodness",
     "order": "place",
@@ -71,7 +36,6 @@ _ORDERS = {
     "tokens": "tokens",
     "seconds": "seconds",
 }
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
@@ -120,230 +84,6 @@ class Stored:
     records: tuple[Record, ...]
     data: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """Both as data."""
-
-
-def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: Progress) -> None:
-    """Make the index of a run. It is written under another name first, so that it is there as a whole or not at all.
-
-    Args:
-        run: The run, with its samples if they are available.
-        file: Where the index goes.
-        stamp: What identifies the state of the run.
-        head: What the page shows above the samples, as JSON data.
-        progress: Called now and then with the number of cases so far, and of all.
-
-    Raises:
-        StorageError: The disk is full.
-    """
-    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
-    draft.unlink(missing_ok=True)
-    try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode=OFF")
-            connection.execute("PRAGMA synchronous=OFF")
-            connection.execute("PRAGMA cache_size=-64000")
-            columns = "".join(f", v{n} REAL, o{n} INTEGER, r{n} INTEGER" for n in range(len(run.scorers)))
-            connection.executescript(_TABLES.format(columns=columns))
-            connection.execute("BEGIN")
-            _Writer(connection, run).write(progress)
-            about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
-            connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
-            connection.execute("COMMIT")
-        draft.replace(file)
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"the index {file} can't be written: {error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-class _Writer:
-    """Writes the cases of a run into the tables of an index."""
-
-    def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
-        self.connection, self.run = connection, run
-        self.numbers = {info.signature: number for number, info in enumerate(run.scorers)}
-        self.reasons: dict[str, int] = {}
-        self.reason_counts = Counter[int]()
-        self.field_numbers: dict[str, int] = {}
-        self.field_values: dict[str, Counter[str]] = {}
-        self.totals = Counter[str](imperfect=0, score=0, skipped=0, failed=0)
-        self.cases: list[tuple[Any, ...]] = []
-        self.excerpts: list[tuple[Any, ...]] = []
-        self.texts: list[tuple[Any, ...]] = []
-        self.fields: list[tuple[int, str, int]] = []
-        self.pack: list[str] = []
-        self.pack_bytes = self.pack_first = 0
-
-    def write(self, progress: Progress) -> None:
-        """Write all cases, and what is said of all of them."""
-        total, keeps, records = self.run.columns.size, bool(self.run.keeps_reasoning), self.run.records
-        place = 0
-        for place, (at, sample) in enumerate(cases_of(self.run), start=1):
-            texts = isinstance(records, SpillingRecords)
-            lines = [cast("SpillingRecords", records).text_at(each) for each in at] if texts else []
-            found = [records[each] for each in at]
-            self._add(place, sample, found, lines or [*map(record_line, found)], keeps_reasoning=keeps)
-            if place % 500 == 0:
-                self._flush()
-                progress(place, total)
-        self._flush()
-        self._flush_pack()
-        progress(place, total)
-        execute = self.connection.execute
-        execute("CREATE UNIQUE INDEX cases_key ON cases (key)")
-        execute("CREATE INDEX cases_sample ON cases (sample) WHERE trial IS NOT NULL")
-        execute("CREATE INDEX cases_goodness ON cases (goodness, place)")
-        for number in self.numbers.values():
-            execute(f"CREATE INDEX cases_v{number} ON cases (v{number}, place)")
-        self.connection.executemany(
-            "INSERT INTO reasons VALUES (?, ?, ?)",
-            [(number, reason, self.reason_counts[number]) for reason, number in self.reasons.items()],
-        )
-        facets = {
-            name: values.most_common() for name, values in self.field_values.items() if len(values) <= MOST_VALUES
-        }
-        for name, number in self.field_numbers.items():
-            if name not in facets:
-                execute("DELETE FROM fields WHERE name = ?", (number,))
-        about = {
-            "totals": {"all": place, **self.totals},
-            "facets": [[self.field_numbers[name], name, values] for name, values in facets.items()],
-            "scorers": [info.to_dict() for info in self.run.scorers],
-            "titles": dict(self.run.titles),
-            "keeps_reasoning": keeps,
-        }
-        rows = [(name, json.dumps(value)) for name, value in about.items()]
-        self.connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
-        execute("INSERT INTO texts (texts) VALUES ('optimize')")
-        execute("ANALYZE")
-
-    def _add(
-        self, place: int, sample: Sample | None, records: Sequence[Record], lines: list[str], *, keeps_reasoning: bool
-    ) -> None:
-        first = records[0]
-        cells: list[Any] = [None] * (3 * len(self.numbers))
-        goodness: list[float] = []
-        counts, cost, seconds, tokens = [0, 0, 0], 0.0, 0.0, 0
-        for record in records:
-            number, outcome = self.numbers[record.signature], record.outcome
-            kind = SCORED if isinstance(outcome, Score) else FAILED if isinstance(outcome, Failed) else SKIPPED
-            counts[kind] += 1
-            cells[3 * number : 3 * number + 3] = (
-                record.value,
-                kind,
-                None if kind == SCORED else self._reason(outcome.reason),
-            )
-            if isinstance(outcome, Score):
-                goodness.append(self.run.scorers[number].goodness(outcome.value))
-            seconds += record.seconds
-            if record.calls:
-                paid = record.cost
-                cost = None if paid is None or cost is None else cost + paid
-                tokens += sum(call.usage.input + call.usage.output for call in record.calls)
-        mean = sum(goodness) / len(goodness) if goodness else None
-        self.totals.update(
-            {
-                "imperfect": mean is None or mean < 1,
-                "score": counts[SCORED] > 0,
-                "skipped": counts[SKIPPED] > 0,
-                "failed": counts[FAILED] > 0,
-            }
-        )
-        key = case_key(first.sample_id, first.trial)
-        name = storable(first.sample_id)
-        self.cases.append((place, storable(key), name, first.trial, mean, cost, tokens, seconds, *counts, *cells))
-        other: list[str] = []
-        for record in records:
-            other += [
-                record.outcome.reason,
-                *_strings(record.outcome.evidence if isinstance(record.outcome, Score) else ()),
-            ]
-        if sample is None:
-            self.texts.append((place, spaced(key), "", "", "", spaced("\n".join(other))))
-        else:
-            answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
-            asked = question_of(sample)
-            shown = (asked, answer, sample.reference or "")
-            self.excerpts.append((place, *map(_excerpt, shown)))
-            rest = [sample.reference or "", sample.instructions or "", *(sample.context or ())]
-            rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
-            texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
-            self.texts.append((place, *map(spaced, texts)))
-            for name, value in sample.metadata.items():
-                self._add_field(place, name, value)
-        line = "null" if sample is None else sample_line(sample)
-        self.pack.append(f'{{"sample":{line},"records":[{",".join(lines)}]}}')
-        self.pack_first = self.pack_first or place
-        self.pack_bytes += len(self.pack[-1])
-        if self.pack_bytes >= PACK_BYTES:
-            self._flush_pack()
-
-    def _reason(self, reason: str) -> int:
-        number = self.reasons.setdefault(choice(reason), len(self.reasons))
-        self.reason_counts[number] += 1
-        return number
-
-    def _add_field(self, place: int, name: str, value: Any) -> None:
-        if not isinstance(value, bool | int | float | str):
-            return
-        name, text = choice(name), choice(value if isinstance(value, str) else json.dumps(value))
-        if text and len(name) <= LONGEST_VALUE and len(text) <= LONGEST_VALUE:
-            values = self.field_values.setdefault(name, Counter())
-            if len(values) <= MOST_VALUES:
-                values[text] += 1
-                self.fields.append((self.field_numbers.setdefault(name, len(self.field_numbers)), text, place))
-
-    def _flush(self) -> None:
-        many = self.connection.executemany
-        if self.cases:
-            many(f"INSERT INTO cases VALUES ({', '.join('?' * len(self.cases[0]))})", self.cases)
-        many("INSERT INTO excerpts VALUES (?, ?, ?, ?)", self.excerpts)
-        many("INSERT INTO texts (rowid, id, input, answer, other, reason) VALUES (?, ?, ?, ?, ?, ?)", self.texts)
-        many("INSERT OR IGNORE INTO fields VALUES (?, ?, ?)", self.fields)
-        for rows in (self.cases, self.excerpts, self.texts, self.fields):
-            rows.clear()
-
-    def _flush_pack(self) -> None:
-        if self.pack:
-            body = zlib.compress("\n".join(self.pack).encode("utf-8", "surrogatepass"), 1)
-            self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
-        self.pack, self.pack_bytes, self.pack_first = [], 0, 0
-
-
-def _excerpt(text: str) -> str:
-    return storable(text if len(text) <= EXCERPT else text[: EXCERPT - 1] + "…")
-
-
-def question_of(sample: Sample) -> str:
-    """What was asked: the input, or the first message of the user."""
-    return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
-
-
-def choice(text: str) -> str:
-    """A text as what a form offers and an address has: a browser would change line breaks, and a page shows invisible
-    characters as escapes."""
-    line = visible(storable(" ".join(text.split())))
-    return line if len(line) <= LONGEST_CHOICE else line[: LONGEST_CHOICE - 1] + "…"
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """The texts in a value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            yield from _strings(item)
-    elif isinstance(value, list | tuple):
-        for item in cast("list[Any]", value):
-            yield from _strings(item)
-    elif hasattr(value, "__dict__"):
-        yield from _strings(vars(value))
-
-
-def head_of(run: Run) -> dict[str, Any]:
-    """What the page of a run shows above its samples: the report without the samples, as JSON data."""
-    return {"view": to_jsonable(run_view(run, COMMAND_LINE, brief=True)), "run": run.to_dict()}
 
 
 class Index:
@@ -617,6 +357,11 @@ class Index:
             self._find(search)
             terms.append("place IN hits")
         return " AND ".join(terms), values
+
+
+def question_of(sample: Sample) -> str:
+    """What was asked: the input, or the first message of the user."""
+    return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
 
 
 class OutdatedIndex(Exception):

@@ -15,7 +15,8 @@ from pathlib import Path
 
 from evalstone._core.files import make_folder
 from evalstone.ledger.base import INDEXES, file_of, index_file
-from evalstone.view.index import Index, OutdatedIndex, build, head_of
+from evalstone.view.indexing.build import build, head_of
+from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.shelf import Card, Shelf
 
 PATIENCE = 1.0

@@ -1,0 +1,1 @@
+"""The indexes that pages read: one SQLite file for each run."""

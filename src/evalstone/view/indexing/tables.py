@@ -1,0 +1,33 @@
+"""The tables of an index, and the form in which they have texts to filter by."""
+
+from __future__ import annotations
+
+from evalstone._core.display import visible
+from evalstone.ledger.base import storable
+
+FORMAT = "view-index/1"
+LONGEST_CHOICE = 500
+"""The most characters of a reason to filter by. Those that begin alike are one."""
+SCORED, SKIPPED, FAILED = range(3)
+"""Outcomes in a column."""
+TABLES = """
+    CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+    CREATE TABLE cases (
+        place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
+        tokens INTEGER, seconds REAL, score INTEGER, skipped INTEGER, failed INTEGER{columns}
+    );
+    CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
+    CREATE TABLE reasons (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, number INTEGER NOT NULL);
+    CREATE TABLE fields (name INTEGER, value TEXT, place INTEGER, PRIMARY KEY (name, value, place)) WITHOUT ROWID;
+    CREATE TABLE packs (first INTEGER PRIMARY KEY, body BLOB NOT NULL);
+    CREATE VIRTUAL TABLE texts USING fts5(
+        id, input, answer, other, reason, content='', tokenize="unicode61 remove_diacritics 2"
+    );
+"""
+
+
+def choice(text: str) -> str:
+    """A text as what a form offers and an address has: a browser would change line breaks, and a page shows invisible
+    characters as escapes."""
+    line = visible(storable(" ".join(text.split())))
+    return line if len(line) <= LONGEST_CHOICE else line[: LONGEST_CHOICE - 1] + "…"

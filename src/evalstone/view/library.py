@@ -1,0 +1,51 @@
+"""What the pages read: the runs on a shelf, and their indexes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from evalstone.errors import EvalstoneError
+from evalstone.view.indexing.index import Index
+from evalstone.view.indexing.indexes import Indexes
+from evalstone.view.names import name_of
+from evalstone.view.responses import NotThere, page
+from evalstone.view.shelf import Card, Shelf
+
+if TYPE_CHECKING:
+    from starlette.responses import Response
+
+
+class Library:
+    """The runs on a shelf, and their indexes."""
+
+    def __init__(self, shelf: Shelf) -> None:
+        self.shelf, self.indexes = shelf, Indexes(shelf)
+
+    def card(self, run: str) -> Card:
+        """What is known of a run.
+
+        Raises:
+            NotThere: There is none with this ID.
+            EvalstoneError: It can't be read.
+        """
+        card = self.shelf.card(run)
+        if card is None:
+            raise NotThere(f"There is no run {run} in {', '.join(self.shelf.places) or 'the ledger'}.")
+        if card.problem:
+            raise EvalstoneError(card.problem)
+        return card
+
+    def index(self, card: Card) -> Index | Response:
+        """The index of a run, or, while it is made, a page that says how far it is and then loads itself again."""
+        opened = self.indexes.open(card)
+        if isinstance(opened, Index):
+            return opened
+        name = name_of(card)
+        return page(
+            "message.html",
+            status=202,
+            headers={"refresh": "1"},
+            title=name,
+            text=f"{opened.phase.capitalize()} of {name}: this is done once.",
+            progress=opened.percent or 0,
+        )

@@ -1,0 +1,276 @@
+"""A run: its report, and all of its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from evalstone._core.display import money
+from evalstone.errors import ConfigError
+from evalstone.report.csv import Value, csv_rows
+from evalstone.report.view import Tone, tone_of
+from evalstone.results.summary import ScorerInfo
+from evalstone.results.views.samples import score_text
+from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
+from evalstone.view.indexing.index import Case, Index
+from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
+from evalstone.view.library import Library
+from evalstone.view.names import name_of
+from evalstone.view.pages.common import STATES, Link, directed
+from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
+from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, sample_query, suffixed
+from evalstone.view.shelf import Card
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+
+@dataclass(frozen=True)
+class ScoreCell:
+    """A score in a list of samples. start, width: those of its bar, in percent; the bar grows from the worse end."""
+
+    text: str
+    tone: Tone
+    start: float | None = None
+    width: float = 0.0
+
+
+@dataclass(frozen=True)
+class SampleRow:
+    """A sample in a list."""
+
+    href: str
+    name: str
+    texts: tuple[tuple[str, str], ...]
+    """Names and texts of the chosen columns."""
+    scores: tuple[ScoreCell, ...]
+    numbers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class SampleTable:
+    """The list of a run's samples."""
+
+    headers: tuple[Link, ...]
+    rows: tuple[SampleRow, ...]
+    status: str
+    chips: tuple[Link, ...]
+    previous: str
+    following: str
+    reasons: tuple[tuple[str, str], ...] = ()
+    fields: tuple[tuple[str, tuple[tuple[str, str, bool], ...]], ...] = ()
+    """Entries of the metadata with their values: as in an address, as shown, and whether it is chosen."""
+    lowest: str = ""
+    highest: str = ""
+    orders: tuple[tuple[str, str], ...] = ()
+    columns: tuple[tuple[str, str, bool], ...] = ()
+    clear: str = ""
+    exports: tuple[Link, ...] = field(default=())
+
+
+def run_page(library: Library, request: Request) -> Response:
+    """A run: its report, and its samples."""
+    name, suffix = suffixed(request.path_params["run"])
+    card, query = library.card(named(name)), sample_query(request)
+    opened = library.index(card)
+    if not isinstance(opened, Index):
+        return opened
+    with opened as index:
+        try:
+            if suffix == CSV:
+                index.page(query, 1)  # an address that makes no sense is an error before anything is sent
+                return csv_file(_samples_csv(library, card, query), card.id)
+            if suffix == JSON:
+                found = index.page(query)
+                data = {
+                    "run": index.head["run"],
+                    "matching": index.count(query),
+                    "samples": [case_data(case, index) for case in found.cases],
+                    "next": with_query(f"{run_address(card.id)}.json", query.pairs(before="", after=found.following))
+                    if found.following
+                    else None,
+                }
+                return json_data(data)
+            table = sample_table(card.id, index, query)
+        except ConfigError as error:
+            raise BadAddress(error) from None
+        return page(
+            "run.html",
+            headers={"refresh": WATCH} if card.state == "running" and not query.pairs() else {},
+            title=name_of(card),
+            card=card,
+            name=name_of(card),
+            state=STATES[card.state],
+            view=index.head["view"],
+            table=table,
+            query=query,
+            titles=index.titles,
+            action=run_address(card.id),
+        )
+
+
+def _samples_csv(library: Library, card: Card, query: SampleQuery) -> Iterable[str]:
+    opened = library.index(card)
+    if isinstance(opened, Index):
+        with opened as index:
+            rows = (csv_row(case, index) for case in index.every(query))
+            yield from csv_rows(csv_header(index), rows)
+
+
+def score_cell(value: float | None, outcome: int | None, info: ScorerInfo) -> ScoreCell:
+    """The cell of a score; a missing one never looks like a 0."""
+    if outcome is None:
+        return ScoreCell("", "dim")
+    if value is None or outcome != SCORED:
+        return ScoreCell("failed", "bad") if outcome == FAILED else ScoreCell("skipped", "dim")
+    width = 100 * value / info.scale
+    return ScoreCell(
+        score_text(value, info.scale),
+        tone_of(info.goodness(value)),
+        100 - width if info.lower_is_better else 0.0,
+        width,
+    )
+
+
+def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
+    """The page of samples that a query finds. Raises ConfigError if the query doesn't suit the run."""
+    number_found, listed = index.count(query), index.page(query)
+    path, total = run_address(run), index.totals["all"]
+    noun = "trials" if any(case.trial is not None for case in listed.cases) else "samples"
+
+    def here(**changes: Any) -> str:
+        return with_query(path, query.pairs(**{"after": "", "before": "", **changes})) + "#samples"
+
+    def header(text: str, order: str, kind: str = "number") -> Link:
+        current = query.order == order
+        return Link(text, here(sort=order if not current or query.descending else f"-{order}"), current, kind)
+
+    chips = [
+        Link(text, here(show=show), query.show == show, f"{index.totals[total_of]:,}")
+        for show, text, total_of in (
+            ("all", "all", "all"),
+            ("imperfect", "not perfect", "imperfect"),
+            ("skipped", "skipped", "skipped"),
+            ("failed", "failed", "failed"),
+        )
+        if show == "all" or index.totals[total_of] or query.show == show
+    ]
+    scores = [
+        header(directed(title, lower_is_better=info.lower_is_better), f"{SCORE}{title}")
+        for title, info in zip(index.titles, index.scorers, strict=True)
+    ]
+    texts = [name for name in ("input", "answer", "reference") if name in query.column]
+    numbers = [name for name in ("cost", "tokens", "seconds") if name in query.column]
+    found = f"{number_found:,} of {total:,} {noun}" if query.is_filtered else f"{total:,} {noun}"
+    chosen = [(choice(name), choice(value)) for name, value in query.field]
+    orders = [*ORDERS.items(), *((f"{SCORE}{title}", title) for title in index.titles)]
+    pairs = query.pairs(after="", before="", column=SampleQuery().column)
+    return SampleTable(
+        headers=(
+            header("sample", "id", ""),
+            *(Link(COLUMNS[name], "") for name in texts),
+            *(scores if "scores" in query.column else ()),
+            *(header(COLUMNS[name], name) for name in numbers),
+        ),
+        rows=tuple(
+            SampleRow(
+                with_query(sample_address(run, case.key), query.pairs(after="", before="")),
+                case.key if case.key.strip() else repr(case.key),
+                tuple((COLUMNS[name], getattr(case, name)) for name in texts),
+                tuple(
+                    score_cell(value, outcome, info)
+                    for value, outcome, info in zip(case.values, case.outcomes, index.scorers, strict=True)
+                )
+                if "scores" in query.column
+                else (),
+                tuple((COLUMNS[name], number_cell(case, name)) for name in numbers),
+            )
+            for case in listed.cases
+        ),
+        status=f"{found}, {order_text(query)}",
+        chips=tuple(chips) if len(chips) > 1 else (),
+        previous=here(before=listed.previous) if listed.previous else "",
+        following=here(after=listed.following) if listed.following else "",
+        reasons=tuple((reason, f"{times:,} × {reason}") for reason, times in index.reasons()),
+        fields=tuple(
+            (
+                facet.name,
+                tuple(
+                    (field_text(facet.name, value), f"{value} ({times:,})", (facet.name, value) in chosen)
+                    for value, times in facet.values
+                ),
+            )
+            for facet in index.facets
+        ),
+        lowest=number_text(query.min),
+        highest=number_text(query.max),
+        orders=tuple((sign + order, _order_words(sign + order, text)) for order, text in orders for sign in ("", "-")),
+        columns=tuple((name, text, name in query.column) for name, text in COLUMNS.items()),
+        clear=path + "#samples" if query.is_filtered else "",
+        exports=(
+            Link("CSV of all that match", with_query(f"{path}.csv", pairs)),
+            Link("JSON of this page", with_query(f"{path}.json", query.pairs())),
+        ),
+    )
+
+
+def _order_words(sort: str, text: str) -> str:
+    """An order in words."""
+    match sort:
+        case "goodness" | "-goodness":
+            return "best first" if sort.startswith("-") else "worst first"
+        case "order" | "-order":
+            return "last first" if sort.startswith("-") else "order of the dataset"
+        case "id" | "-id":
+            return f"{text}, {'Z to A' if sort.startswith('-') else 'A to Z'}"
+        case _:
+            return f"{text}, {'highest' if sort.startswith('-') else 'lowest'} first"
+
+
+def order_text(query: SampleQuery) -> str:
+    return _order_words(query.sort, ORDERS.get(query.order, query.order.removeprefix(SCORE)))
+
+
+def number_cell(case: Case, name: str) -> str:
+    if name == "cost":
+        return "unknown" if case.cost is None else money(case.cost)
+    return f"{case.tokens:,}" if name == "tokens" else f"{case.seconds:.2f} s"
+
+
+def case_data(case: Case, index: Index) -> dict[str, Any]:
+    """A sample of a list as JSON data, with its texts in full."""
+    case = index.whole(case)
+    names = {SCORED: "score", SKIPPED: "skipped", FAILED: "failed"}
+    scores = {
+        title: {"outcome": names.get(outcome) if outcome is not None else None, "value": value}
+        for title, value, outcome in zip(index.titles, case.values, case.outcomes, strict=True)
+    }
+    return {
+        "key": case.key,
+        "sample_id": case.sample,
+        "trial": case.trial,
+        "goodness": case.goodness,
+        "input": case.input,
+        "answer": case.answer,
+        "reference": case.reference,
+        "cost": case.cost,
+        "tokens": case.tokens,
+        "seconds": case.seconds,
+        "scores": scores,
+    }
+
+
+def csv_header(index: Index) -> list[str]:
+    """The header of a list of samples."""
+    scores = [name for title in index.titles for name in (title, f"{title} outcome")]
+    return ["sample_id", "trial", "input", "answer", "reference", *scores, "goodness", "cost", "tokens", "seconds"]
+
+
+def csv_row(case: Case, index: Index) -> list[Value]:
+    """A sample of a list as a row."""
+    data = case_data(case, index)
+    scores = [value for each in data["scores"].values() for value in (each["value"], each["outcome"])]
+    texts = [data[name] for name in ("sample_id", "trial", "input", "answer", "reference")]
+    return [*texts, *scores, *(data[name] for name in ("goodness", "cost", "tokens", "seconds"))]

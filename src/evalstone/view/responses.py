@@ -1,0 +1,132 @@
+"""What a route answers with: a page, its data, a file, or an error in words."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from typing import TYPE_CHECKING, Any
+
+from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.redaction import redacted
+from evalstone.errors import ConfigError, EvalstoneError
+from evalstone.report.html import asset, environment
+from evalstone.view.addresses import CSV, JSON, name_in
+from evalstone.view.query import SampleQuery
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+ASSETS = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
+SHARED_SCRIPTS = ("sentences.js", "claims.js")
+"""Scripts of reports that are a part of the script of the pages."""
+WATCH = "10"
+"""Seconds until a page with a run in progress is loaded again."""
+
+
+class NotThere(EvalstoneError):
+    """There is no such page."""
+
+
+class BadAddress(EvalstoneError):
+    """The address makes no sense."""
+
+
+def page(template: str, *, status: int = 200, headers: Mapping[str, str] | None = None, **context: Any) -> Response:
+    """A page from a template in `view/templates`."""
+    from starlette.responses import HTMLResponse  # noqa: PLC0415 - an extra
+
+    text = environment("evalstone.view").get_template(template).render(asset=asset_address, **context)
+    return HTMLResponse(redacted(text).encode("utf-8", "replace"), status_code=status, headers=headers)
+
+
+def json_data(data: Any) -> Response:
+    """The data of a page as JSON."""
+    from starlette.responses import Response  # noqa: PLC0415 - an extra
+
+    return Response(redacted(json.dumps(data, indent=1)), media_type="application/json")
+
+
+def csv_file(lines: Iterable[str], name: str) -> Response:
+    """The data of a page as a CSV file with this name."""
+    from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra
+
+    plain = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)
+    headers = {"content-disposition": f'attachment; filename="{plain}.csv"'}
+    body = (redacted(line).encode("utf-8", "replace") for line in lines)
+    return StreamingResponse(body, media_type="text/csv; charset=utf-8", headers=headers)
+
+
+def error_page(status: int, error: Exception | str) -> Response:
+    """An error in words."""
+    text = error.text(COMMAND_LINE) if isinstance(error, EvalstoneError) else str(error)
+    return page("message.html", status=status, title="Error", text=text, progress=None)
+
+
+def asset_file(request: Request) -> Response:
+    """A style sheet or script. Its address has a hash of it, so that browsers may keep it."""
+    from starlette.responses import Response  # noqa: PLC0415 - an extra
+
+    name = request.path_params["name"]
+    if name not in ASSETS:
+        raise NotThere("There is no such file.")
+    headers = {"cache-control": "private, max-age=31536000, immutable"}
+    return Response(_asset(name), media_type=ASSETS[name], headers=headers)
+
+
+def icon(_: Request) -> Response:
+    """What browsers ask for without being told to."""
+    from starlette.responses import Response  # noqa: PLC0415 - an extra
+
+    return Response(_asset("icon.svg"), media_type=ASSETS["icon.svg"])
+
+
+@functools.cache
+def _asset(name: str) -> str:
+    own = resources.files("evalstone.view").joinpath("assets", name)
+    text = own.read_text(encoding="utf-8") if own.is_file() else asset(name)
+    return "\n".join([*map(asset, SHARED_SCRIPTS), text]) if name == "view.js" else text
+
+
+@functools.cache
+def asset_address(name: str) -> str:
+    """The address of a style sheet or script, with a hash of it."""
+    return f"/assets/{hashlib.sha256(_asset(name).encode()).hexdigest()[:16]}/{name}"
+
+
+# ---- What an address says ----
+
+
+def suffixed(part: str) -> tuple[str, str]:
+    """A part of a path without the suffix of its data, and the suffix."""
+    for suffix in (JSON, CSV):
+        if part.endswith(suffix) and part != suffix:
+            return part.removesuffix(suffix), suffix
+    return part, ""
+
+
+def named(part: str) -> str:
+    """The name in a part of a path.
+
+    Raises:
+        BadAddress: It isn't UTF-8.
+    """
+    try:
+        return name_in(part)
+    except UnicodeDecodeError:
+        raise BadAddress("The address is not valid UTF-8.") from None
+
+
+def sample_query(request: Request) -> SampleQuery:
+    """The filters and the order in an address.
+
+    Raises:
+        BadAddress: A parameter makes no sense.
+    """
+    try:
+        return SampleQuery.of(request.query_params.multi_items())
+    except ConfigError as error:
+        raise BadAddress(error) from None
