@@ -10,7 +10,7 @@ from evalstone.ledger.base import BatchedQuestion, BatchRow
 from evalstone.ledger.maintenance import PruneCounts, prune
 from evalstone.ledger.store import Ledger
 from evalstone.types import Usage
-from tests.ledger.rows import run
+from tests.ledger.rows import answer, run
 
 
 def row(name: str, *, judge: str = "j", run: str = "r1") -> BatchRow:
@@ -93,6 +93,24 @@ def test_a_finished_run_lets_go_of_its_questions_and_keeps_its_batches(url: str)
         batches.forget(ledger, "r1")
         assert set(batches.question_batches(ledger, "j")) == {"q2", "q3"}
         assert len(batches.batches_of(ledger, "j")) == 3
+
+
+def test_a_question_that_was_answered_since_it_was_read_is_not_put_again(url: str) -> None:
+    """A process that slept in between, while another run finished and let go of its questions."""
+    answered = answer(1, judge="j")
+    again, other = question(answered.question), question("other")
+    with Ledger(url) as ledger:
+        batches.enter(ledger, row("1"), [again])
+        batches.collect(ledger, closed(row("1")), {again.question: "told"}, missing=None)
+        tried = batches.batched_questions(ledger, [again.question], "j")[again.question]
+        ledger.write([answered])
+        assert batches.enter(ledger, row("2"), [tried]) == set()
+        batches.forget(ledger, "r1")
+        assert batches.enter(ledger, row("3"), [again, other]) == {"other"}
+        assert batches.enter(ledger, row("4"), [again]) == set()
+        assert [each.id for each in batches.batches_of(ledger, "j")] == ["1", "3"]
+        unreadable = {again.question}
+        assert batches.enter(ledger, row("5"), [again], unreadable=unreadable) == unreadable
 
 
 def test_the_batches_of_a_run_go_with_it_and_those_of_others_stay(url: str) -> None:

@@ -66,6 +66,22 @@ def test_a_batch_that_was_not_found_is_not_submitted_again_before_the_provider_c
     assert run().batches == ("batch_0",)
 
 
+def test_a_process_that_slept_before_it_submitted_asks_nothing_that_another_run_got_answered_meanwhile(
+    server: BatchServer, run: Call, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    enter = batches.enter
+
+    def slept(*args: Any, **options: Any) -> set[str]:
+        monkeypatch.setattr(batches, "enter", enter)
+        assert [run("hallucination") for _ in range(3)][-1].complete
+        return enter(*args, **options)
+
+    monkeypatch.setattr(batches, "enter", slept)
+    assert run("faithfulness").stop_reason == "answers came in the meantime"
+    assert run("faithfulness").complete
+    assert len(server.requests) == 8
+
+
 @BOTH
 def test_a_process_killed_after_the_provider_got_the_batch_does_not_pay_twice(
     server: BatchServer, run: Call, model: str, tmp_path: Path

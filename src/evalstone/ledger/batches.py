@@ -23,11 +23,26 @@ _RETRY = f"""
     UPDATE batch_questions SET {_CHANGED}
     WHERE question = :question AND judge = :judge AND batch = :seen AND NOT waiting
 """
+_ANSWERED = """
+    DELETE FROM batch_questions WHERE batch = :batch AND question IN texts(:questions) AND EXISTS (
+        SELECT 1 FROM answers
+        WHERE answers.question = batch_questions.question AND answers.judge = batch_questions.judge AND repeat_index = 0
+    )
+"""
 _ANSWER = "UPDATE batch_questions SET waiting = false, body = :body WHERE question = :question AND batch = :batch"
 
 
-def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) -> set[str]:
-    """Add a batch with those questions that are in no open batch and have not changed since they were read.
+def enter(
+    ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion], *, unreadable: Collection[str] = ()
+) -> set[str]:
+    """Add a batch with those questions that are in no open batch, have not changed since they were read, and got no
+    answer since.
+
+    Args:
+        ledger: The ledger.
+        row: The batch.
+        candidates: The questions, as they were read.
+        unreadable: Those that have a stored answer, which no longer parses.
 
     Returns:
         The fingerprints of these questions. If there are none, no batch is added.
@@ -40,6 +55,9 @@ def enter(ledger: Ledger, row: BatchRow, candidates: Sequence[BatchedQuestion]) 
         database.insert_missing(batch_questions, first)
         if retried:
             database.execute_many(_RETRY, retried)
+        # After the insert: another run may have stored the answer and forgotten the question until then.
+        asked = [each.question for each in candidates if each.question not in unreadable]
+        database.execute(_ANSWERED, {"batch": row.id, "questions": json.dumps(asked)})
         entered = set(database.scalars("SELECT question FROM batch_questions WHERE batch = :batch", {"batch": row.id}))
         if entered:
             database.execute(batches.insert, to_row(row) | {"questions": len(entered)})

@@ -256,10 +256,14 @@ class BatchRunner:
             cost=total_cost(each.amount for each in chunk),
             created=datetime.now(UTC).isoformat(),
         )
-        entered = await self.ledger.work(batches.enter, self.ledger.store, row, [each.known for each in chunk])
+        questions, unreadable = (
+            [each.known for each in chunk],
+            {each.known.question for each in chunk if each.unreadable},
+        )
+        entered = await self.ledger.work(batches.enter, self.ledger.store, row, questions, unreadable=unreadable)
         mine = [line for each, line in zip(chunk, lines, strict=True) if each.question.fingerprint in entered]
         if not mine:
-            self._pending.add(batch)  # other processes have submitted all of its questions
+            self._pending.add(batch)  # other processes have submitted all of its questions, or got their answers
             return
         try:
             with _explained(row):

@@ -43,6 +43,8 @@ class Collected:
     """Its earlier attempts."""
     amount: float | None
     """The estimated cost in US dollars; None if the price is unknown."""
+    unreadable: bool
+    """Whether it has a stored answer, which no longer parses."""
 
 
 class BatchSession(Session):
@@ -71,6 +73,7 @@ class BatchSession(Session):
         self._owed: set[str] = set()
         self._used: set[str] = set()
         """The questions in finished records, and those that failed."""
+        self._unreadable: set[str] = set()
         self._requested: set[str] = set()
         self._look_up: asyncio.Task[dict[str, BatchedQuestion]] | None = None
 
@@ -149,6 +152,8 @@ class BatchSession(Session):
         if stored is not None and (answer := read_stored(question, stored)) is not None:
             self._collected_calls[key] = stored.usage, stored.cost
             return answer
+        if stored is not None:
+            self._unreadable.add(key)
         batch, waiting = self._places.get(key, ("", False))
         if waiting:
             raise AnswerPending(f"{question.kind} waits for batch {batch}")
@@ -236,7 +241,8 @@ class BatchSession(Session):
 
     def _collect(self, question: Question[Any], known: BatchedQuestion) -> AnswerPending:
         """Collect a question if the budget allows it. Returns the error that leaves the outcome open."""
-        if question.fingerprint not in self.collected and not self._full:
+        key = question.fingerprint
+        if key not in self.collected and not self._full:
             amount = self._amount(question)
             if self.limit is not None and amount is None:
                 raise unpriced(self.asked)
@@ -245,7 +251,7 @@ class BatchSession(Session):
                 self.spend()
             else:
                 self._promised += amount or 0.0
-                self.collected[question.fingerprint] = Collected(question, known, amount)
+                self.collected[key] = Collected(question, known, amount, key in self._unreadable)
         return AnswerPending(self.short or f"{question.kind} goes into the next batch")
 
     def _amount(self, question: Question[Any]) -> float | None:
