@@ -176,19 +176,19 @@ def a_name_is_that_of_a_scorer(row: Sequence[str]) -> None:
 
 
 @functools.cache
-def confidences(scorer: str, question: str) -> Sequence[float]:
-    """The lexical judge's confidence in each verdict on the demo's answers."""
+def probabilities(scorer: str, question: str) -> Sequence[float]:
+    """The lexical judge's probability of each verdict on the demo's answers."""
     run = evaluate(str(DEMO_DATA), scorer, judge="lexical", ledger=None)
     steps = [call for record in run.records for call in record.calls if call.question == question]
     if question == "claim_supported":
         return [step.probability or 0 for step in steps]
-    return [verdict["confidence"] for step in steps for verdict in cast("Sequence[Any]", step.answer)]
+    return [verdict["probability"] for step in steps for verdict in cast("Sequence[Any]", step.answer)]
 
 
 def a_threshold_escalates(row: Sequence[str]) -> None:
     (threshold,) = codes(row[0])
     for told, each in zip(row[1:], (("faithfulness", "verify_claims"), ("fact_check", "claim_supported")), strict=True):
-        values = confidences(*each)
+        values = probabilities(*each)
         assert told == f"{sum(value < float(threshold) for value in values) / len(values):.0%}"
 
 

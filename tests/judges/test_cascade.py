@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +33,9 @@ VERIFY = VerifyClaims(claims=("x", "y", "z"), context=("p",))
 CHOOSE = Choose(values=(("text", "x"),), prompt=Prompt("", "{{text}}"), choices=("good", "bad"))
 
 
-def sure(word: str, confidence: float | None, name: str = "cheap") -> ScriptedJudge:
+def sure(word: str, probability: float | None, name: str = "cheap") -> ScriptedJudge:
     return ScriptedJudge(
-        lambda _: Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=confidence), name=name
+        lambda _: Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=probability), name=name
     )
 
 
@@ -57,19 +57,19 @@ class Raising(Judge, kw_only=False):
 
 
 @pytest.mark.parametrize(
-    ("confidence", "word", "escalated"),
+    ("probability", "word", "escalated"),
     [(0.95, "yes", 0.0), (0.9, "yes", 0.0), (0.89, "no", 1.0), (None, "no", 1.0)],
 )
 def test_the_second_is_asked_where_the_first_is_less_sure_than_wanted(
-    confidence: float | None, word: str, escalated: float
+    probability: float | None, word: str, escalated: float
 ) -> None:
     dear = sure("no", 0.7, "dear")
-    answer = asked(Cascade(sure("yes", confidence), dear, threshold=0.9))
+    answer = asked(Cascade(sure("yes", probability), dear, threshold=0.9))
     assert answer.value.verdict == word
     assert len(dear.asked) == escalated
     detail: Any = answer.detail
-    assert (detail["escalated"], detail["probability"]) == (escalated, confidence)
-    assert answer.probability == (0.7 if escalated else confidence)
+    assert (detail["escalated"], detail["probability"]) == (escalated, probability)
+    assert answer.probability == (0.7 if escalated else probability)
     assert [call.judge for call in answer.members] == ["cheap", "dear"][: 1 + int(escalated)]
 
 
@@ -172,7 +172,7 @@ def test_the_most_accurate_threshold_within_a_share_that_may_be_escalated() -> N
 def test_wishes_that_cannot_be_met_say_how_far_it_goes() -> None:
     with pytest.raises(ConfigError, match=r"0.9; .* 0.800 at threshold=0.6"):
         fit_threshold(CASES, accuracy=0.9, escalated=0.5)
-    with pytest.raises(ConfigError, match=r"20.0% have no confidence"):
+    with pytest.raises(ConfigError, match=r"20.0% have no probability"):
         fit_threshold(CASES, escalated=0.1)
     with pytest.raises(ConfigError, match="there are none"):
         fit_threshold([])
@@ -222,7 +222,7 @@ def test_the_curve_is_what_counting_at_each_threshold_gives(cases: list[Case], b
         assert one.accuracy == sum(right) / len(cases)
 
 
-def by_claim(question: Question[Any], confidence: float | None = None) -> Any:
+def by_claim(question: Question[Any], probability: float | None = None) -> Any:
     """Says supported for claims that begin with s, surer of longer claims; wrong about `sure mistake`."""
     assert isinstance(question, ClaimSupported)
     word = "yes" if question.claim.startswith("s") else "no"
@@ -340,10 +340,6 @@ def test_labels_that_do_not_fit_are_refused(label: Any, told: str) -> None:
 def sure_of(*items: tuple[str, float]) -> Judge:
     """Says of each claim that it is supported, and how sure it is of that."""
 
-    @dataclass(frozen=True)
-    class Verdict(ClaimVerdict):
-        confidence: float | None = None
-
     class Sure(Judge):
         cacheable = False
 
@@ -352,20 +348,20 @@ def sure_of(*items: tuple[str, float]) -> Judge:
             return "sure"
 
         async def answer(self, question: Question[Any], repeat: int = 0) -> JudgeAnswer[Any]:
-            said: Any = tuple(Verdict(claim, "supported", confidence=confidence) for claim, confidence in items)
-            return JudgeAnswer(value=said, judge="sure", probability=min(confidence for _, confidence in items))
+            said: Any = tuple(ClaimVerdict(claim, "supported", probability=probability) for claim, probability in items)
+            return JudgeAnswer(value=said, judge="sure", probability=min(probability for _, probability in items))
 
     return Sure()
 
 
-def test_confidences_of_verdicts_themselves_divide_a_question() -> None:
+def test_probabilities_of_verdicts_themselves_divide_a_question() -> None:
     dear = ScriptedJudge([verdicts("contradicted")], name="dear")
     answer = asked(Cascade(sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8)), dear, threshold=0.5), VERIFY)
     assert [one.verdict for one in answer.value] == ["supported", "contradicted", "supported"]
     assert dear.asked == [VerifyClaims(claims=("y",), context=("p",))]
 
 
-def test_a_threshold_is_fitted_to_the_confidence_in_each_item() -> None:
+def test_a_threshold_is_fitted_to_the_probability_in_each_item() -> None:
     dear = ScriptedJudge([verdicts("supported", "contradicted", "supported")], name="dear")
     cheap = sure_of(("x", 0.9), ("y", 0.2), ("z", 0.8))
     fit = Cascade(cheap, dear).fit([LabeledQuestion(VERIFY, ["supported", "contradicted", "supported"])])

@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from evalstone._core.prompts import Prompt
-from evalstone.judges.logprobs import confidence_of
+from evalstone.judges.logprobs import probability_of
 from evalstone.judges.voting import Vote, VoteConfig, settle
 from evalstone.questions.base import is_votable
 from evalstone.questions.custom import AnswerAs, AnswerForm
@@ -68,7 +68,7 @@ def test_a_type_that_holds_itself_is_gone_into_once() -> None:
     assert not is_votable(question)
     leaf = Tree(None, None, None, "a")
     assert settled_form(Tree, leaf, Tree(leaf, None, None, "b")) == leaf
-    assert confidence_of(question, []) is None
+    assert probability_of(question, []) is None
 
 
 def test_parts_that_make_no_value_together_give_way_to_the_judge_that_agrees_most() -> None:

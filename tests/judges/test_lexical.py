@@ -211,7 +211,7 @@ def test_without_text_in_the_passages_nothing_is_supported(context: tuple[str, .
     assert "no text" in found.reason
 
 
-def test_verdicts_come_in_the_order_of_the_claims_with_a_confidence():
+def test_verdicts_come_in_the_order_of_the_claims_with_a_probability():
     given = ("Whales sing.", "Paris is the capital of France.")
     answer = asked(VerifyClaims(claims=given, context=TOWER))
     assert [one.claim for one in answer.value] == list(given)

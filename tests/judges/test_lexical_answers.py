@@ -66,7 +66,7 @@ def test_a_statement_addresses_a_question_by_its_words_or_by_the_kind_of_thing_i
 ):
     (found,) = value(JudgeStatements(question=question, statements=(statement,)))
     assert found.addresses == told
-    assert 0.5 <= found.confidence <= 1
+    assert 0.5 <= found.probability <= 1
 
 
 def test_a_statement_beside_the_rest_of_an_answer_does_not_fully_address_the_question():

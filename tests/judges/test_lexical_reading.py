@@ -258,7 +258,7 @@ def test_a_claim_in_chinese_is_compared_by_pairs_of_characters_and_said_to_be_ou
 
 def test_outside_of_what_it_was_trained_on_the_judge_is_less_sure():
     foreign, known = "Der Turm wurde 1889 von der Firma Gustave Eiffels fertiggestellt.", "The tower is tall."
-    assert 0 < (verdict(foreign, foreign).confidence or 0) < (verdict(known, known).confidence or 0)
+    assert 0 < (verdict(foreign, foreign).probability or 0) < (verdict(known, known).probability or 0)
     assert "not look like" in verdict(foreign, foreign).reason
 
 

@@ -15,7 +15,7 @@ import pytest
 from evalstone._core.prompts import Prompt
 from evalstone.api import evaluate
 from evalstone.judges import Cascade, ModelJudge, ReplayJudge, ScriptedJudge
-from evalstone.judges.logprobs import alternatives_of, confidence_of, geometric_mean
+from evalstone.judges.logprobs import alternatives_of, geometric_mean, probability_of
 from evalstone.ledger import AsyncLedger
 from evalstone.models.provider import Completion
 from evalstone.models.tokens import readable_tokens
@@ -69,7 +69,7 @@ def test_the_tokens_of_the_reasoning_are_no_part_of_the_answer(draft: tuple[str,
     yes, labels = token("Yes", 0.8, {"No": 0.1}), LabelProbabilities("verdict", ("yes", "no"))
     tokens = readable_tokens(spelt(*(token(text, 0.1) for text in draft), "\n\n", yes, "."))
     assert alternatives_of(tokens, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(MiniCheck(document="d", claim="c"), tokens) == pytest.approx(0.8)
+    assert probability_of(MiniCheck(document="d", claim="c"), tokens) == pytest.approx(0.8)
 
 
 def test_a_number_of_two_digits_in_one_token_is_one_number() -> None:
@@ -95,13 +95,13 @@ def test_a_reply_in_the_quotes_of_python_has_probabilities_too() -> None:
     labels = LabelProbabilities("verdict", ("yes", "no"))
     reply = spelt("{'reason': 'So.', 'verdict': '", token("yes", 0.8, {"no": 0.1}), "'}")
     assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
+    assert probability_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize("word", ["QUOTE", "100%s", "50 %"])
 def test_a_choice_may_be_any_word(word: str) -> None:
     question = Choose(values=(("output", "So."),), prompt=Prompt("Which?", "{{output}}"), choices=(word, "other"))
-    assert confidence_of(question, spelt('{"verdict": "', token(word, 0.8), '"}')) == pytest.approx(0.8)
+    assert probability_of(question, spelt('{"verdict": "', token(word, 0.8), '"}')) == pytest.approx(0.8)
 
 
 def test_a_text_that_quotes_a_member_in_single_quotes_is_no_member() -> None:
@@ -109,7 +109,7 @@ def test_a_text_that_quotes_a_member_in_single_quotes_is_no_member() -> None:
     quoted = ('", "reason": "it says \'verdict\': \'', token("no", 0.3), "'\"}")
     reply = spelt('{"verdict": "', token("yes", 0.8, {"no": 0.1}), *quoted)
     assert alternatives_of(reply, labels) == pytest.approx({"yes": 0.8, "no": 0.1})
-    assert confidence_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
+    assert probability_of(ClaimSupported(claim="It is so.", context=("So.",)), reply) == pytest.approx(0.8)
 
 
 def test_no_tokens_no_probabilities_and_no_mean() -> None:
@@ -193,7 +193,7 @@ def test_a_recorded_run_repeats_the_weighted_score(tmp_path: Path) -> None:
 VERIFY = VerifyClaims(claims=("x", "y"), context=("p",))
 
 
-def test_the_confidence_in_verified_claims_is_that_in_the_least_certain_verdict() -> None:
+def test_the_probability_of_verified_claims_is_that_of_the_least_certain_verdict() -> None:
     tokens = spelt(
         token('{"verdicts": {"1": {"reason": "the \\"verdict\\": \\"supported\\" is clear", "passages": [1], ', 0.01),
         token('"verdict": "', 0.02),
@@ -203,36 +203,36 @@ def test_the_confidence_in_verified_claims_is_that_in_the_least_certain_verdict(
         token("_mentioned", 0.5),
         token('"}}}', 0.04),
     )
-    assert confidence_of(VERIFY, tokens) == pytest.approx(0.4)
+    assert probability_of(VERIFY, tokens) == pytest.approx(0.4)
     # A quote in the token of the word is a part of that token.
     joined = spelt('{"verdicts": {"1": {"verdict": ', token('"supported"', 0.9), '}, "2": {"verdict": ')
     joined += spelt(token('"not', 0.8), token('_mentioned"', 0.7), token("}}}", 0.01))
-    assert confidence_of(VERIFY, joined) == pytest.approx(0.56)
+    assert probability_of(VERIFY, joined) == pytest.approx(0.56)
 
 
-def test_the_confidence_in_a_plain_yes_is_the_probability_of_the_word() -> None:
+def test_the_probability_of_a_plain_yes_is_that_of_the_word() -> None:
     question = MiniCheck(document="d", claim="c")
-    assert confidence_of(question, spelt(token("Yes", 0.83))) == pytest.approx(0.83)
-    assert confidence_of(question, spelt(token(" No", 0.7), token(".", 0.2))) == pytest.approx(0.7)
-    assert confidence_of(question, []) is None
+    assert probability_of(question, spelt(token("Yes", 0.83))) == pytest.approx(0.83)
+    assert probability_of(question, spelt(token(" No", 0.7), token(".", 0.2))) == pytest.approx(0.7)
+    assert probability_of(question, []) is None
 
 
 def test_truth_values_and_numbers_are_verdicts_and_reasons_are_not() -> None:
     grade = GradeGrounding(answer="a", context=("p",))
     score = (token("0", 0.9), token(".", 0.9), token("75", 0.5))
     tokens = spelt(token('{"reason": "so", "score": ', 0.1), *score, token("}", 0.1))
-    assert confidence_of(grade, tokens) == pytest.approx(0.9 * 0.9 * 0.5)
+    assert probability_of(grade, tokens) == pytest.approx(0.9 * 0.9 * 0.5)
     calls = JudgeToolCalls(request="r", answer="a", calls=("c",), tools=())
     said = spelt(token('{"calls": {"1": {"reason": "", "appropriate": ', 0.1), token("true", 0.6), token("}}}", 0.1))
-    assert confidence_of(calls, said) == pytest.approx(0.6)
+    assert probability_of(calls, said) == pytest.approx(0.6)
 
 
 def test_a_reply_without_verdicts_has_the_mean_over_its_tokens() -> None:
     tokens = spelt(token('{"claims": ["', 0.5), token("a", 0.9), token('"]}', 0.6))
-    assert confidence_of(ListClaims(text="t"), tokens) == pytest.approx(geometric_mean(tokens))
+    assert probability_of(ListClaims(text="t"), tokens) == pytest.approx(geometric_mean(tokens))
 
 
-def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes_it() -> None:
+def test_a_judge_with_logprobs_gives_its_verdicts_probability_and_a_cascade_takes_it() -> None:
     tokens = spelt('{"reason": "", "verdict": ', token('"yes"', 0.6), "}")
     reply = completion('{"reason": "", "verdict": "yes"}', logprobs={"content": tokens})
     other = completion('{"reason": "", "verdict": "no"}')
@@ -246,10 +246,10 @@ def test_a_judge_with_logprobs_gives_its_verdicts_confidence_and_a_cascade_takes
     assert (moved.value.verdict, moved.probability) == ("no", None)
 
 
-def test_a_verdict_in_another_spelling_has_its_confidence() -> None:
+def test_a_verdict_in_another_spelling_has_its_probability() -> None:
     question = ClaimSupported(claim="c", context=("p",))
     tokens = spelt(token('{"reason": "", "verdict": "', 0.2), token("Yes", 0.7), token('."}', 0.3))
-    assert confidence_of(question, tokens) == pytest.approx(0.7)
+    assert probability_of(question, tokens) == pytest.approx(0.7)
 
 
 # Yes and no
@@ -381,5 +381,5 @@ def test_tokens_are_read_only_if_all_of_them_have_a_probability(logprob: Any) ->
 
 
 def test_a_probability_just_above_1_is_rounded() -> None:
-    assert confidence_of(MiniCheck(document="d", claim="c"), [{"token": "yes", "logprob": 1e-4}]) == 1.0
+    assert probability_of(MiniCheck(document="d", claim="c"), [{"token": "yes", "logprob": 1e-4}]) == 1.0
     assert geometric_mean([{"token": "yes", "logprob": 1e-4}]) == 1.0

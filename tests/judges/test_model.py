@@ -289,7 +289,7 @@ def test_a_setting_that_the_endpoint_refuses_is_left_out_from_then_on(setting: s
     assert [setting in request for request in server.requests] == [True, False, False]
 
 
-def test_confidence_is_the_geometric_mean_of_token_probabilities() -> None:
+def test_a_probability_is_the_geometric_mean_of_token_probabilities() -> None:
     tokens = [{"token": "a", "logprob": -0.1}, {"token": "b", "logprob": -0.3}]
     reply = completion('{"claims": []}', logprobs={"content": tokens})
     with serving(one_after_another(reply)) as server:

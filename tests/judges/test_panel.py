@@ -118,8 +118,8 @@ def test_a_favourable_verdict_needs_all_members_where_the_vote_is_unanimous() ->
 
 
 def test_a_mean_takes_the_members_probabilities() -> None:
-    def sure(name: str, word: str, confidence: float) -> ScriptedJudge:
-        return judge(name, Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=confidence))
+    def sure(name: str, word: str, probability: float) -> ScriptedJudge:
+        return judge(name, Completion(f'{{"reason": "", "verdict": "{word}"}}', probability=probability))
 
     panel = Panel(sure("a", "yes", 0.4), sure("b", "yes", 0.4), sure("c", "no", 0.96), vote="mean")
     assert asked(panel, YES_NO).value.verdict == "no"

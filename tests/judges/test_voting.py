@@ -109,16 +109,30 @@ def test_mean_weighs_each_verdict_by_how_sure_its_judge_is() -> None:
 
 def test_a_judge_may_be_sure_of_each_item_by_itself_and_the_vote_says_how_sure_it_is() -> None:
     def verdicts(*given: tuple[Any, float]) -> tuple[ClaimVerdict, ...]:
-        return tuple(ClaimVerdict(f"c{n}", word, confidence=sure) for n, (word, sure) in enumerate(given, 1))
+        return tuple(ClaimVerdict(f"c{n}", word, probability=sure) for n, (word, sure) in enumerate(given, 1))
 
     one = verdicts(("supported", 0.6), ("supported", 0.9))
     other = verdicts(("contradicted", 0.7), ("contradicted", 0.7))
     # What a judge leaves over goes to the two other words: contradicted (0.7 + 0.2) / 2, supported (0.9 + 0.15) / 2.
     found = voted(one, other, vote="mean").value
     assert [item.verdict for item in found] == ["contradicted", "supported"]
-    assert [item.confidence for item in found] == pytest.approx([0.45, 0.525])
-    assert [item.confidence for item in voted(one, one, other).value] == pytest.approx([0.45, 0.65])
-    assert voted(said("supported"), one[:1]).value[0].confidence == 0.6
+    assert [item.probability for item in found] == pytest.approx([0.45, 0.525])
+    assert [item.probability for item in voted(one, one, other).value] == pytest.approx([0.45, 0.65])
+    assert voted(said("supported"), one[:1]).value[0].probability == 0.6
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """An answer type with a probability of its own, which is part of the reply."""
+
+    verdict: Literal["rain", "sun"]
+    probability: float
+    confidence: float
+
+
+def test_a_probability_that_is_part_of_the_reply_is_a_number_like_others() -> None:
+    found = voted(Forecast("rain", 0.75, 0.5), Forecast("rain", 0.25, 0.5), Forecast("sun", 0.0, 0.5), vote="mean")
+    assert (found.value.probability, found.value.confidence) == (pytest.approx(1 / 3), 0.5)
 
 
 @pytest.mark.parametrize(("vote", "probability"), [("majority", 0.8), ("mean", 0.65), ("unanimous", 0.15)])

@@ -1,8 +1,8 @@
 """Cascade: an expensive judge answers what a cheap judge is unsure about. The threshold can be fitted to labels.
 
-    accuracy(t)  = share of correct verdicts: the primary judge's if its confidence is at least t, otherwise the
+    accuracy(t)  = share of correct verdicts: the primary judge's if its probability is at least t, otherwise the
                    fallback's                                 range [0, 1], higher is better
-    escalated(t) = share of verdicts with a confidence below t, or without one        range [0, 1], lower is cheaper
+    escalated(t) = share of verdicts with a probability below t, or without one        range [0, 1], lower is cheaper
 
 Measured on the labels that the threshold was chosen on, both are slightly optimistic. Ten-fold cross-validation
 estimates them for new data: the threshold is chosen on nine tenths of the questions and evaluated on the rest.
@@ -27,7 +27,7 @@ from evalstone.judges.base import Judge, JudgeSpec, MemberCalls
 from evalstone.judges.composite import Composite
 from evalstone.judges.parse import parse_member
 from evalstone.models.limits import NO_LIMITS, Limits
-from evalstone.questions.answers import JudgeAnswer, item_confidences
+from evalstone.questions.answers import JudgeAnswer, item_probabilities
 from evalstone.questions.base import Question, answer_type
 from evalstone.questions.reply import LabelOrder, label_orders
 
@@ -38,19 +38,19 @@ FOLDS = 10
 
 
 class Cascade(Composite, init=False):
-    """Asks `primary`, and `fallback` if the primary's confidence is below `threshold`.
+    """Asks `primary`, and `fallback` if the probability of the primary's answer is below `threshold`.
 
-    The fallback also gets answers without a confidence, and questions that the primary fails to answer; an error that
-    ends the run is raised instead. If a question has several items and the primary is confident in some of them, only
+    The fallback also gets answers without a probability, and questions that the primary fails to answer; an error that
+    ends the run is raised instead. If a question has several items and some of them are probable enough, only
     the others go to the fallback, as a separate question. The fallback's answer is final, and its error is the
     cascade's error.
 
-    The confidence is the primary's if its answer was used, otherwise the fallback's; the lower of the two if the items
+    The probability is the primary's if its answer was used, otherwise the fallback's; the lower of the two if the items
     were split. `JudgeAnswer.detail` contains:
 
     - `escalated`: the share of the question that went to the fallback, in [0, 1]
     - `items`: if the items were split, the numbers of those that went to the fallback, from 1
-    - `probability`: the primary's confidence
+    - `probability`: that of the primary's answer
     - `why`: why the answer was or wasn't escalated
 
     Raises ConfigError for two equal judges, or a threshold outside [0, 1].
@@ -83,7 +83,7 @@ class Cascade(Composite, init=False):
     @property
     def description(self) -> str:
         return (
-            f"a cascade: {self.fallback.identity} answers if the confidence of {self.primary.identity} is below "
+            f"a cascade: {self.fallback.identity} answers if the probability of {self.primary.identity} is below "
             f"{self.threshold:g}"
         )
 
@@ -92,21 +92,21 @@ class Cascade(Composite, init=False):
             first = await ask(self.primary, question)
         except JudgeError as error:
             return await self._escalated(question, ask, None, f"no answer: {error}")
-        confidence = first.probability
-        if confidence is not None and confidence >= self.threshold:
-            detail = self._detail(0.0, confidence, "confident enough")
-            return self.combined(ask, first.value, confidence, detail, [first])
+        probability = first.probability
+        if probability is not None and probability >= self.threshold:
+            detail = self._detail(0.0, probability, "probable enough")
+            return self.combined(ask, first.value, probability, detail, [first])
         unsure = self._unsure_items(question, first)
         if unsure is None:
-            why = "no confidence" if confidence is None else "not confident enough"
-            return await self._escalated(question, ask, confidence, why)
+            why = "no probability" if probability is None else "not probable enough"
+            return await self._escalated(question, ask, probability, why)
         return await self._split(question, ask, first, unsure)
 
     async def _escalated(
-        self, question: Question[A], ask: MemberCalls, confidence: float | None, why: str
+        self, question: Question[A], ask: MemberCalls, probability: float | None, why: str
     ) -> JudgeAnswer[A]:
         second = await self._fall_back(question, ask)
-        return self.combined(ask, second.value, second.probability, self._detail(1.0, confidence, why), [second])
+        return self.combined(ask, second.value, second.probability, self._detail(1.0, probability, why), [second])
 
     async def _fall_back(self, question: Question[A], ask: MemberCalls) -> JudgeAnswer[A]:
         try:
@@ -116,13 +116,15 @@ class Cascade(Composite, init=False):
 
     def _unsure_items(self, question: Question[Any], first: JudgeAnswer[Any]) -> list[int] | None:
         """The positions of the items that go to the fallback; None if the whole question does."""
-        confidences = item_confidences(question, first)
-        if confidences is None:
+        probabilities = item_probabilities(question, first)
+        if probabilities is None:
             return None
         unsure = [
-            index for index, confidence in enumerate(confidences) if confidence is None or confidence < self.threshold
+            index
+            for index, probability in enumerate(probabilities)
+            if probability is None or probability < self.threshold
         ]
-        return unsure if 0 < len(unsure) < len(confidences) else None
+        return unsure if 0 < len(unsure) < len(probabilities) else None
 
     async def _split(
         self, question: Question[A], ask: MemberCalls, first: JudgeAnswer[A], unsure: Sequence[int]
@@ -134,22 +136,22 @@ class Cascade(Composite, init=False):
         verdicts = list(cast("tuple[Any, ...]", first.value))
         for index, verdict in zip(unsure, cast("tuple[Any, ...]", second.value), strict=True):
             verdicts[index] = verdict
-        own = [value for index, value in enumerate(item_confidences(question, first) or ()) if index not in unsure]
-        confidences = [value for value in (*own, second.probability) if value is not None]
-        detail = self._detail(len(unsure) / len(items), first.probability, "not confident enough in these items")
+        own = [value for index, value in enumerate(item_probabilities(question, first) or ()) if index not in unsure]
+        probabilities = [value for value in (*own, second.probability) if value is not None]
+        detail = self._detail(len(unsure) / len(items), first.probability, "these items are not probable enough")
         return self.combined(
             ask,
             cast(A, tuple(verdicts)),
-            None if second.probability is None else min(confidences),
+            None if second.probability is None else min(probabilities),
             {**detail, "items": [index + 1 for index in unsure]},
         )
 
-    def _detail(self, escalated: float, confidence: float | None, why: str) -> Mapping[str, Any]:
+    def _detail(self, escalated: float, probability: float | None, why: str) -> Mapping[str, Any]:
         return {
             "kind": "cascade",
             "escalated": escalated,
             "threshold": self.threshold,
-            "probability": confidence,
+            "probability": probability,
             "why": why,
             "primary": self.primary.identity,
             "fallback": self.fallback.identity,
@@ -208,7 +210,7 @@ class LabeledQuestion:
 
 @dataclass(frozen=True)
 class Case:
-    """One labeled verdict: the primary's confidence in it (None if unknown), and whether each judge was right.
+    """One labeled verdict: the probability of the primary's (None if unknown), and whether each judge was right.
 
     question: the question's fingerprint. Cross-validation holds out all verdicts of one question together. Empty for a
     verdict that stands alone.
@@ -277,7 +279,7 @@ def fit_threshold(
     within = [point for point in curve if escalated is None or point.escalated <= escalated]
     if not within:
         least = min(point.escalated for point in curve)
-        raise ConfigError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no confidence at all")
+        raise ConfigError(f"no threshold escalates {escalated:.1%} or less; {least:.1%} have no probability at all")
     best = max(within, key=lambda point: point.accuracy)
     if accuracy is not None and best.accuracy < accuracy:
         raise ConfigError(
@@ -331,8 +333,8 @@ def _held_out(cases: Sequence[Case], accuracy: float | None, escalated: float | 
 def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     """Every threshold that makes a difference, in ascending order, for at least one case.
 
-    The thresholds are 0, each confidence that occurs (a case with that confidence isn't escalated), and 1, which
-    escalates everything with a confidence below 1.
+    The thresholds are 0, each probability that occurs (a case with that probability isn't escalated), and 1, which
+    escalates everything with a probability below 1.
     """
     count = len(cases)
     correct = sum(case.fallback if case.probability is None else case.primary for case in cases)
@@ -340,7 +342,7 @@ def thresholds(cases: Sequence[Case]) -> tuple[CurvePoint, ...]:
     gains = [(case.probability, case.fallback - case.primary) for case in cases if case.probability is not None]
     gains.sort(reverse=True)
     curve = [CurvePoint(threshold=0.0, accuracy=correct / count, escalated=escalated / count)]
-    for threshold in sorted({*(confidence for confidence, _ in gains), 1.0} - {0.0}):
+    for threshold in sorted({*(probability for probability, _ in gains), 1.0} - {0.0}):
         while gains and gains[-1][0] < threshold:
             correct += gains.pop()[1]
             escalated += 1
@@ -353,7 +355,7 @@ async def judged_cases(
 ) -> tuple[list[Case], int]:
     """Ask both judges the labeled questions: one case per verdict, and the number that the fallback didn't answer.
 
-    Cases that the primary didn't answer have no confidence. Raises DataError for labels that don't match their
+    Cases that the primary didn't answer have no probability. Raises DataError for labels that don't match their
     questions.
     """
     # A run limits its own concurrency.
@@ -383,8 +385,8 @@ def _cases_of(label: LabeledQuestion, first: JudgeAnswer[Any] | None, second: Ju
     fallback, name = _correct(label, second.value), label.question.fingerprint
     if first is None:
         return [Case(None, False, is_correct, name) for is_correct in fallback]
-    confidences = item_confidences(label.question, first) or (first.probability,) * len(fallback)
-    return [Case(*case, name) for case in zip(confidences, _correct(label, first.value), fallback, strict=True)]
+    probabilities = item_probabilities(label.question, first) or (first.probability,) * len(fallback)
+    return [Case(*case, name) for case in zip(probabilities, _correct(label, first.value), fallback, strict=True)]
 
 
 def _check(label: object, number: int) -> None:

@@ -27,7 +27,7 @@ from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, leaves
 from evalstone.judges.logging import LoggingJudge
 from evalstone.judges.model import ModelJudge
 from evalstone.judges.parse import parse_member
-from evalstone.judges.voting import Vote, answer_confidence, elect, vote_detail
+from evalstone.judges.voting import Vote, answer_probability, elect, vote_detail
 from evalstone.models.limits import NO_LIMITS, Limits, shared_limiter
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question, is_votable
@@ -105,7 +105,7 @@ class Composite(Judge):
         self,
         ask: MemberCalls,
         value: A,
-        confidence: float | None,
+        probability: float | None,
         detail: Mapping[str, Any],
         used: Sequence[JudgeAnswer[A]] = (),
     ) -> JudgeAnswer[A]:
@@ -117,7 +117,7 @@ class Composite(Judge):
         return JudgeAnswer(
             value=value,
             judge=self.identity,
-            probability=confidence,
+            probability=probability,
             source=_source(ask.calls),
             detail={**detail, "dropped": dropped} if dropped else detail,
             **ask.totals(),
@@ -140,7 +140,7 @@ class Composite(Judge):
             raise self.failure(ask, str(error), [error]) from None
         detail = {**detail, **vote_detail(result.verdicts), **_no_answer(errors)}
         closest = answers[result.agreeing.index(max(result.agreeing))]
-        return self.combined(ask, result.value, answer_confidence(result.verdicts), detail, [closest])
+        return self.combined(ask, result.value, answer_probability(result.verdicts), detail, [closest])
 
     def failure(self, ask: MemberCalls, message: str, errors: Sequence[Exception]) -> JudgeError:
         """The members' errors as one: of their common type, such as JudgeDeclined, or else JudgeError."""
@@ -220,7 +220,7 @@ class Panel(Composite, init=False):
     Questions that ask for a list (such as claims) or for text can't be voted on. Only the first member answers them, or
     the next one if it fails, so all members judge the same list.
 
-    The answer's confidence is the lowest agreement over its verdicts, or the lowest mean probability with vote="mean".
+    The answer's probability is the lowest agreement over its verdicts, or the lowest mean probability with vote="mean".
     It is in [0, 1] and not calibrated; None if the answer contains only numbers.
 
     `JudgeAnswer.detail` contains:

@@ -1,9 +1,9 @@
-"""Token probabilities (logprobs) of OpenAI-compatible endpoints: label probabilities, and the confidence of a reply.
+"""Token probabilities (logprobs) of OpenAI-compatible endpoints: label probabilities, and that of a reply.
 
     P(verdict)   = product of the probabilities of the verdict's tokens
-    confidence   = lowest P(verdict) over the reply's verdicts            range [0, 1], higher is more confident
+    probability  = lowest P(verdict) over the reply's verdicts            range [0, 1]
 
-The confidence in several verdicts is that in the least certain one; in a plain yes or no, that in the word (as in
+The probability of several verdicts is that of the least certain one; of a plain yes or no, that of the word (as in
 MiniCheck, Tang et al. 2024). For a reply without verdicts, such as a list of claims, it is the geometric mean over all
 tokens.
 """
@@ -32,8 +32,8 @@ def geometric_mean(tokens: Sequence[Token]) -> float | None:
     return math.exp(min(0.0, sum(float(token["logprob"]) for token in tokens) / len(tokens)))
 
 
-def confidence_of(question: Question[Any], tokens: Sequence[Token]) -> float | None:
-    """The confidence of a reply, as defined above; None without tokens."""
+def probability_of(question: Question[Any], tokens: Sequence[Token]) -> float | None:
+    """The probability of a reply, as defined above; None without tokens."""
     if not tokens:
         return None
     texts = list(map(token_bytes, tokens))
@@ -97,7 +97,7 @@ def alternatives_of(tokens: Sequence[Token], labels: LabelProbabilities) -> Mapp
     return _probabilities(match[1], labels.labels) if match else None
 
 
-def label_confidence(
+def label_probability(
     tokens: Sequence[Token], labels: LabelProbabilities, alternatives: Mapping[str, float]
 ) -> float | None:
     """The probability of the reply's label, relative to all labels; None if the reply has no label.

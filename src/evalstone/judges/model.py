@@ -19,7 +19,7 @@ from evalstone._core.sizes import MOST_RETRIES
 from evalstone.errors import JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge
 from evalstone.judges.corrections import correction, read_completion, sampling_settings
-from evalstone.judges.logprobs import alternatives_of, confidence_of, label_confidence
+from evalstone.judges.logprobs import alternatives_of, label_probability, probability_of
 from evalstone.models.catalog import split_model
 from evalstone.models.families import usual_temperature
 from evalstone.models.limits import Backoff, TransientError, pay_for_attempt
@@ -56,7 +56,7 @@ class ModelJudge(LanguageModel, Judge):
     """The language of the judge's reasons. None uses the language of the judged text."""
 
     logprobs: bool | None = None
-    """Whether to request token probabilities, from which the answer's confidence is computed. True requests them for
+    """Whether to request token probabilities, from which the answer's probability is computed. True requests them for
     every question, False for none. None requests them for questions that use the probabilities of their labels."""
 
     retries: Annotated[int, Range(0, MOST_RETRIES)] = field(default=3, compare=False)
@@ -260,11 +260,11 @@ def _size(messages: Sequence[ChatMessage]) -> int:
 
 
 def with_probabilities(question: Question[Any], completion: Completion) -> Completion:
-    """The completion with the confidence and the label probabilities computed from its tokens."""
+    """The completion with its probability and the label probabilities computed from its tokens."""
     if not (tokens := completion.tokens):
         return completion
     labels = question.label_probabilities
     alternatives = None if labels is None else alternatives_of(tokens, labels)
-    probability = None if labels is None or not alternatives else label_confidence(tokens, labels, alternatives)
-    probability = confidence_of(question, tokens) if probability is None else probability
+    probability = None if labels is None or not alternatives else label_probability(tokens, labels, alternatives)
+    probability = probability_of(question, tokens) if probability is None else probability
     return replace(completion, probability=probability, alternatives=alternatives, tokens=())

@@ -5,7 +5,7 @@
     mean        the verdict with the highest mean probability; ties as above. Numbers: the mean
     unanimous   the least favorable verdict. Numbers: the lowest
 
-The probability of a judge's own verdict is its confidence, or 1 without one. The rest is spread evenly over the other
+The probability of a judge's own verdict is the one it reports, or 1. The rest is spread evenly over the other
 verdicts. Everything that isn't a verdict (reasons, citations, lists) comes from the answer that agrees with most of the
 result, the first one in a tie. A reason therefore belongs to the winning verdict, if any judge gave that verdict.
 """
@@ -23,10 +23,10 @@ from typing import Any, Generic, Literal, TypeAlias, TypeVar, cast
 from evalstone._core.guards import class_of, is_array, is_object
 from evalstone._core.json import to_jsonable
 from evalstone.errors import JudgeDeclined, ReplyError
-from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer, own_probability
 from evalstone.questions.base import Question
 from evalstone.questions.custom import AnswerAs
-from evalstone.questions.reply import LabelOrder, label_orders, subject_of
+from evalstone.questions.reply import LabelOrder, has_probability, label_orders, subject_of
 from evalstone.questions.schemas import resolved
 from evalstone.questions.verdict import YesNoVerdict
 
@@ -54,7 +54,7 @@ class VerdictVote:
 
     @property
     def sureness(self) -> float | None:
-        """The confidence in the result: its mean probability, or the agreement; None for numbers."""
+        """The probability of the result: its mean probability, or the agreement; None for numbers."""
         return self.agreement if self.probability is None else self.probability
 
 
@@ -72,7 +72,7 @@ class VoteResult(Generic[A]):
 
 @dataclass(frozen=True)
 class VoteConfig:
-    """The voting rule, and each judge's confidence in its whole answer; None if unknown."""
+    """The voting rule, and the probability of each judge's whole answer; None if unknown."""
 
     vote: Vote
     sure: tuple[float | None, ...]
@@ -136,7 +136,7 @@ def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[An
     for name in (field.name for field in dataclasses.fields(kind)):
         choices = [getattr(value, name) for value in values]
         if name in orders:
-            results[name] = decided(choices, orders[name], config, _join(at, name), _confidences(values, config))
+            results[name] = decided(choices, orders[name], config, _join(at, name), _probabilities(values, config))
         elif is_aligned(choices) or all(map(dataclasses.is_dataclass, choices)):
             results[name] = _settled(choices, config, _join(at, name))
     result = _joined(results.values(), values)
@@ -145,20 +145,20 @@ def _object(values: Sequence[Any], config: VoteConfig, at: str) -> VoteResult[An
         combined["probabilities"] = weighted_together([value.probabilities for value in values])
     if kind is YesNoVerdict:
         combined["probability"] = _of_yes(values, config.vote)
-    if hasattr(result.value, "confidence"):
-        combined["confidence"] = _confidence(values, combined, orders)
+    elif has_probability(kind):
+        combined["probability"] = _probability(values, combined, orders)
     return replace(result, value=replace(result.value, **combined))
 
 
-def _confidence(values: Sequence[Any], combined: Mapping[str, Any], orders: Mapping[str, LabelOrder]) -> float | None:
-    """The mean probability of the winning verdict, over the judges that return a confidence; None if none does."""
-    known = [value for value in values if value.confidence is not None]
+def _probability(values: Sequence[Any], combined: Mapping[str, Any], orders: Mapping[str, LabelOrder]) -> float | None:
+    """The mean probability of the winning verdict, over the judges that return one; None if none does."""
+    known = [value for value in values if value.probability is not None]
     if not known or len(orders) != 1:
         return None
     ((name, order),) = orders.items()
     choices = [getattr(value, name) for value in known]
     labels = tuple(dict.fromkeys((combined[name], *choices)))
-    return _mean_probabilities(choices, labels, order, [value.confidence for value in known])[combined[name]]
+    return _mean_probabilities(choices, labels, order, [value.probability for value in known])[combined[name]]
 
 
 def _of_yes(choices: Sequence[YesNoVerdict], vote: Vote) -> float | None:
@@ -183,24 +183,24 @@ def _of_yes(choices: Sequence[YesNoVerdict], vote: Vote) -> float | None:
             return statistics.median_low(probabilities)
 
 
-Confidence: TypeAlias = "float | Mapping[Any, float] | None"
-"""A judge's confidence in its verdict, or the probability of each verdict; None if unknown."""
+Probabilities: TypeAlias = "float | Mapping[Any, float] | None"
+"""The probability of a judge's verdict, or of each possible one; None if unknown."""
 
 
-def _confidences(values: Sequence[Any], config: VoteConfig) -> tuple[Confidence, ...]:
-    """Each judge's confidence in one item: the item's own if it has one, else that in the whole answer."""
-    own = [_own_confidence(value) for value in values]
+def _probabilities(values: Sequence[Any], config: VoteConfig) -> tuple[Probabilities, ...]:
+    """The probability of each judge's verdict on one item: its own if it has one, else that of the whole answer."""
+    own = [_own_probability(value) for value in values]
     return tuple(whole if item is None else item for item, whole in zip(own, config.sure, strict=True))
 
 
-def _own_confidence(value: Any) -> Confidence:
+def _own_probability(value: Any) -> Probabilities:
     if isinstance(value, YesNoVerdict) and value.probability is not None and value.verdict != "undecided":
         return {"yes": value.probability, "no": 1 - value.probability}
-    return getattr(value, "confidence", None)
+    return own_probability(value)
 
 
 def decided(
-    choices: Sequence[Any], order: LabelOrder, config: VoteConfig, at: str, confidences: Sequence[Confidence]
+    choices: Sequence[Any], order: LabelOrder, config: VoteConfig, at: str, probabilities: Sequence[Probabilities]
 ) -> VoteResult[Any]:
     """The result of a vote on one verdict. Raises JudgeDeclined as `settle` does."""
     if order.number and all(isinstance(choice, int | float) for choice in choices):
@@ -212,7 +212,7 @@ def decided(
     if config.vote == "unanimous":
         result = _least(labels, order, at)
     elif config.vote == "mean":
-        weights = _mean_probabilities(choices, labels, order, confidences)
+        weights = _mean_probabilities(choices, labels, order, probabilities)
         result = _highest(weights, order, choices)
         probability = weights[result]
     else:
@@ -245,17 +245,17 @@ def _least(labels: Sequence[Any], order: LabelOrder, at: str) -> Any:
 
 
 def _mean_probabilities(
-    choices: Sequence[Any], labels: Sequence[Any], order: LabelOrder, confidences: Sequence[Confidence]
+    choices: Sequence[Any], labels: Sequence[Any], order: LabelOrder, probabilities: Sequence[Probabilities]
 ) -> dict[Any, float]:
     """The mean probability over the judges of each verdict that at least one of them gave."""
     possible = order.worst_first or tuple(labels)
     totals = dict.fromkeys(labels, 0.0)
-    for choice, confidence in zip(choices, confidences, strict=True):
-        if isinstance(confidence, Mapping):
+    for choice, probability in zip(choices, probabilities, strict=True):
+        if isinstance(probability, Mapping):
             for label in labels:
-                totals[label] += confidence.get(label, 0.0)
+                totals[label] += probability.get(label, 0.0)
             continue
-        own = 1.0 if confidence is None else confidence
+        own = 1.0 if probability is None else probability
         rest = (1 - own) / (len(possible) - 1) if len(possible) > 1 else 0.0
         for label in labels:
             totals[label] += own if label == choice else rest
@@ -295,8 +295,8 @@ def elect(question: Question[A], answers: Sequence[JudgeAnswer[A]], vote: Vote) 
     return settle([answer.value for answer in answers], config, question)
 
 
-def answer_confidence(verdicts: Sequence[VerdictVote]) -> float | None:
-    """The confidence in the least certain verdict; None if there are only numbers. Not calibrated."""
+def answer_probability(verdicts: Sequence[VerdictVote]) -> float | None:
+    """The probability of the least certain verdict; None if there are only numbers. Not calibrated."""
     return min((vote.sureness for vote in verdicts if vote.sureness is not None), default=None)
 
 

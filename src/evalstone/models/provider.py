@@ -80,7 +80,7 @@ class Completion:
     cost: float | None = 0.0
     """US dollars; None if unknown."""
     probability: float | None = None
-    """The model's confidence, in [0, 1]. If there are `tokens`, it is computed from them."""
+    """The probability that the reply is right, in [0, 1]. If there are `tokens`, it is computed from them."""
     complete: bool = True
     """False if the reply was truncated."""
     alternatives: Mapping[str, float] | None = None

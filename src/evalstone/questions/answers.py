@@ -11,6 +11,8 @@ from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
 from evalstone.errors import JudgeError, OutcomeError
 from evalstone.questions.base import Question
+from evalstone.questions.reply import has_probability
+from evalstone.questions.verdict import YesNoVerdict
 from evalstone.types import NO_USAGE, CallSource, JudgeCall, Usage
 
 A = TypeVar("A")
@@ -80,11 +82,16 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
                 raise OutcomeError(f"{self.judge}: its answer cannot be written as JSON: ", error) from None
 
 
-def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:
-    """The judge's confidence in each item of its answer; None if it is unknown, or the question can't be split.
+def own_probability(verdict: Any) -> float | None:
+    """The probability that a verdict is right, if it has a `probability` that is no part of the reply."""
+    return verdict.probability if has_probability(type(verdict)) and not isinstance(verdict, YesNoVerdict) else None
 
-    The confidences come from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored
-    answer gives the same confidences, so a resumed run splits its questions as before.
+
+def item_probabilities(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:
+    """The probability that each item of an answer is right; None if it is unknown, or the question can't be split.
+
+    The probabilities come from the votes of a panel or of repetitions, or from the verdicts themselves. The same stored
+    answer gives the same probabilities, so a resumed run splits its questions as before.
     """
     if question.divisible_by is None:
         return None
@@ -93,8 +100,8 @@ def item_confidences(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple
     if votes:
         by_item = {str(vote["at"]).partition(".")[0]: vote.get("probability", vote.get("agreement")) for vote in votes}
         return tuple(by_item.get(str(number)) for number in range(1, len(verdicts) + 1))
-    own = tuple(getattr(verdict, "confidence", None) for verdict in verdicts)
-    return None if all(confidence is None for confidence in own) else own
+    own = tuple(map(own_probability, verdicts))
+    return None if all(probability is None for probability in own) else own
 
 
 def judge_call(question: Question[A], answer: JudgeAnswer[A], repeat_index: int = 0) -> JudgeCall:

@@ -76,14 +76,14 @@ Support: TypeAlias = Literal["supported", "contradicted", "not_mentioned"]
 class ClaimVerdict(NoTruthValue):
     """What the passages say about one claim. `passages` are the numbers of the decisive ones, from 1.
 
-    confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each claim.
+    probability: that the verdict is right, in [0, 1], if the judge returns one for each claim.
     """
 
     claim: Annotated[str, Subject()]
     verdict: Annotated[Support, WorstFirst("contradicted", "not_mentioned", "supported")]
     passages: Annotated[tuple[int, ...], Cites("context", needed_for=("supported", "contradicted"))] = ()
     reason: str = ""
-    confidence: Annotated[float | None, NotInReply()] = None
+    probability: Annotated[float | None, NotInReply()] = None
 
 
 VERIFY_CLAIMS = Prompt(

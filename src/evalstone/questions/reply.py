@@ -154,6 +154,15 @@ def subject_of(kind: type[Any]) -> ReplyField | None:
     return next((field for field in reply_fields(kind) if Subject in field.markers), None)
 
 
+@functools.cache
+def has_probability(kind: type[Any]) -> bool:
+    """Whether answers of this type have a `probability` that is no part of the reply."""
+    try:
+        return any(field.name == "probability" and NotInReply in field.markers for field in reply_fields(kind))
+    except NameError:  # as in `label_orders`
+        return False
+
+
 def schema_of(kind: type[Any], question: Any, *, subject: bool = True) -> Mapping[str, Any]:
     """The JSON schema of a reply type. subject: whether the judge names the subject.
 

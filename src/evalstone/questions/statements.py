@@ -46,13 +46,13 @@ Addressed: TypeAlias = Literal["yes", "partly", "no"]
 class StatementVerdict(NoTruthValue):
     """Whether one statement addresses the question.
 
-    confidence: the probability in [0, 1] that the verdict is right, if the judge returns one for each statement.
+    probability: that the verdict is right, in [0, 1], if the judge returns one for each statement.
     """
 
     statement: Annotated[str, Subject()]
     addresses: Annotated[Addressed, Key("verdict"), WorstFirst("no", "partly", "yes")]
     reason: str = ""
-    confidence: Annotated[float | None, NotInReply()] = None
+    probability: Annotated[float | None, NotInReply()] = None
 
 
 JUDGE_STATEMENTS = Prompt(

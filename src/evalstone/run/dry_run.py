@@ -142,7 +142,7 @@ def _answered(sample: Sample) -> Sample:
 class _DryRunSession(Session):
     """A session that counts calls and answers them with stand-ins.
 
-    A panel asks each of its members. A cascade asks its fallback unless the confidence of the primary is known in
+    A panel asks each of its members. A cascade asks its fallback unless the probability of the primary is known in
     advance, so its estimate is an upper bound.
     """
 
@@ -177,7 +177,7 @@ class _DryRunSession(Session):
 
     async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
         answer = await super()._combine(call, _unwrapped(judge))
-        # Stand-ins always agree, so their confidence says nothing.
+        # Stand-ins always agree, so their probability says nothing.
         return replace(answer, probability=None, detail=None) if judge.cacheable else answer
 
     async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:

@@ -316,8 +316,8 @@ def test_every_report_says_what_composite_judges_did() -> None:
 def cascade_over(samples: int, sure: int) -> Run:
     """A run of a cascade whose first judge is sure of some of the samples."""
 
-    def reply(confidence: float) -> Completion:
-        return Completion('{"reason": "", "verdict": "yes"}', probability=confidence)
+    def reply(probability: float) -> Completion:
+        return Completion('{"reason": "", "verdict": "yes"}', probability=probability)
 
     def first_reply(question: Question[Any]) -> Completion:
         assert isinstance(question, AgreesWithContext)

@@ -25,8 +25,8 @@ class LexicalJudge(Judge):
     response, rates passages, and compares statements with questions and answers with references. Every other question
     raises JudgeDeclined.
 
-    The confidence in claim verdicts is the probability that the least certain one is right, assuming that half of all
-    claims are supported. The confidence in a yes or no is its probability. Other answers have none. `card` has the
+    The probability of claim verdicts is that the least certain one is right, assuming that half of all
+    claims are supported. A yes or no has one, too. Other answers have none. `card` has the
     measured accuracy. docs/lexical-judge.md describes the limitations.
     """
 
@@ -66,11 +66,11 @@ class LexicalJudge(Judge):
         from evalstone.judges.lexical.answers import answer_to  # noqa: PLC0415 - slow to import, for runs without it
 
         started = time.perf_counter()
-        value, confidence, alternatives = answer_to(question)
+        value, probability, alternatives = answer_to(question)
         return JudgeAnswer(
             value=question.with_probabilities(value, alternatives) if alternatives else value,
             judge=self.identity,
             seconds=time.perf_counter() - started,
-            probability=confidence,
+            probability=probability,
             alternatives=alternatives,
         )

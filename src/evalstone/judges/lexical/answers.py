@@ -51,7 +51,7 @@ _DECISION = re.compile(r"\W*(?:yes|no|both|neither|not)\b", re.IGNORECASE)
 
 
 def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, float] | None]:
-    """The answer's value, its confidence, and for a yes or no the probabilities of both.
+    """The answer's value, its probability, and for a yes or no the probabilities of both.
 
     Raises JudgeDeclined for kinds of questions that it can't answer, and for texts that are too long.
     """
@@ -64,8 +64,8 @@ def answer_to(question: Question[Any]) -> tuple[Any, float | None, Mapping[str, 
             return list_claims(text), None, None
         case VerifyClaims(claims=claims, context=context):
             verdicts = verify(claims, _passages(tuple(context)), shipped())
-            confidences = (verdict.confidence for verdict in verdicts if verdict.confidence is not None)
-            return verdicts, min(confidences, default=None), None
+            probabilities = (verdict.probability for verdict in verdicts if verdict.probability is not None)
+            return verdicts, min(probabilities, default=None), None
         case ListStatements(answer=answer):
             return list_statements(answer), None, None
         case JudgeStatements(question=query, statements=statements):
@@ -120,7 +120,7 @@ def _passages(context: tuple[str, ...]) -> Passages:
 def _verdict(
     question: ClaimSupported | AgreesWithContext | CorrectAgainstReference,
 ) -> tuple[YesNoVerdict, float, Mapping[str, float]]:
-    """A yes or no, its confidence, and the probabilities of both."""
+    """A yes or no, its probability, and the probabilities of both."""
     model = shipped()
     match question:
         case ClaimSupported(claim=claim, context=context):
@@ -158,8 +158,8 @@ def judge_statements(question: str, statements: Sequence[str], model: Model) -> 
         elif (kind := _expected_kind(question, statement)) and support < ADDRESSES:
             support, why = ADDRESSES, f"a brief {kind}, the kind of thing that is asked for"
         label: Addressed = "yes" if support >= ADDRESSES else "partly" if support >= PARTLY else "no"
-        confidence = support if label == "yes" else 1 - support if label == "no" else 0.5
-        verdicts.append(StatementVerdict(statement, label, why, confidence))
+        probability = support if label == "yes" else 1 - support if label == "no" else 0.5
+        verdicts.append(StatementVerdict(statement, label, why, probability))
     return tuple(verdicts)
 
 
