@@ -28,6 +28,7 @@ from evalstone.types import Record
 from tests.ledger.rows import DATASET, JUDGE, answer, placed, record, records, run, samples
 
 NO_LIVE = {"sample": 0, "live_score": 0, "live_count": 0}
+NO_LABELS = {"label": 0, "mode": 0, "mode_label": 0, "pin": 0}
 
 
 def filled(url: str | Path, *, size: int = 3) -> None:
@@ -56,6 +57,7 @@ def test_what_a_ledger_holds_is_told(url: str) -> None:
         "answer": 4,
         "record": 4,
         **NO_LIVE,
+        **NO_LABELS,
     }
     assert (found.unfinished, found.in_progress) == (1, 0)
     assert [(j.name, j.answers, j.unpriced, j.tokens, j.cost) for j in found.answered_by] == [
@@ -211,6 +213,7 @@ def test_only_what_is_named_goes_and_only_when_it_is_meant(url: str) -> None:
             "answer": 3,
             "record": 4,
             **NO_LIVE,
+            **NO_LABELS,
         }
         assert prune(ledger, unused_answers=True, delete=True) == PruneCounts(0, 0, 0, 2)
         assert prune(ledger, older_than=timedelta(days=1), delete=True) == PruneCounts(1, 3, 0, 0)

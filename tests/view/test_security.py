@@ -67,10 +67,10 @@ def test_a_wildcard_answers_to_addresses_but_not_to_names(client: Client) -> Non
     assert [named.get("/", host=host).status for host in ("build-7:80", "build-8")] == [200, 421]
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
+@pytest.mark.parametrize("method", ["PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "CONNECT"])
 def test_nothing_is_changed_by_a_request(client: Client, method: str) -> None:
     reply = client.get("/", method=method, origin="http://localhost:7700")
-    assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD")
+    assert (reply.status, reply.headers["allow"]) == (405, "GET, HEAD, POST")
 
 
 @pytest.mark.parametrize(

@@ -185,11 +185,13 @@ def prune(
     unused_answers: Annotated[
         bool, option("--unused-answers", "Options", "Answers that no remaining record uses.")
     ] = False,
+    labeled: Annotated[bool, option("--labeled", "Options", "Also runs that people have labeled or pinned.")] = False,
     yes: Annotated[bool, option("--yes", "Options", "Delete. Without it, only show what would be deleted.")] = False,
 ) -> int:
     """Delete runs or answers.
 
-    Deletes only what you select, and only with --yes.
+    Deletes only what you select, and only with --yes. Runs that people have labeled or pinned are kept without
+    --labeled.
     """
     from datetime import timedelta
 
@@ -204,7 +206,12 @@ def prune(
         with phase("deleting" if yes else "looking for what can be deleted"):
             age = None if older_than is None else timedelta(days=older_than)
             pruned = prune_ledger(
-                opened, older_than=age, unfinished=unfinished, unused_answers=unused_answers, delete=yes
+                opened,
+                older_than=age,
+                unfinished=unfinished,
+                unused_answers=unused_answers,
+                labeled=labeled,
+                delete=yes,
             )
         if yes and (pruned.runs or pruned.samples or pruned.answers or pruned.live_scores):
             with phase("shrinking the ledger"):
@@ -213,7 +220,10 @@ def prune(
     rows += f", {count(pruned.answers, 'answer')}"
     rows += f", {count(pruned.batches, 'open batch record')}" if pruned.batches else ""
     rows += f", {count(pruned.live_scores, 'live score')}" if pruned.live_scores else ""
-    console().print(f"Deleted {rows}." if yes else f"Would delete {rows}. Nothing was deleted; add --yes.")
+    screen = console()
+    screen.print(f"Deleted {rows}." if yes else f"Would delete {rows}. Nothing was deleted; add --yes.")
+    if pruned.labeled:
+        screen.print(f"Kept {count(pruned.labeled, 'run')} with labels or a pin; --labeled selects them too.")
     return ExitCode.OK
 
 

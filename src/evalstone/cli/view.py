@@ -30,6 +30,9 @@ def view(
         ),
     ] = None,
     ledger: options.Ledger = None,
+    read_only: Annotated[
+        bool, option("--read-only", "Running", "Only show: labels, failure modes and baselines can't be changed.")
+    ] = False,
     host: Annotated[
         str, option("--host HOST", "Running", "The address to listen to. Another one than loopback needs a token.")
     ] = HOST,
@@ -45,7 +48,8 @@ def view(
     """Look at runs in a browser.
 
     Serves pages on this machine until it is stopped with Ctrl-C: the runs by dataset, the report of each, all of its
-    samples, and each sample with what is behind its scores. Nothing is changed and nothing is fetched.
+    samples, and each sample with what is behind its scores. Labels, failure modes and baselines are kept in the ledger.
+    Nothing is fetched.
     """
     from evalstone._core.files import is_folder
     from evalstone.ledger.base import DEFAULT_LEDGER, existing, is_there
@@ -63,7 +67,7 @@ def view(
     url = ledger or DEFAULT_LEDGER
     if ledger is not None or names or not folders or is_there(url):
         existing(url)
-        shelf = Shelf(url, folders)
+        shelf = Shelf(url, folders, read_only=read_only)
     else:
         shelf = Shelf(None, folders)
     path = "/"

@@ -34,7 +34,7 @@ from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_line, sample_of
 from evalstone.datasets.writing import plain_line, replacing
 from evalstone.errors import ConfigError, DataError, LedgerError, MissingDependency, invalid, unknown
-from evalstone.ledger import live, schema
+from evalstone.ledger import labels, live, schema
 from evalstone.ledger.base import (
     INVALID_ROW,
     Key,
@@ -64,10 +64,18 @@ KINDS: Mapping[str, Table] = {
     "record": schema.records,
     "live_score": schema.live_scores,
     "live_count": schema.live_counts,
+    "label": schema.labels,
+    "mode": schema.modes,
+    "mode_label": schema.mode_labels,
+    "pin": schema.pins,
 }
 _OBJECTS = ("metadata", "body")
-_MOST: Mapping[type, float] = {int: 2**31 - 1, float: sys.float_info.max}
-_WORDS: Mapping[type, str] = {int: "a whole number from 0 to 2147483647", float: "a finite number of 0 or more"}
+_MOST: Mapping[type, float] = {int: 2**31 - 1, float: sys.float_info.max, bool: 1}
+_WORDS: Mapping[type, str] = {
+    int: "a whole number from 0 to 2147483647",
+    float: "a finite number of 0 or more",
+    bool: "true or false",
+}
 _ROWS_PER_WRITE = 500
 
 
@@ -188,6 +196,8 @@ def validated(table: Table, row: Mapping[str, Any]) -> dict[str, Any]:
         values |= {"signature": storable(Record.from_dict(body).signature), "body": plain_line(body)}
     elif table is schema.live_scores:
         values |= live.derived(values)
+    elif table in (schema.labels, schema.mode_labels):
+        values |= labels.derived(table, values)
     elif table is schema.blocks:
         rows = block_rows(values["body"]) if isinstance(values["body"], bytes) else values["body"]
         values |= SampleBlock.of(0, [sample_line(sample_of(row)) for row in rows]).row

@@ -46,7 +46,7 @@ class Database(ABC):
     lock_schema: ClassVar[str] = ""
     """Blocks other processes from creating the tables, unless a writing transaction does that anyway."""
     lock_runs: ClassVar[str] = ""
-    """Blocks other processes from adding runs and samples, unless a writing transaction does that anyway."""
+    """Blocks other processes from adding runs, samples and labels, unless a writing transaction does that anyway."""
 
     location: str
     """The file, or the URL without a password."""
@@ -179,6 +179,10 @@ class Database(ABC):
     @abstractmethod
     def compact(self) -> None:
         """Return the space of deleted rows to the file system."""
+
+    @abstractmethod
+    def may_write(self) -> bool:
+        """Whether this process may change the ledger, as far as can be seen without trying. In a transaction."""
 
     @abstractmethod
     def may_pass(self, error: Exception) -> bool:

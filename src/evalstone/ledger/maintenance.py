@@ -18,7 +18,7 @@ from evalstone._core.guards import is_object
 from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, index_file, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.database import Database
-from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers
+from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers, labels, mode_labels
 from evalstone.ledger.store import Ledger
 from evalstone.questions.simulated_user import CheckUser, SayNext
 from evalstone.report.shown import Shown
@@ -35,6 +35,8 @@ MIN_AGE = 3600
 _FINGERPRINT = re.compile(r'"fingerprint":\s*"([0-9a-f]{32})"')
 _IN_PROGRESS = "SELECT question FROM leases WHERE judge = ''"
 """The runs that a process is working on."""
+_VALUED = "SELECT run FROM labels UNION SELECT run FROM mode_labels UNION SELECT run FROM pins"
+"""The runs that people have labeled or pinned."""
 _USED = "SELECT dataset FROM runs WHERE dataset IS NOT NULL"
 """The dataset versions that a run has."""
 _NO_BLOCK = "hash NOT IN (SELECT block FROM items)"
@@ -145,6 +147,8 @@ class PruneCounts:
     answers: int
     batches: int = 0
     live_scores: int = 0
+    labeled: int = 0
+    """The runs that were kept because people have labeled or pinned them."""
 
 
 def prune(
@@ -153,18 +157,20 @@ def prune(
     older_than: timedelta | None = None,
     unfinished: bool = False,
     unused_answers: bool = False,
+    labeled: bool = False,
     delete: bool,
 ) -> PruneCounts:
     """Delete runs, live scores and answers, and samples that nothing uses, in one transaction. The indexes that
     `evalstone view` has made of the runs are deleted too.
 
-    Runs that a process is working on are kept.
+    Runs that a process is working on are kept, and so are those that people have labeled or pinned.
 
     Args:
         ledger: The ledger.
         older_than: Delete runs that were started longer ago, and live scores with their counts, by whole hours.
         unfinished: Delete runs that are not complete.
         unused_answers: Delete answers that no remaining record uses.
+        labeled: Delete runs that people have labeled or pinned too, with their labels and pins.
         delete: If false, only count the rows.
     """
     criteria: list[str] = []
@@ -178,7 +184,9 @@ def prune(
         if database.lock_runs:
             database.execute(database.lock_runs)
         ledger.drop_expired()
-        ids = database.scalars(matching, {"before": before})
+        ids, valued = database.scalars(matching, {"before": before}), set(database.scalars(_VALUED))
+        kept = 0 if labeled else sum(run in valued for run in ids)
+        ids = ids if labeled else [run for run in ids if run not in valued]
         record_count = open_count = 0
         for chunk in chunks(ids, 200):
             runs = {"runs": json.dumps(chunk)}
@@ -187,6 +195,8 @@ def prune(
             theirs = "SELECT id FROM batches WHERE run IN texts(:runs)"
             database.execute(f"DELETE FROM batch_questions WHERE batch IN ({theirs})", runs)
             database.execute("DELETE FROM batches WHERE run IN texts(:runs)", runs)
+            for table in ("labels", "mode_labels", "pins"):
+                database.execute(f"DELETE FROM {table} WHERE run IN texts(:runs)", runs)
             database.execute("DELETE FROM runs WHERE id IN texts(:runs)", runs)
         live_count = 0
         if older_than is not None:
@@ -203,7 +213,7 @@ def prune(
     if delete and (file := file_of(ledger.location)) is not None:
         for run in ids:
             index_file(file.parent, run).unlink(missing_ok=True)
-    return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count)
+    return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count, kept)
 
 
 def _delete_unused_samples(database: Database) -> int:
@@ -288,4 +298,5 @@ def _problem(table: Table, row: dict[str, Any]) -> str:
     except INVALID_ROW as error:
         return f"{type(error).__name__}: {error}"
     derived = ("hash", "samples", "signature", "hour", "value", "scale")
+    derived += ("id",) if table in (labels, mode_labels) else ()
     return "" if all(values.get(name) == row.get(name) for name in derived) else "its key does not match its content"

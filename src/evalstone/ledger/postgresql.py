@@ -68,7 +68,7 @@ class PostgreSQL(Database):
         "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
     )
     lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
-    lock_runs = "LOCK TABLE runs, samples, blocks IN SHARE ROW EXCLUSIVE MODE"
+    lock_runs = "LOCK TABLE runs, samples, blocks, labels, mode_labels, pins IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:
         """Prepare the settings; nothing connects yet."""
@@ -153,6 +153,13 @@ class PostgreSQL(Database):
 
     def compact(self) -> None:
         """Nothing to do: the server's autovacuum returns the space."""
+
+    def may_write(self) -> bool:
+        query = (
+            "SELECT NOT pg_is_in_recovery() AND has_table_privilege('labels', 'INSERT') "
+            "AND current_setting('default_transaction_read_only') = 'off'"
+        )
+        return bool(self.scalar(query))
 
     def may_pass(self, error: Exception) -> bool:
         return _BUSY_SERVER.search(str(error)) is not None

@@ -15,7 +15,7 @@ from typing import Any
 
 from evalstone.ledger.base import USAGE_COLUMNS
 
-SCHEMA_VERSION = "3"
+SCHEMA_VERSION = "4"
 
 ColumnType = type | UnionType
 """What a column has: `str`, `int`, `float`, `bool` or `bytes`; `str | None` and so on if it may be empty."""
@@ -225,6 +225,41 @@ live_counts = Table(
     key=("stream", "signature", "owner", "hour"),
     growing="seen",
 )
+labels = Table(
+    "labels",
+    # What people say of a sample. `id` is a hash of the run, the sample, the scorer and the annotator, because IDs of
+    # samples may be longer than an index takes.
+    {
+        **_columns(str, "id", "run", "sample"),
+        "trial": int | None,
+        **_columns(str, "signature", "annotator"),
+        "value": float | None,
+        "note": str,
+        "blind": bool,
+        "chosen": str,
+        "stratum": int | None,
+        "probability": float | None,
+        "written": float,
+    },
+    key=("id",),
+    indexes={"labels_run": "(run)"},
+)
+modes = Table("modes", {**_columns(str, "id", "dataset", "name", "definition"), "written": float}, key=("id",))
+"""Failure modes."""
+mode_labels = Table(
+    "mode_labels",
+    {
+        **_columns(str, "id", "mode", "run", "sample"),
+        "trial": int | None,
+        "annotator": str,
+        "written": float,
+    },
+    key=("id",),
+    indexes={"mode_labels_run": "(run)", "mode_labels_mode": "(mode)"},
+)
+"""The samples that have a failure mode. `id` is a hash of the mode, the run and the sample."""
+pins = Table("pins", {**_columns(str, "dataset", "run"), "written": float}, key=("dataset",))
+"""The baseline of each dataset, by its name."""
 
 TABLES = (
     ledger_version,
@@ -240,6 +275,10 @@ TABLES = (
     samples,
     live_scores,
     live_counts,
+    labels,
+    modes,
+    mode_labels,
+    pins,
 )
 ALL_COLUMNS = {
     (table.name, name) for table in TABLES for name in (*(("position",) if table.positioned else ()), *table.columns)

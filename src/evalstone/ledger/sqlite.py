@@ -180,6 +180,10 @@ class SQLite(Database):
         self.connection.execute("VACUUM")
         self.connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
+    def may_write(self) -> bool:
+        target = self._path.resolve()
+        return os.access(target, os.W_OK) and os.access(target.parent, os.W_OK)
+
     def may_pass(self, error: Exception) -> bool:
         return False
 

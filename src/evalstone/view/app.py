@@ -7,13 +7,15 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError, MissingDependency
+from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
+from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
 from evalstone.view.pages.runs import runs_page
 from evalstone.view.pages.sample import sample_page
 from evalstone.view.responses import BadAddress, NotThere, asset_file, error_page, icon
 from evalstone.view.security import App, Guard, Receive, Scope, Send
-from evalstone.view.shelf import Shelf
+from evalstone.view.shelf import ReadOnly, Shelf
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -26,6 +28,8 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/runs/{run}/samples/{key}", sample_page),
 )
 """The routes of the pages. IDs are one part of a path; a suffix asks for the data of a page."""
+WRITES: tuple[tuple[str, Write], ...] = (("/pins", pin_run),)
+"""The routes of the forms that change something."""
 BUG = "This page can't be shown: evalstone has a bug. The terminal that serves it shows where."
 
 
@@ -41,16 +45,26 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
         from starlette.routing import Route  # noqa: PLC0415
     except ImportError:
         raise MissingDependency("starlette", "view") from None
+
+    def _no_page(_: Request, error: Exception) -> Response:
+        if isinstance(error, HTTPException) and error.status_code == 405:
+            return error_page(405, "This address is for something else.", error.headers)
+        return error_page(404, "There is no such page.")
+
     library = Library(shelf)
     app = Starlette(
         routes=[
             *(Route(path, partial(show, library)) for path, show in PAGES),
+            *(Route(path, partial(sent, library, write), methods=["POST"]) for path, write in WRITES),
             Route("/assets/{version}/{name}", asset_file),
             Route("/favicon.ico", icon),
         ],
         exception_handlers={
-            HTTPException: lambda _, error: error_page(404, "There is no such page."),
+            HTTPException: _no_page,
             NotThere: lambda _, error: error_page(404, error),
+            Refused: lambda _, error: error_page(403, error),
+            ReadOnly: lambda _, error: error_page(403, error),
+            TooLarge: lambda _, error: error_page(413, error),
             BadAddress: lambda _, error: error_page(400, error),
             EvalstoneError: lambda _, error: error_page(503, error),
             Exception: lambda _, error: error_page(500, BUG),

@@ -1,7 +1,8 @@
-"""What the pages read: the runs on a shelf, and their indexes."""
+"""What the pages read and write: the runs on a shelf with their indexes, and the ledger."""
 
 from __future__ import annotations
 
+import secrets
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
@@ -20,6 +21,13 @@ class Library:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.indexes = shelf, Indexes(shelf)
+        self.token = secrets.token_urlsafe(24)
+        """What the forms of this process have."""
+
+    @property
+    def form_token(self) -> str:
+        """What a form has to have; "" if nothing can be written, so that there is no form."""
+        return "" if self.shelf.refusal else self.token
 
     def card(self, run: str) -> Card:
         """What is known of a run.

@@ -60,10 +60,10 @@ def csv_file(lines: Iterable[str], name: str) -> Response:
     return StreamingResponse(body, media_type="text/csv; charset=utf-8", headers=headers)
 
 
-def error_page(status: int, error: Exception | str) -> Response:
+def error_page(status: int, error: Exception | str, headers: Mapping[str, str] | None = None) -> Response:
     """An error in words."""
     text = error.text(COMMAND_LINE) if isinstance(error, EvalstoneError) else str(error)
-    return page("message.html", status=status, title="Error", text=text, progress=None)
+    return page("message.html", status=status, headers=headers, title="Error", text=text, progress=None)
 
 
 def asset_file(request: Request) -> Response:

@@ -1,8 +1,8 @@
 """Who may ask: this machine's browser for these pages, and nobody else.
 
 A page of another site can send requests to loopback, and can have its own name resolve to it. So the names that a
-request may be sent to are few, a request of another site's page is refused unless it follows a link, and nothing is
-changed by any request. A browser runs, loads and embeds only what these pages bring with them.
+request may be sent to are few, a request of another site's page is refused unless it follows a link, and a form is
+taken from a page of this very address alone. A browser runs, loads and embeds only what these pages bring with them.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; form-action 'self'; base-uri 'none'; "
     "frame-ancestors 'none'"
 )
+METHODS = ("GET", "HEAD", "POST")
 HEADERS = {
     "content-security-policy": POLICY,
     "x-content-type-options": "nosniff",
@@ -85,16 +86,18 @@ class Guard:
         hosts = headers.get("host", [])
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             return 421, "This address is not one of these pages. Open them as localhost."
-        if scope["method"] not in ("GET", "HEAD"):
-            return 405, "These pages only show. Nothing is changed by a request."
-        origins = headers.get("origin", [])
+        if scope["method"] not in METHODS:
+            return 405, "These pages are read, and their forms are sent."
+        sends, origins = scope["method"] == "POST", headers.get("origin", [])
         if any(origin.partition("://")[2] != hosts[0] for origin in origins):
             return 403, "A page of another site asked for this."
         site = headers.get("sec-fetch-site", ["none"])[0]
-        follows = headers.get("sec-fetch-mode", [""])[0] == "navigate"
+        follows = headers.get("sec-fetch-mode", [""])[0] == "navigate" and not sends
         follows = follows and headers.get("sec-fetch-dest", [""])[0] == "document"
         if site not in ("none", "same-origin") and not follows:
             return 403, "A page of another site asked for this."
+        if sends and not origins:
+            return 403, "A form is sent by a page of these, and a browser says so."
         return None
 
     def _is_ours(self, host: str) -> bool:
@@ -151,7 +154,7 @@ def _is_address(name: str) -> bool:
 async def _answer(send: Send, status: int, text: str, more: dict[str, str] | None = None) -> None:
     headers = {"content-type": "text/plain; charset=utf-8", **HEADERS, **(more or {})}
     if status == 405:
-        headers["allow"] = "GET, HEAD"
+        headers["allow"] = ", ".join(METHODS)
     body = f"{text}\n".encode() if text else b""
     headers["content-length"] = str(len(body))
     rows = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]

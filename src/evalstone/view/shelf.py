@@ -1,18 +1,20 @@
-"""What can be looked at: the runs of a ledger, and those in results folders. Nothing is written to either."""
+"""What can be looked at: the runs of a ledger, and those in results folders. Nothing is written to the folders."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from evalstone._core.files import is_folder
+from evalstone._core.front_ends import Setting
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
 from evalstone.errors import ConfigError, EvalstoneError, LedgerError
+from evalstone.ledger import labels
 from evalstone.ledger.base import RunRow, is_there, shown, storable
 from evalstone.ledger.store import Ledger
 from evalstone.results.endings import COMPLETE, ending_named
@@ -62,16 +64,21 @@ class Card:
         return self.metadata.dataset.samples * trials * len(self.metadata.scorers)
 
 
+class ReadOnly(EvalstoneError):
+    """Nothing can be written."""
+
+
 class Shelf:
     """The runs of a ledger and of results folders.
 
     Args:
         ledger: The path or URL of the ledger; None to leave it out.
         folders: Results folders, and folders that contain some.
+        read_only: Whether nothing may be written to the ledger either.
     """
 
-    def __init__(self, ledger: str | None, folders: Sequence[str] = ()) -> None:
-        self.ledger, self.folders = ledger, tuple(folders)
+    def __init__(self, ledger: str | None, folders: Sequence[str] = (), *, read_only: bool = False) -> None:
+        self.ledger, self.folders, self.read_only = ledger, tuple(folders), read_only
         self._finished: dict[str, Card] = {}
         """The cards of finished runs in the ledger, which don't change any more."""
         self._lock = threading.Lock()
@@ -106,12 +113,60 @@ class Shelf:
         """
         return read_run(Path(card.folder) if card.folder else card.id, ledger=self.ledger)
 
+    @property
+    def refusal(self) -> str:
+        """Why nothing can be written; "" if it can."""
+        if self.ledger is None:
+            return "There is no ledger to write to. Start evalstone view with --ledger."
+        if self.read_only:
+            return "These pages only show: evalstone view was started with --read-only."
+        if not self._may_write:
+            return f"The ledger {shown(self.ledger)} can only be read."
+        return ""
+
+    @property
+    def _may_write(self) -> bool:
+        with self.reading() as ledger, ledger.transaction() as database:
+            return database.may_write()
+
+    @contextmanager
+    def reading(self) -> Generator[Ledger]:
+        """The ledger, for reading.
+
+        Raises:
+            EvalstoneError: There is none, or it can't be read.
+        """
+        if self.ledger is None:
+            raise ConfigError("there is no ledger; name one with ", Setting("ledger", ...))
+        if not is_there(self.ledger):
+            raise ConfigError(f"the ledger {shown(self.ledger)} is gone")
+        with Ledger(self.ledger, read_only=True) as ledger:
+            yield ledger
+
+    @contextmanager
+    def writing(self) -> Generator[Ledger]:
+        """The ledger, for writing.
+
+        Raises:
+            ReadOnly: Nothing can be written.
+            EvalstoneError: It can't be read.
+        """
+        if refusal := self.refusal:
+            raise ReadOnly(refusal)
+        with Ledger(self.ledger or "") as ledger:
+            yield ledger
+
+    def pins(self) -> Mapping[str, str]:
+        """The ID of the run that is the baseline of each dataset, by the dataset's name."""
+        if self.ledger is None:
+            return {}
+        with self.reading() as ledger:
+            return labels.pins(ledger)
+
     def _of_ledger(self, only: str | None = None) -> list[Card]:
         if self.ledger is None:
             return []
-        if not is_there(self.ledger):
-            raise ConfigError(f"the ledger {shown(self.ledger)} is gone")
-        with self._lock, Ledger(self.ledger, read_only=True) as ledger:
+        with self._lock, self.reading() as ledger:
             states = ledger.run_states() if only is None else [(only, None)]
             cards: list[Card] = []
             rows = self._rows(ledger, states)

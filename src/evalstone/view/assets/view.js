@@ -23,6 +23,7 @@ const KEYS = {
   n: () => follow("next"),
   p: () => follow("prev"),
   u: () => follow("up"),
+  b: () => (document.activeElement?.closest("[data-row]") ?? document).querySelector("form.pin button")?.click(),
   "/": () => document.querySelector('input[type="search"]')?.focus(),
   "?": () => {
     const keys = document.querySelector(".keys");
@@ -45,7 +46,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 /* An address without empty parameters is shorter to read and to send. */
-for (const form of document.querySelectorAll("form")) {
+for (const form of document.querySelectorAll('form[method="get"]')) {
   form.addEventListener("submit", () => {
     const usual = ["input", "answer", "scores"];
     const boxes = [...form.querySelectorAll('input[name="column"]')];

@@ -16,7 +16,7 @@ from evalstone.view.addresses import CSV, JSON, run_address, sample_address, wit
 from evalstone.view.indexing.index import Case, Index
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
-from evalstone.view.names import name_of
+from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES, Link, directed
 from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
 from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, sample_query, suffixed
@@ -108,6 +108,8 @@ def run_page(library: Library, request: Request) -> Response:
             query=query,
             titles=index.titles,
             action=run_address(card.id),
+            token=library.form_token,
+            pinned=library.shelf.pins().get(dataset_of(card)) == card.id,
         )
 
 
