@@ -589,8 +589,8 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "where lower is better, a rise is called better",
         "src/evalstone/results/compare.py",
-        "return -difference if self.info.lower_is_better else difference",
-        "return difference",
+        "return -self.difference.estimate if self.info.lower_is_better else self.difference.estimate",
+        "return self.difference.estimate",
         ("tests/results/test_compare.py",),
     ),
     Mutant(

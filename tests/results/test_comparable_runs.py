@@ -54,7 +54,7 @@ def test_a_sample_with_several_trials_is_in_its_slice_once() -> None:
 
     a, b = (evaluate(rows, "contains(expected=Bern)", target=each, trials=2, ledger=None) for each in (echo, wrong))
     found = compare(a, b, slice_by="kind")
-    assert [(line.key, line.result.n, line.result.difference.estimate) for line in found.slices] == [
+    assert [(line.key, line.result.n, line.difference.estimate) for line in found.slices] == [
         ("x", 6, -1.0),
         ("y", 6, -1.0),
     ]
@@ -94,7 +94,7 @@ def test_a_missing_score_may_be_anything_on_the_scale_of_the_scorer() -> None:
         info = replace(INFO, scale=scale)
         a = run_of_trials({f"s{n}": [0.5 * scale] for n in range(8)}, info=info)
         b = run_of_trials({"s0": [Skipped("x")], **{f"s{n}": [0.5 * scale] for n in range(1, 8)}}, info=info)
-        found = compare(a, b)["check"].result.difference
+        found = compare(a, b)["check"].difference
         return found.low, found.high
 
     low, high = interval(1.0)

@@ -36,7 +36,7 @@ def test_differences_are_taken_sample_by_sample() -> None:
     assert line.result.n == 4
     assert line.result.mean_a == 0.5
     assert line.result.mean_b == 0.625
-    assert line.result.difference.estimate == 0.125
+    assert line.difference.estimate == 0.125
     assert (line.result.wins, line.result.ties, line.result.losses) == (2, 1, 1)
     assert line.result.test.p_value == BoundedMean.of([0.25, 0, -0.25, 0.5], -1, 1).two_sided_p(0)
 
@@ -89,7 +89,7 @@ def test_a_difference_holds_whatever_the_missing_scores_are() -> None:
     a, b = run_of(["0"] * 20 + ["1"] * 20), run_of(["1"] * 10 + ["0"] * 10 + ["fail"] * 8 + ["1"] * 12)
     assert compare(a, b, missing="ignore")["given"].verdict == "better"
     line = compare(a, b)["given"]
-    assert (line.verdict, line.result.difference.estimate) == ("inconclusive", pytest.approx(10 / 32))
+    assert (line.verdict, line.difference.estimate) == ("inconclusive", pytest.approx(10 / 32))
     told = "given: p and the interval hold whatever the missing scores of 8 samples are (0 in A, 8 in B); missing="
     assert told in str(compare(a, b))
     assert line.without == (0, 8)
@@ -183,7 +183,7 @@ def test_p_values_are_adjusted_over_all_scorers_and_runs() -> None:
     compared = compare(run_of(many, scorers), run_of(more, scorers), run_of(many, scorers))
     assert len(compared.scorers) == 4
     alone = 1 / 2**10  # ten gained, none lost
-    assert compared["given"].result.p_value == pytest.approx(alone)
+    assert compared["given"].p_value == pytest.approx(alone)
     assert compared["given"].adjusted_p_value == pytest.approx(4 * alone)
     assert [line.verdict for line in compared.scorers] == ["better", "worse", "inconclusive", "inconclusive"]
     mild = compare(run_of(many, scorers), run_of(more, scorers), run_of(many, scorers), correction="fdr_bh")
@@ -528,7 +528,7 @@ def test_runs_that_expected_other_things_are_not_comparable(ours: dict[str, Any]
 
 def test_expectations_are_the_same_through_every_source() -> None:
     ours, theirs = {"relevant": ["a", "b"], "topics": None}, {"relevant": '["a", "b"]'}
-    assert compare(expecting(**ours), expecting(**theirs))["given"].result.difference.estimate == 0
+    assert compare(expecting(**ours), expecting(**theirs))["given"].difference.estimate == 0
 
 
 def test_only_what_the_compared_scorers_hold_answers_against_belongs_to_the_case() -> None:

@@ -30,8 +30,8 @@ def test_a_judge_that_favors_a_run_is_corrected_by_labels_of_both() -> None:
     compared = compare(a, b, labels={"A": {"given": labels(BEFORE)}, "B": {"given": labels(BEFORE)}})
     assert compared["given"].verdict == "better"  # by the judge
     (found,) = compared.corrected
-    assert found.result.estimate is not None
-    assert abs(found.result.estimate.estimate) < 0.05
+    assert found.difference is not None
+    assert abs(found.difference.estimate) < 0.05
     assert found.verdict == "inconclusive"
     assert (found.result.labeled, found.result.n) == (40, 120)
 
@@ -49,7 +49,7 @@ def test_labels_of_one_run_count_only_where_the_outputs_are_the_same() -> None:
     a, b = runs()
     (found,) = compare(a, b, labels={"A": {"given": labels(BEFORE)}}).corrected
     assert found.result.labeled == 0
-    assert found.result.estimate is None
+    assert found.difference is None
     assert found.verdict == "inconclusive"
     half = [*BEFORE[:60], *AFTER[60:]]
     (found,) = compare(a, run_of(list(map(str, half))), labels={"A": {"given": labels(BEFORE)}}).corrected

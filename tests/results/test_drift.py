@@ -31,11 +31,11 @@ def moved(run: Run, by: float) -> Run:
 def test_a_judge_that_scores_lower_has_drifted_and_one_that_does_not_is_not_said_to_have() -> None:
     run = run_of(ANSWERS)
     found = drift(run, moved(run, 0.1))["given"]
-    assert found.drift.verdict == "drifted"
+    assert found.verdict == "drifted"
     assert found.drift.largest_change == pytest.approx(0.1)
     assert found.drift.changed.estimate == pytest.approx(0.8)  # a fifth of the scores were 0 and could not fall
     same = drift(run, moved(run, 0.0))["given"]
-    assert same.drift.verdict != "drifted"
+    assert same.verdict != "drifted"
 
 
 def test_drift_prints_as_a_table() -> None:
@@ -95,9 +95,9 @@ def test_confidence_and_tolerance_are_those_that_were_set() -> None:
     some = ["0.25"] * 6 + ["0.5"] * 14
     now = Run.from_dict(run.to_dict(), run_of(some).records)
     # six changes of one size: p = 2 / 2^6 = 0.03
-    assert drift(run, now)["given"].drift.verdict == "drifted"
-    assert drift(run, now, confidence=0.99)["given"].drift.verdict == "inconclusive"
-    assert drift(run, now, confidence=0.99, tolerance=0.5)["given"].drift.verdict == "stable"
+    assert drift(run, now)["given"].verdict == "drifted"
+    assert drift(run, now, confidence=0.99)["given"].verdict == "inconclusive"
+    assert drift(run, now, confidence=0.99, tolerance=0.5)["given"].verdict == "stable"
 
 
 def test_anchors_of_one_group_change_together() -> None:
@@ -120,11 +120,12 @@ def test_p_values_are_adjusted_over_the_scorers_of_a_report() -> None:
     some = run_of(["0.6"] * 7 + ["0.5"] * 33, scorers[:1]).records
     rest = [record for record in run if record.signature != scorers[0].signature]
     found = drift(run, Run.from_dict(run.to_dict(), [*some, *rest]))
-    given = found["given"].drift
+    given = found["given"]
     assert given.p_value <= 0.05
     assert given.adjusted_p_value == 4 * given.p_value
     assert (given.verdict, found.passed) == ("inconclusive", None)
     assert found.to_dict()["scorers"][0]["drift"]["adjusted_p_value"] == given.adjusted_p_value
+    assert given.difference.estimate == pytest.approx(0.1 * 7 / 40)
 
 
 @pytest.mark.parametrize(("tolerance", "verdict"), [(0.25, "stable"), (0.05, "inconclusive")])
@@ -132,7 +133,7 @@ def test_the_tolerance_is_a_share_of_the_scale(tolerance: float, verdict: str) -
     run = run_of(ANSWERS, [Given(scale=10.0)])
     (found,) = drift(run, run, tolerance=tolerance)
     assert found.drift.tolerance == pytest.approx(tolerance * 10)
-    assert found.drift.verdict == verdict
+    assert found.verdict == verdict
 
 
 @pytest.mark.parametrize("tolerance", [0, 1.5, float("nan")])

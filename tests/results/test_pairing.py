@@ -62,7 +62,7 @@ def pairs_of(a: Run, b: Run) -> dict[str, str]:
 def difference(a: Run, b: Run, **options: Any) -> tuple[int, float]:
     line = compare(a, b, **options)["given"]
     assert isinstance(line.result, PairedComparison)
-    return line.result.n, line.result.difference.estimate
+    return line.result.n, line.difference.estimate
 
 
 def written(data: Sequence[Mapping[str, Any]], path: Path) -> Path:
@@ -433,7 +433,7 @@ def test_pairing_takes_no_longer_for_piles_of_accents() -> None:
     samples = [Sample(input=question, output=answer) for answer in ("1", "0")]
     a, b = (evaluate([sample], [Given()], ledger=None) for sample in samples)
     started = time.perf_counter()
-    assert compare(a, b)["given"].result.difference.estimate == -1
+    assert compare(a, b)["given"].difference.estimate == -1
     assert time.perf_counter() - started < 10
 
 

@@ -307,12 +307,12 @@ def test_comparisons_are_of_the_means_of_each_sample_s_trials() -> None:
     b = run_of({f"s{n}": [1, Failed("down") if n == 3 else 1] for n in range(20)}, id="b")
     comparison = compare(a, b)
     pair = comparison["check"]
-    assert pair.result.difference.estimate == pytest.approx(0.75)
-    assert (pair.result.difference.n, pair.result.difference.groups) == (20, None)
+    assert pair.difference.estimate == pytest.approx(0.75)
+    assert (pair.difference.n, pair.difference.groups) == (20, None)
     assert note("several_trials", runs=("A", "B"), trials=(2, 2)) in comparison.notes
     once = run_of({f"s{n}": [1, 1, 1] for n in range(20)}, id="c")
     comparison = compare(a, once)
-    assert comparison["check"].result.difference.estimate == pytest.approx(0.75)
+    assert comparison["check"].difference.estimate == pytest.approx(0.75)
     assert note("several_trials", runs=("A", "B"), trials=(2, 3)) in comparison.notes
 
 

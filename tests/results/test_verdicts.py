@@ -30,7 +30,7 @@ def test_another_confidence_moves_the_limit() -> None:
 
 def test_a_higher_score_is_worse_where_lower_is_better() -> None:
     line = with_p_value(0.01, Harm)
-    assert (line.verdict, line.improvement, line.result.difference.estimate) == ("worse", -0.25, 0.25)
+    assert (line.verdict, line.improvement, line.difference.estimate) == ("worse", -0.25, 0.25)
 
 
 def test_equal_runs_are_never_better_whatever_the_p_value() -> None:
@@ -42,8 +42,9 @@ def test_without_a_correction_p_values_stay() -> None:
     scorers = [Given(), Harm()]
     a, b = (run_of([str(n / 20 + shift) for n in range(10)], scorers) for shift in (0, 0.25))
     plain = compare(a, b, correction="none")
-    assert [line.adjusted_p_value for line in plain.scorers] == [line.result.p_value for line in plain.scorers]
+    assert [line.adjusted_p_value for line in plain.scorers] == [line.p_value for line in plain.scorers]
     corrected = compare(a, b)
+    assert [line.p_value for line in corrected.scorers] == [line.p_value for line in plain.scorers]
     assert corrected["given"].adjusted_p_value == pytest.approx(2 * plain["given"].adjusted_p_value)
     assert (plain.to_dict()["correction"], plain.to_dict()["confidence"]) == ("none", 0.95)
 

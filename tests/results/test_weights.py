@@ -187,7 +187,7 @@ def test_no_weight_is_a_weight_of_1_in_a_comparison_too() -> None:
     assert compare(plain, ones)["given"].result == compare(plain, plain)["given"].result
     partly = run_of(ANSWERS, metadata=[{"weight": 1.0} if place else {"weight": 2.0} for place in range(20)])
     some = run_of(ANSWERS, metadata=[{} if place else {"weight": 2.0} for place in range(20)])
-    assert compare(partly, some)["given"].result.difference.effective == pytest.approx(21**2 / 23)
+    assert compare(partly, some)["given"].difference.effective == pytest.approx(21**2 / 23)
 
 
 def test_weights_that_are_all_equal_leave_out_and_refuse_nothing() -> None:

@@ -273,9 +273,9 @@ def test_a_comparison_of_a_stopped_run_holds_at_any_stopping_time_in_both_direct
     forth, back = compare(before, run, margin=0.5)["given"], compare(run, before)["given"]
     result = forth.result
     assert (forth.verdict, back.improvement) == ("equivalent", -forth.improvement)
-    assert result.p_value == pytest.approx(back.result.p_value)
+    assert result.p_value == pytest.approx(back.p_value)
     assert result.difference.method == "confidence sequence"
-    assert result.difference.low == pytest.approx(-(back.result.difference.high or 0))
+    assert result.difference.low == pytest.approx(-(back.difference.high or 0))
     order = run.columns.keys(in_order(run.columns, Given().signature, run.drawn))
     assert result.difference.n == len(order)
     disturbed = replace(run, records=random.Random(3).sample(list(run), len(run)))
@@ -291,11 +291,11 @@ def test_a_stopped_run_with_missing_scores_is_compared_in_the_order_of_the_draw(
     line = compare(before, run)["given"]
     (decision,) = gate(run, max_regression={"given": 0.0}, baseline=before).decisions
     assert decision.missing == getattr(line.result, "missing")  # noqa: B009 - of paired runs
-    assert line.result.p_value == pytest.approx(2 * (decision.p_pass or 0))
+    assert line.p_value == pytest.approx(2 * (decision.p_pass or 0))
     sliced = compare(before, run, slice_by=lambda sample: "low" if float(sample.output or 0) < 0.5 else "high").slices
     assert {one.key for one in sliced} == {"low", "high"}
-    assert sum(one.result.difference.n for one in sliced) == line.result.difference.n
-    assert all(one.result.difference.method == "confidence sequence" for one in sliced)
+    assert sum(one.difference.n for one in sliced) == line.difference.n
+    assert all(one.difference.method == "confidence sequence" for one in sliced)
 
 
 def test_what_has_no_form_for_stopped_runs_is_left_out_or_refused() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Generic, TypeVar
 
+from evalstone._core.guards import class_of
 from evalstone._core.json import strict_jsonable, to_jsonable
 from evalstone._core.truth import NoTruthValue
 from evalstone.errors import JudgeError, OutcomeError
@@ -84,7 +85,7 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
 
 def own_probability(verdict: Any) -> float | None:
     """The probability that a verdict is right, if it has a `probability` that is no part of the reply."""
-    return verdict.probability if has_probability(type(verdict)) and not isinstance(verdict, YesNoVerdict) else None
+    return verdict.probability if has_probability(class_of(verdict)) and not isinstance(verdict, YesNoVerdict) else None
 
 
 def item_probabilities(question: Question[Any], answer: JudgeAnswer[Any]) -> tuple[float | None, ...] | None:

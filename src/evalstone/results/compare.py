@@ -29,7 +29,7 @@ from evalstone.results.scores import Scores, group_labels, scores_of
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
 from evalstone.results.unpaired import UnpairedScores
-from evalstone.stats.intervals import MIN_SAMPLES, Ends, check_number, check_reach, exceeds
+from evalstone.stats.intervals import MIN_SAMPLES, Ends, Interval, check_number, check_reach, exceeds
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Note, about, note
 
@@ -73,9 +73,9 @@ class ScorerComparison(OfScorer):
     info_b: ScorerInfo
     """The scorer in run b. It differs from `info` only if mismatches are allowed."""
     result: stats.PairedComparison | UnpairedComparison
-    """The differences and their tests, p-values uncorrected."""
+    """What the comparison rests on: the means, the test, the counts."""
     adjusted_p_value: float
-    """The p-value of the difference, corrected for multiple comparisons."""
+    """`p_value`, corrected for multiple comparisons."""
     confidence: float
     """The confidence level. A difference is significant if the adjusted p-value is at most 1 - confidence."""
     unpaired: int = 0
@@ -97,10 +97,19 @@ class ScorerComparison(OfScorer):
     gate stopped."""
 
     @property
+    def difference(self) -> Interval:
+        """The mean difference, b - a, with its confidence interval."""
+        return self.result.difference
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the difference. `adjusted_p_value` is the one that decides."""
+        return self.result.p_value
+
+    @property
     def improvement(self) -> float:
         """The mean difference, with the sign that makes positive values better."""
-        difference = self.result.difference.estimate
-        return -difference if self.info.lower_is_better else difference
+        return -self.difference.estimate if self.info.lower_is_better else self.difference.estimate
 
     @property
     def verdict(self) -> ComparisonVerdict:
@@ -510,15 +519,15 @@ def _corrected_difference(
 
 
 def _adjusted(lines: Sequence[CorrectedDifference], correction: Correction) -> tuple[CorrectedDifference, ...]:
-    p_values = [1.0 if line.result.p_value is None else line.result.p_value for line in lines]
+    p_values = [1.0 if line.p_value is None else line.p_value for line in lines]
     return tuple(
-        dataclasses.replace(line, adjusted_p_value=None if line.result.p_value is None else p)
+        dataclasses.replace(line, adjusted_p_value=None if line.p_value is None else p)
         for line, p in zip(lines, adjust_p_values(p_values, correction), strict=True)
     )
 
 
 def _corrected(lines: Sequence[ScorerComparison], correction: Correction) -> tuple[ScorerComparison, ...]:
-    p_values = adjust_p_values([line.result.p_value for line in lines], correction)
+    p_values = adjust_p_values([line.p_value for line in lines], correction)
     with_margin = [line.adjusted_equivalence for line in lines if line.adjusted_equivalence is not None]
     equivalence = iter(adjust_p_values(with_margin, correction))
     return tuple(

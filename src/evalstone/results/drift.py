@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from evalstone._core.display import count
 from evalstone._core.file_format import DRIFT_FORMAT
@@ -22,7 +22,7 @@ from evalstone.results.entries import comparable
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
-from evalstone.stats.intervals import check_number
+from evalstone.stats.intervals import Interval, check_number
 from evalstone.types import Sample
 
 if TYPE_CHECKING:
@@ -39,6 +39,26 @@ class ScorerDrift(OfScorer):
     """The verdict with the change of the mean."""
     unpaired: int
     """The number of samples with a score in only one of the runs; they are left out."""
+
+    @property
+    def difference(self) -> Interval:
+        """The change of the mean, now - before, with its confidence interval."""
+        return self.drift.comparison.difference
+
+    @property
+    def p_value(self) -> float:
+        """The p-value of the drift. `adjusted_p_value` is the one that decides."""
+        return self.drift.p_value
+
+    @property
+    def adjusted_p_value(self) -> float:
+        """`p_value`, corrected for the number of scorers."""
+        return self.drift.adjusted_p_value
+
+    @property
+    def verdict(self) -> Literal["drifted", "stable", "inconclusive"]:
+        """Whether the scores have drifted."""
+        return self.drift.verdict
 
     @property
     def passed(self) -> bool | None:
@@ -79,7 +99,7 @@ class DriftResult(Shown):
     @property
     def confidence(self) -> float:
         """The confidence level of intervals and verdicts."""
-        return next((one.drift.comparison.difference.confidence for one in self.scorers), 0.95)
+        return next((one.difference.confidence for one in self.scorers), 0.95)
 
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The table that `evalstone drift` shows."""

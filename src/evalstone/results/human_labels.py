@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from evalstone.results.pairing import Pairing
     from evalstone.results.run import Run
     from evalstone.stats.corrected_rate import RoganGladenEstimate
+    from evalstone.stats.intervals import Interval
     from evalstone.stats.ppi import PPIEstimate
 
 LABELS_OF_SLICE = 10
@@ -78,17 +79,27 @@ class CorrectedDifference(OfScorer):
     """The corrected difference, second run minus first, over all samples. Its `labeled` and `n` count only samples
     whose outputs differ."""
     adjusted_p_value: float | None
-    """The p-value of the difference, corrected for multiple comparisons; None without an estimate."""
+    """`p_value`, corrected for multiple comparisons; None without an estimate."""
     confidence: float
     """The confidence level."""
 
     @property
+    def difference(self) -> Interval | None:
+        """The corrected difference, b - a, with its confidence interval; None with too few labels."""
+        return self.result.estimate
+
+    @property
+    def p_value(self) -> float | None:
+        """The p-value of the difference; None without an estimate. `adjusted_p_value` is the one that decides."""
+        return self.result.p_value
+
+    @property
     def verdict(self) -> Literal["better", "worse", "inconclusive"]:
         """Whether people would score b significantly better or worse than a, after correction."""
-        estimate, p_value = self.result.estimate, self.adjusted_p_value
-        if estimate is None or p_value is None or p_value > 1 - self.confidence or estimate.estimate == 0:
+        difference, p_value = self.difference, self.adjusted_p_value
+        if difference is None or p_value is None or p_value > 1 - self.confidence or difference.estimate == 0:
             return "inconclusive"
-        return "better" if (estimate.estimate > 0) != self.info.lower_is_better else "worse"
+        return "better" if (difference.estimate > 0) != self.info.lower_is_better else "worse"
 
     @property
     def passed(self) -> bool | None:

@@ -195,7 +195,7 @@ def rounded_up(value: float) -> float:
 
 def _sliced(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float], note: str) -> Section:
     lead = [
-        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.result.difference.estimate)} "
+        f"{line.title}, {line.field}={line.key}: {VERDICTS[line.verdict]}, {signed(line.difference.estimate)} "
         f"(n = {sizes(line.result)}, p {p_value(line.adjusted_p_value)})."
         for line in lines
         if line.verdict != "inconclusive"
@@ -299,7 +299,7 @@ def comparison_notes(comparison: Comparison, front_end: FrontEnd) -> Iterator[st
     judged = [line for line in comparison.scorers if judged_only(comparison.runs["A"], line.info)]
     labeled = {(line.title, line.b) for line in comparison.corrected}
     if judged and not all((line.title, line.b) in labeled for line in judged):
-        weighted = any(line.result.difference.effective is not None for line in judged)
+        weighted = any(line.difference.effective is not None for line in judged)
         correct = f"; {front_end.term('labels', ...)} corrects them" if paired and not weighted else ""
         yield f"This compares the judge's means, not what people would say{correct}."
     yield from ranks_text(comparison)
@@ -357,7 +357,7 @@ def difference(line: OfScorer, result: PairedComparison | UnpairedComparison) ->
 
 def about_samples(line: ScorerComparison, front_end: FrontEnd) -> Iterator[str]:
     """Sentences on the samples of a comparison: those that are left out, clusters, weights and other notes."""
-    yield from (f"{clause_of(note, front_end)}." for note in sample_notes(line.result.difference))
+    yield from (f"{clause_of(note, front_end)}." for note in sample_notes(line.difference))
     if line.unpaired:
         yield left_out(line.unpaired, "sample")
     if line.result.missing:

@@ -48,13 +48,13 @@ def drift_view(result: DriftResult, _: FrontEnd = PYTHON) -> View:
 
 
 def _drift_row(one: ScorerDrift, reach: float) -> Sequence[Cell]:
-    result, (verdict, tone) = one.drift.comparison, DRIFT[one.drift.verdict]
+    result, (verdict, tone) = one.drift.comparison, DRIFT[one.verdict]
     mark: Tone = "unsure" if tone == "bad" else "dim"  # drift is neither better nor worse
     return (
         Cell(one.title),
         Cell(f"{result.n:,}"),
         *difference_cells(one, result, "change", verdict, mark, reach),
-        Cell(p_value(one.drift.adjusted_p_value), under=f"unadjusted {p_value(one.drift.p_value)}"),
+        Cell(p_value(one.adjusted_p_value), under=f"unadjusted {p_value(one.p_value)}"),
         Cell(percent(one.drift.changed.estimate)),
         Cell(percents(one.drift.changed.low, one.drift.changed.high)),
         Cell(number(one.drift.largest_change, digits_for(one.info.scale))),
@@ -67,11 +67,11 @@ def drift_notes(result: DriftResult) -> Iterator[str]:
     scorers, confidence = result.scorers, result.confidence
     tolerances = dict.fromkeys(f"{one.drift.tolerance:g}" for one in scorers)
     adjusted = f", Holm-adjusted over {len(scorers)} scorers" if len(scorers) > 1 else ""
-    weighted = any(one.drift.comparison.difference.effective is not None for one in scorers)
+    weighted = any(one.difference.effective is not None for one in scorers)
     tests: dict[str, list[str]] = {}
     for one in scorers:
         test = one.drift.test.name
-        if one.drift.comparison.difference.effective is not None:
+        if one.difference.effective is not None:
             test = "test of the weighted mean change"
         elif test.startswith("Wilcoxon"):
             test += " of whether scores before and now are interchangeable, as those of an unchanged judge are"
@@ -86,6 +86,6 @@ def drift_notes(result: DriftResult) -> Iterator[str]:
 
 
 def _about_anchors(one: ScorerDrift) -> Iterator[str]:
-    yield from (f"{clause_of(note)}." for note in sample_notes(one.drift.comparison.difference))
+    yield from (f"{clause_of(note)}." for note in sample_notes(one.difference))
     if one.unpaired:
         yield left_out(one.unpaired, "anchor")
