@@ -21,6 +21,22 @@ def missing(kind: str, counted: int, undefined: int, **more: str) -> Note:
     return note(kind, "caution", "s", **values, without_score=3, counted=counted, undefined=undefined)
 
 
+def lost(**values: float | str) -> Note:
+    places = {name: values.pop(name, 0) for name in ("retrieval", "generation", "unknown")}
+    known: dict[str, float | str] = {
+        "answers": 60,
+        "unscored": 0,
+        "low": sum(map(int, places.values())),
+        **places,
+        "answer": "factual_correctness",
+        "passages": "context_recall",
+        "low_limit": 0.5,
+        "lower_is_better": False,
+        "lacking_limit": 0.5,
+    }
+    return note("losses", "fact", **known | values)
+
+
 SAID: tuple[tuple[Note, str], ...] = (
     (
         note("judges_differ", "warning", judges=("a@1", "b@1")),
@@ -175,6 +191,22 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("secrets_repeated", "warning", times=1),
         "The endpoint sent back a secret in 1 response; it is shown and stored as ***.",
+    ),
+    (
+        lost(retrieval=14, generation=9),
+        "Of 23 answers with factual_correctness below 0.5, 14 lack the passage (context_recall below 0.5): retrieval; "
+        "9 had it: generation.",
+    ),
+    (
+        lost(retrieval=1, unknown=2, unscored=4, lacking_limit=1e-9, passages="context_precision"),
+        "Of 3 answers with factual_correctness below 0.5, 1 lacks the passage (context_precision 0): retrieval; 0 had "
+        "it: generation; 2 without context_precision: unknown. Not counted: 4 of 60 answers without "
+        "factual_correctness.",
+    ),
+    (
+        lost(generation=1, answer="hallucination", low_limit=5.0, lower_is_better=True),
+        "Of 1 answer with hallucination above 5, 0 lack the passage (context_recall below 0.5): retrieval; 1 had it: "
+        "generation.",
     ),
     (
         note("scores_missing", "caution", "s", missing=1, of=4, noun="sample", bounds=(0.5, 0.75), scale=1.0),

@@ -114,6 +114,8 @@ def _sample(sample: SampleView) -> Iterator[str]:
     for name, text in (("question", sample.question), ("answer", sample.answer), ("label", sample.label)):
         if text:
             yield f"{name} {literal(text)}"
+    if sample.loss:
+        yield f"loss: {prose(sample.loss)}"
     for outcome in sample.outcomes:
         reason = f" {literal(outcome.reason, 240)}" if outcome.reason else ""
         yield f"{prose(outcome.title)} **{prose(outcome.text)}**{reason}"

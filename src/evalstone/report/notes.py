@@ -26,6 +26,7 @@ from evalstone._core.display import (
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.redaction import MARK
+from evalstone.types import TOLERANCE
 from evalstone.types.notes import Note
 
 Row: TypeAlias = Callable[[Note, FrontEnd], str]
@@ -143,6 +144,21 @@ def short_judge(judge: str) -> str:
     return f"{judge[: LONGEST_JUDGE // 2]}…{judge[-LONGEST_JUDGE // 2 :]}"
 
 
+def _losses(note: Note, _: FrontEnd) -> str:
+    side, lacking = "above" if note["lower_is_better"] else "below", note["lacking_limit"]
+    parts = [
+        f"{note['retrieval']:,} {'lacks' if note['retrieval'] == 1 else 'lack'} the passage ({note['passages']} "
+        f"{f'below {lacking:g}' if lacking > TOLERANCE else '0'}): retrieval",
+        f"{note['generation']:,} had it: generation",
+    ]
+    if note["unknown"]:
+        parts.append(f"{note['unknown']:,} without {note['passages']}: unknown")
+    text = f"of {count(note['low'], 'answer')} with {note['answer']} {side} {note['low_limit']:g}, {'; '.join(parts)}"
+    if note["unscored"]:
+        text += f". Not counted: {note['unscored']:,} of {count(note['answers'], 'answer')} without {note['answer']}"
+    return text
+
+
 def _scores_missing(note: Note, _: FrontEnd) -> str:
     low, high = (number(bound, digits_for(note["scale"])) for bound in note["bounds"])
     has, them = ("has", "it") if note["missing"] == 1 else ("have", "them")
@@ -255,6 +271,7 @@ NOTES: Mapping[str, Row] = {
     "secrets_repeated": lambda note, _: (
         f"the endpoint sent back a secret in {count(note['times'], 'response')}; it is shown and stored as {MARK}"
     ),
+    "losses": _losses,
     "scores_missing": _scores_missing,
     "clustered": lambda note, _: (
         f"{'clustered samples' if note['trials'] == 1 else 'trials of a sample are not independent'}: cluster-robust "

@@ -272,6 +272,8 @@ def _sample(sample: SampleView, console: Console) -> None:
         _indented(console, 2, ("answer    ", "dim"), safe(sample.answer))
     if sample.label:
         _indented(console, 2, ("label     ", "dim"), safe(sample.label, 160))
+    if sample.loss:
+        _indented(console, 2, ("loss      ", "dim"), safe(sample.loss, 400))
     for outcome in sample.outcomes:
         score = (f"{safe(outcome.title, 80)} {outcome.text}", f"bold {STYLES[outcome.tone]}")
         _indented(console, 2, score, f"  {safe(outcome.reason, 400)}" if outcome.reason else "")

@@ -236,6 +236,7 @@ class SampleView:
     Attributes:
         goodness: The mean over its scores, each from 0 (worst) to 1 (best), regardless of scale and direction.
         label: Whether the answer is grounded, in the words of the data; "" if it doesn't say.
+        loss: Where a low answer is lost, such as "retrieval: …"; "" for other answers.
         headline: What is wrong with it, on one line.
         findings: Claims that no passage supports, for reports that don't show the whole sample.
         panel: The whole sample, for reports that show it.
@@ -247,6 +248,7 @@ class SampleView:
     goodness: float | None
     outcomes: tuple[OutcomeView, ...]
     label: str = ""
+    loss: str = ""
     headline: str = ""
     findings: tuple[Block, ...] = ()
     panel: tuple[Block, ...] = ()

@@ -20,6 +20,7 @@ from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, KILLED, STOPPED, Ending, ending_named
+from evalstone.results.losses import loss_note
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
 from evalstone.results.spilling import SpillingRecords, columns_of
 from evalstone.results.summary import (
@@ -442,11 +443,12 @@ class Run(Shown):
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """Why the numbers are doubtful or incomplete, and what they rest on."""
+        """Why the numbers are doubtful or incomplete, what they rest on, and where low answers are lost."""
         of_scorers = (
             each for line in self.summary for each in scores_note(line, self.titles[line.info.signature], self.trials)
         )
-        return *doubts_of(self), *of_scorers
+        lost = loss_note(self)
+        return *doubts_of(self), *of_scorers, *(() if lost is None else (lost,))
 
     def view(self, front_end: FrontEnd = PYTHON) -> View:
         """The report that `evalstone report` shows."""

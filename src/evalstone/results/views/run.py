@@ -20,7 +20,7 @@ from evalstone._core.display import (
     shortlist,
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone.report.notes import by_scorer, clause_of, sentences_of, short_judge
+from evalstone.report.notes import by_scorer, clause_of, sentence_of, sentences_of, short_judge
 from evalstone.report.view import (
     Cell,
     Column,
@@ -39,6 +39,7 @@ from evalstone.report.view import (
     words,
 )
 from evalstone.results.grounding_labels import check_grounding
+from evalstone.results.losses import loss_note
 from evalstone.results.power_analysis import detectable_note
 from evalstone.results.run_notes import MALFORMED, NOTED, TIMEOUTS, doubts_of, scores_note
 from evalstone.results.views.calibration import calibration_notes
@@ -217,7 +218,15 @@ def _scores(run: Run, calibrations: Mapping[str, Sequence[Calibration]]) -> Sect
             for text, doubtful in calibration_notes(known, line.judges):
                 (doubts if doubtful else quality).append((line, text))
     notes = (*run_notes(run), *_by_scorer(run, quality), *_label_notes(run))
-    return Section("Scores", tables=(scores,), warnings=tuple(_by_scorer(run, doubts)), notes=notes, legend=legend)
+    lost = loss_note(run)
+    return Section(
+        "Scores",
+        lead=() if lost is None else (sentence_of(lost),),
+        tables=(scores,),
+        warnings=tuple(_by_scorer(run, doubts)),
+        notes=notes,
+        legend=legend,
+    )
 
 
 def _label_notes(run: Run) -> Iterator[str]:

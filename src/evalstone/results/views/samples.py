@@ -6,13 +6,14 @@ import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
 from evalstone._core.reasoning import Split, split_reasoning
 from evalstone.report.view import Block, OutcomeView, SampleView, Tone, tone_of
 from evalstone.results.grounding_labels import FIELD, grounding_label
+from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
 
@@ -93,6 +94,8 @@ def sample_view(
     )
     panel = [] if sample is not None else [Block("note", text="The texts of this sample are not available.")]
     panel += _texts(sample, scored, _passages(passages, evidence)) if sample is not None else []
+    where, why = _loss(records, scorers, titles)
+    panel += [Block("loss", "Loss", why, ((where, "unsure"),))] if where else []
     panel += claims
     panel += [
         _explained(record, outcome, evidence[record.signature], shown_above=bool(passages))
@@ -104,6 +107,7 @@ def sample_view(
         question=_question(sample),
         answer=scored.answer,
         label=_label(sample),
+        loss=f"{where}: {why}" if where else "",
         goodness=mean_goodness,
         outcomes=outcomes,
         headline=_headline(findings, records, outcomes, scorers),
@@ -124,6 +128,30 @@ def _headline(
     scored = [(good, at) for at, r in enumerate(records) if (good := goodness(r, scorers[r.signature])) is not None]
     at = min(scored)[1] if scored else 0
     return f"{outcomes[at].title}: {outcomes[at].reason}" if outcomes and outcomes[at].reason else ""
+
+
+_WHERE: Mapping[Loss, str] = {
+    "retrieval": "the passages lack what the answer needs",
+    "generation": "the passages had what the answer needs",
+    "unknown": "no score tells what the passages had",
+}
+
+
+def _loss(
+    records: Sequence[Record], scorers: Mapping[str, ScorerInfo], titles: Mapping[str, str]
+) -> tuple[Loss | Literal[""], str]:
+    """Where a low answer is lost, and how that is known; "" for other answers."""
+    rule = LossRule.of(scorers.values())
+    loss = None if rule is None else rule.loss_in(records)
+    if rule is None or loss is None:
+        return "", ""
+    values = {record.signature: record.value for record in records}
+    known = (
+        f"{titles[info.signature]} {score_text(value, info.scale)}"
+        for info in (rule.answer, rule.passages)
+        if (value := values.get(info.signature)) is not None
+    )
+    return loss, f"{_WHERE[loss]} ({listed(known)})"
 
 
 def _label(sample: Sample | None) -> str:
