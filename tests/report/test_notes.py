@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,9 +22,9 @@ def missing(kind: str, counted: int, undefined: int, **more: str) -> Note:
     return note(kind, "caution", "s", **values, without_score=3, counted=counted, undefined=undefined)
 
 
-def lost(**values: float | str) -> Note:
+def lost(**values: Any) -> Note:
     places = {name: values.pop(name, 0) for name in ("retrieval", "generation", "unknown")}
-    known: dict[str, float | str] = {
+    known: dict[str, Any] = {
         "answers": 60,
         "unscored": 0,
         "low": sum(map(int, places.values())),

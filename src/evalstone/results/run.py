@@ -21,7 +21,7 @@ from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, KILLED, STOPPED, Ending, ending_named
 from evalstone.results.losses import loss_note
-from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING, doubts_of, scores_note
+from evalstone.results.run_notes import doubts_of, reasoning_kept, scores_note
 from evalstone.results.spilling import SpillingRecords, columns_of
 from evalstone.results.summary import (
     ScorerInfo,
@@ -124,7 +124,7 @@ class Run(Shown):
     @property
     def keeps_reasoning(self) -> bool | None:
         """Whether the reasoning in front of outputs was scored; None if no output begins with any."""
-        return True if KEPT_REASONING in self.warnings else False if LEFT_OUT_REASONING in self.warnings else None
+        return reasoning_kept(self.warnings)
 
     @functools.cached_property
     def columns(self) -> Columns:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from evalstone._core.redaction import REPEATED_SECRETS
@@ -26,6 +26,11 @@ MOST_ESCALATED = 0.95
 """The share of escalated questions up to which a cascade saves something."""
 FEWEST_QUESTIONS = 20
 """The smallest number of questions in which a share above MOST_ESCALATED is not by chance."""
+
+
+def reasoning_kept(warnings: Mapping[str, int]) -> bool | None:
+    """Whether the reasoning in front of outputs was scored, by a run's warnings; None if no output begins with any."""
+    return True if KEPT_REASONING in warnings else False if LEFT_OUT_REASONING in warnings else None
 
 
 def doubts_of(run: Run) -> Iterator[Note]:

@@ -6,6 +6,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
+from evalstone.view.calibrated import Calibrations
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.names import name_of
@@ -17,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Library:
-    """The runs on a shelf, and their indexes."""
+    """The runs on a shelf, their indexes, and the calibrations of their judges."""
 
     def __init__(self, shelf: Shelf) -> None:
-        self.shelf, self.indexes = shelf, Indexes(shelf)
+        self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf.ledger)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
 

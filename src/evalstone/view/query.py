@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeAlias, get_args
 from urllib.parse import unquote
 
 from evalstone.errors import ConfigError, invalid, unknown
+from evalstone.results.losses import Loss
 
 Show: TypeAlias = Literal["all", "imperfect", "score", "skipped", "failed"]
 ORDERS: Mapping[str, str] = {
@@ -17,7 +18,8 @@ ORDERS: Mapping[str, str] = {
     "id": "ID",
     "cost": "cost",
     "tokens": "tokens",
-    "seconds": "time",
+    "seconds": "scoring time",
+    "latency": "latency",
 }
 """What samples are ordered by, besides the scorers, which are `score:TITLE`; after a minus sign from high to low."""
 SCORE = "score:"
@@ -28,7 +30,8 @@ COLUMNS: Mapping[str, str] = {
     "scores": "scores",
     "cost": "cost",
     "tokens": "tokens",
-    "seconds": "time",
+    "seconds": "scoring time",
+    "latency": "latency",
 }
 USUAL_COLUMNS = ("input", "answer", "scores")
 LONGEST = 2000
@@ -55,13 +58,15 @@ class SampleQuery:
     """The lowest score, of the scorer, or, without one, the mean over all on a scale from 0 (worst) to 1 (best)."""
     max: float | None = None
     reason: str = ""
-    """Why a scorer has no score."""
+    """Why a scorer has no score, or what is wrong with a score, as the page lists it."""
+    loss: Loss | Literal[""] = ""
+    """Where low answers are lost."""
     field: tuple[tuple[str, str], ...] = ()
     """Entries of the metadata with their values."""
     sort: str = "goodness"
     """One of `ORDERS`, or `score:TITLE`; after a minus sign from high to low."""
     column: tuple[str, ...] = USUAL_COLUMNS
-    """What is shown of a sample."""
+    """What is shown of a sample: of `COLUMNS`, or the score `score:TITLE`."""
     after: str = ""
     """The place of the sample before the first one that is listed."""
     before: str = ""
@@ -74,13 +79,15 @@ class SampleQuery:
             value = getattr(self, name)
             if value is not None and not math.isfinite(value):
                 raise ConfigError(invalid(name, "a number", value))
+        if self.loss not in ("", *get_args(Loss)):
+            raise ConfigError(unknown("value of loss", self.loss, get_args(Loss)))
         order = self.sort.removeprefix("-")
         if order not in ORDERS and not order.startswith(SCORE):
             raise ConfigError(unknown("order", order, ORDERS))
         if len(self.field) > MOST_FIELDS:
             raise ConfigError(invalid("field", f"given at most {MOST_FIELDS} times", len(self.field)))
         for name in self.column:
-            if name not in COLUMNS:
+            if name not in COLUMNS and not name.startswith(SCORE):
                 raise ConfigError(unknown("column", name, COLUMNS))
 
     @classmethod

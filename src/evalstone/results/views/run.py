@@ -74,6 +74,7 @@ def run_view(
     slices: Sequence[ScorerSlices] = (),
     calibrations: Mapping[str, Sequence[Calibration]] | None = None,
     brief: bool = False,
+    reasons: bool = True,
 ) -> View:
     """A run as a report.
 
@@ -85,6 +86,7 @@ def run_view(
         slices: Means by slice.
         calibrations: The judge's calibrations by scorer signature, best first; None leaves them out.
         brief: Leave out samples, and the differences that a run of this size can detect.
+        reasons: List why results are missing.
     """
     ranking = Ranking.of(run)
     lowest = ranking.worst(0 if brief else worst)
@@ -99,7 +101,7 @@ def run_view(
         examples=(Examples("Worst samples", tuple(examples)),) if examples else (),
         details=(
             *trials_section(run),
-            *_missing(run),
+            *(_missing(run) if reasons else ()),
             *_corrected(corrected, front_end),
             *([slices_section(slices)] if slices else []),
         ),

@@ -34,6 +34,13 @@ HARMS = ("biased", "toxic", "redundant", "refused")
 NEUTRAL = ("used", "useful")
 """Yes-or-no verdicts where no is not a fault."""
 _LABELS = ("verdict", "level", "choice", "impact")
+_FAULTS: Mapping[tuple[str, str], str] = {
+    ("addresses", "no"): "off topic",
+    ("match", "missing"): "missing",
+    ("verdict", "no"): "no",
+}
+"""Entries of evidence with a value that is a fault, and what it is called."""
+_FAULT_NAMES = ("addresses", "match")
 _HANDLED = ("reason", "passages", "passage", *_LABELS)
 
 
@@ -327,6 +334,26 @@ def _judge_call(call: JudgeCall) -> str:
     text += "" if call.probability is None else f", probability {call.probability:.2f}"
     citations = (call.detail or {}).get("citations")
     return f"{text}. Doubtful citations: {citations}" if citations else text
+
+
+def findings_in(evidence: Any) -> Iterator[tuple[str, str]]:
+    """What is wrong by the evidence, as data: the label and the text of each item whose label isn't good, such as a
+    claim that no passage supports. Items that are named by a number, such as passages, have no text of their own."""
+    if isinstance(evidence, list):
+        for item in cast("list[Any]", evidence):
+            yield from findings_in(item)
+    elif isinstance(evidence, dict):
+        item = cast("dict[str, Any]", evidence)
+        label = next((text for text, tone in _labels(item) if tone in ("bad", "unsure")), "")
+        label = label or next((said for (name, value), said in _FAULTS.items() if item.get(name) == value), "")
+        text = next(
+            (v for name, v in item.items() if isinstance(v, str) and name not in (*_HANDLED, *_FAULT_NAMES)), ""
+        )
+        if label and text:
+            yield label, text
+        for value in item.values():
+            if isinstance(value, dict | list):
+                yield from findings_in(value)
 
 
 def laid_out(value: Any) -> Block:

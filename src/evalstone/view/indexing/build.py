@@ -7,6 +7,7 @@ import json
 import os
 import sqlite3
 import zlib
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -18,12 +19,14 @@ from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import record_line, sample_line
 from evalstone.errors import StorageError
 from evalstone.ledger.base import storable
+from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.views.exports import cases_of
 from evalstone.results.views.run import run_view
 from evalstone.results.views.samples import scored_answer
-from evalstone.types import Failed, Record, Sample, Score, case_key
+from evalstone.types import Failed, Record, Sample, Score, case_key, metadata_at
+from evalstone.view.indexing.groups import Groups
 from evalstone.view.indexing.index import question_of
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, SKIPPED, TABLES, choice
 from evalstone.view.search_words import spaced
@@ -35,6 +38,10 @@ PACK_BYTES = 1 << 16
 MOST_VALUES = 200
 """The most values of an entry of the metadata by which samples can be filtered."""
 LONGEST_VALUE = 100
+DEEPEST = 3
+"""How many objects an entry of the metadata may be in to filter by it."""
+SPREAD_BINS = 24
+"""The number of bars that show how the numbers of a column are distributed."""
 Progress = Callable[[int, int], None]
 
 
@@ -59,7 +66,7 @@ def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: P
             connection.execute("PRAGMA journal_mode=OFF")
             connection.execute("PRAGMA synchronous=OFF")
             connection.execute("PRAGMA cache_size=-64000")
-            columns = "".join(f", v{n} REAL, o{n} INTEGER, r{n} INTEGER" for n in range(len(run.scorers)))
+            columns = "".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
             connection.executescript(TABLES.format(columns=columns))
             connection.execute("BEGIN")
             _Writer(connection, run).write(progress)
@@ -79,11 +86,11 @@ class _Writer:
     def __init__(self, connection: sqlite3.Connection, run: Run) -> None:
         self.connection, self.run = connection, run
         self.numbers = {info.signature: number for number, info in enumerate(run.scorers)}
-        self.reasons: dict[str, int] = {}
-        self.reason_counts = Counter[int]()
+        self.groups = Groups(connection)
+        self.loss_rule = LossRule.of(run.scorers)
         self.field_numbers: dict[str, int] = {}
         self.field_values: dict[str, Counter[str]] = {}
-        self.totals = Counter[str](imperfect=0, score=0, skipped=0, failed=0)
+        self.totals = Counter[str](imperfect=0, score=0, skipped=0, failed=0, retrieval=0, generation=0, unknown=0)
         self.cases: list[tuple[Any, ...]] = []
         self.excerpts: list[tuple[Any, ...]] = []
         self.texts: list[tuple[Any, ...]] = []
@@ -112,10 +119,7 @@ class _Writer:
         execute("CREATE INDEX cases_goodness ON cases (goodness, place)")
         for number in self.numbers.values():
             execute(f"CREATE INDEX cases_v{number} ON cases (v{number}, place)")
-        self.connection.executemany(
-            "INSERT INTO reasons VALUES (?, ?, ?)",
-            [(number, reason, self.reason_counts[number]) for reason, number in self.reasons.items()],
-        )
+        self.groups.finish()
         facets = {
             name: values.most_common() for name, values in self.field_values.items() if len(values) <= MOST_VALUES
         }
@@ -128,6 +132,9 @@ class _Writer:
             "scorers": [info.to_dict() for info in self.run.scorers],
             "titles": dict(self.run.titles),
             "keeps_reasoning": keeps,
+            "spreads": {
+                name: spread for name in ("cost", "tokens", "seconds", "latency") if (spread := self._spread(name))
+            },
         }
         rows = [(name, json.dumps(value)) for name, value in about.items()]
         self.connection.executemany("INSERT INTO about VALUES (?, ?)", rows)
@@ -138,18 +145,15 @@ class _Writer:
         self, place: int, sample: Sample | None, records: Sequence[Record], lines: list[str], *, keeps_reasoning: bool
     ) -> None:
         first = records[0]
-        cells: list[Any] = [None] * (3 * len(self.numbers))
+        cells: list[Any] = [None] * (2 * len(self.numbers))
         goodness: list[float] = []
         counts, cost, seconds, tokens = [0, 0, 0], 0.0, 0.0, 0
         for record in records:
             number, outcome = self.numbers[record.signature], record.outcome
             kind = SCORED if isinstance(outcome, Score) else FAILED if isinstance(outcome, Failed) else SKIPPED
             counts[kind] += 1
-            cells[3 * number : 3 * number + 3] = (
-                record.value,
-                kind,
-                None if kind == SCORED else self._reason(outcome.reason),
-            )
+            cells[2 * number : 2 * number + 2] = record.value, kind
+            self.groups.add(place, number, self.run.scorers[number], outcome)
             if isinstance(outcome, Score):
                 goodness.append(self.run.scorers[number].goodness(outcome.value))
             seconds += record.seconds
@@ -166,9 +170,13 @@ class _Writer:
                 "failed": counts[FAILED] > 0,
             }
         )
+        loss = self.loss_rule.loss_in(records) if self.loss_rule is not None else None
+        if loss is not None:
+            self.totals[loss] += 1
         key = case_key(first.sample_id, first.trial)
         name = storable(first.sample_id)
-        self.cases.append((place, storable(key), name, first.trial, mean, cost, tokens, seconds, *counts, *cells))
+        about = (mean, cost, tokens, seconds, _latency(sample), loss)
+        self.cases.append((place, storable(key), name, first.trial, *about, *counts, *cells))
         other: list[str] = []
         for record in records:
             other += [
@@ -186,7 +194,7 @@ class _Writer:
             rest += [*_strings(dict(sample.metadata)), *_strings(to_jsonable(sample.messages))]
             texts = (key, asked, sample.output or "", "\n".join(rest), "\n".join(other))
             self.texts.append((place, *map(spaced, texts)))
-            for name, value in sample.metadata.items():
+            for name, value in _fields(sample):
                 self._add_field(place, name, value)
         line = "null" if sample is None else sample_line(sample)
         self.pack.append(f'{{"sample":{line},"records":[{",".join(lines)}]}}')
@@ -194,11 +202,6 @@ class _Writer:
         self.pack_bytes += len(self.pack[-1])
         if self.pack_bytes >= PACK_BYTES:
             self._flush_pack()
-
-    def _reason(self, reason: str) -> int:
-        number = self.reasons.setdefault(choice(reason), len(self.reasons))
-        self.reason_counts[number] += 1
-        return number
 
     def _add_field(self, place: int, name: str, value: Any) -> None:
         if not isinstance(value, bool | int | float | str):
@@ -210,7 +213,21 @@ class _Writer:
                 values[text] += 1
                 self.fields.append((self.field_numbers.setdefault(name, len(self.field_numbers)), text, place))
 
+    def _spread(self, column: str) -> dict[str, Any] | None:
+        """How the numbers of a column are distributed; None if there are fewer than two different ones. The bins are
+        equal parts from 0 to the 99th percentile, and the last one has what is beyond."""
+        query = f"SELECT {column} FROM cases WHERE {column} IS NOT NULL ORDER BY {column}"
+        values = array("d", (value for (value,) in self.connection.execute(query)))
+        if not values or values[0] == values[-1]:
+            return None
+        at = [values[min(len(values) - 1, int(share * len(values)))] for share in (0.5, 0.95, 0.99)]
+        width = (at[2] or values[-1]) / SPREAD_BINS
+        counts = Counter(min(SPREAD_BINS - 1, int(value / width)) for value in values)
+        bins = [counts[bin] for bin in range(SPREAD_BINS)]
+        return {"n": len(values), "median": at[0], "p95": at[1], "highest": values[-1], "bins": bins, "width": width}
+
     def _flush(self) -> None:
+        self.groups.flush()
         many = self.connection.executemany
         if self.cases:
             many(f"INSERT INTO cases VALUES ({', '.join('?' * len(self.cases[0]))})", self.cases)
@@ -225,6 +242,28 @@ class _Writer:
             body = zlib.compress("\n".join(self.pack).encode("utf-8", "surrogatepass"), 1)
             self.connection.execute("INSERT INTO packs VALUES (?, ?)", (self.pack_first, body))
         self.pack, self.pack_bytes, self.pack_first = [], 0, 0
+
+
+def _latency(sample: Sample | None) -> float | None:
+    """How long the target took to answer, in seconds; None if no target did."""
+    seconds = None if sample is None else metadata_at(sample.metadata, "target.seconds")
+    return float(seconds) if isinstance(seconds, int | float) else None
+
+
+def _fields(sample: Sample) -> Iterator[tuple[str, Any]]:
+    """The entries of the metadata to filter by, as slices name them: `a.b` is the entry b of the object a. What targets
+    and traces write there differs from sample to sample."""
+    yield from _entries("", {name: value for name, value in sample.metadata.items() if name not in ("target", "trace")})
+    if sample.group is not None and "group" not in sample.metadata:
+        yield "group", sample.group
+
+
+def _entries(prefix: str, entries: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for name, value in entries.items():
+        if isinstance(value, Mapping) and prefix.count(".") < DEEPEST:
+            yield from _entries(f"{prefix}{name}.", cast("Mapping[str, Any]", value))
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _excerpt(text: str) -> str:
@@ -247,4 +286,4 @@ def _strings(value: Any) -> Iterator[str]:
 
 def head_of(run: Run) -> dict[str, Any]:
     """What the page of a run shows above its samples: the report without the samples, as JSON data."""
-    return {"view": to_jsonable(run_view(run, COMMAND_LINE, brief=True)), "run": run.to_dict()}
+    return {"view": to_jsonable(run_view(run, COMMAND_LINE, brief=True, reasons=False)), "run": run.to_dict()}

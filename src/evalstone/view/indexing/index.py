@@ -15,11 +15,12 @@ import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
 from evalstone.ledger.base import storable
+from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
@@ -35,7 +36,9 @@ _ORDERS = {
     "cost": "cost",
     "tokens": "tokens",
     "seconds": "seconds",
+    "latency": "latency",
 }
+_OUTCOMES: tuple[Literal["score", "skipped", "failed"], ...] = "score", "skipped", "failed"
 
 
 @dataclass(frozen=True)
@@ -51,6 +54,10 @@ class Case:
     cost: float | None
     tokens: int
     seconds: float
+    latency: float | None
+    """How long the target took to answer, in seconds; None without one."""
+    loss: Loss | None
+    """Where a low answer is lost; None for other answers."""
     values: tuple[float | None, ...]
     """The score of each scorer."""
     outcomes: tuple[int | None, ...]
@@ -74,6 +81,32 @@ class Facet(NamedTuple):
 
     name: str
     values: tuple[tuple[str, int], ...]
+
+
+class Group(NamedTuple):
+    """Samples with the same reason for a missing score, or with the same finding in the evidence of a low score."""
+
+    scorer: str
+    """The title of the scorer."""
+    outcome: Literal["score", "skipped", "failed"]
+    text: str
+    """The reason, or the finding after its label."""
+    number: int
+    """The number of samples."""
+
+
+class Spread(NamedTuple):
+    """How the numbers of a column are distributed."""
+
+    n: int
+    median: float
+    p95: float
+    """The 95th percentile."""
+    highest: float
+    bins: Sequence[int]
+    """How many are in each of several equal parts; the last one has what is beyond."""
+    width: float
+    """The width of a part."""
 
 
 @dataclass(frozen=True)
@@ -152,15 +185,32 @@ class Index:
             Facet(name, tuple((value, times) for value, times in values)) for _, name, values in stored if values[1:]
         )
 
+    @functools.cached_property
+    def has_trials(self) -> bool:
+        """Whether samples were answered several times."""
+        return self._connection.execute("SELECT 1 FROM cases WHERE trial IS NOT NULL").fetchone() is not None
+
     @property
     def keeps_reasoning(self) -> bool:
         """Whether the reasoning in front of an answer was scored."""
         return bool(json.loads(self._about["keeps_reasoning"]))
 
-    def reasons(self, limit: int = 20) -> list[tuple[str, int]]:
-        """The most frequent reasons for missing scores, with the number of results."""
-        query = "SELECT reason, number FROM reasons ORDER BY number DESC, id LIMIT ?"
-        return [(reason, number) for reason, number in self._connection.execute(query, (limit,))]
+    @functools.cached_property
+    def spreads(self) -> Mapping[str, Spread]:
+        """By name, how the cost, tokens, seconds and latency of samples are distributed, if they differ."""
+        stored = json.loads(self._about["spreads"])
+        return {name: Spread(*(each[field] for field in Spread._fields)) for name, each in stored.items()}
+
+    @functools.cached_property
+    def loss_rule(self) -> LossRule | None:
+        """How the run tells where low answers are lost; None if it doesn't."""
+        return LossRule.of(self.scorers)
+
+    def groups(self, limit: int) -> list[Group]:
+        """The largest groups of samples with the same fault."""
+        query = "SELECT scorer, kind, text, number FROM groups ORDER BY id LIMIT ?"
+        rows = self._connection.execute(query, (limit,))
+        return [Group(self.titles[scorer], _OUTCOMES[kind], text, number) for scorer, kind, text, number in rows]
 
     def count(self, query: SampleQuery) -> int:
         """How many cases a query finds. Raises ConfigError if it names a scorer or field that the run doesn't have."""
@@ -248,14 +298,15 @@ class Index:
     @functools.cached_property
     def _select(self) -> str:
         cells = "".join(f", v{n}, o{n}" for n in range(len(self.scorers)))
-        return f"SELECT place, key, sample, trial, goodness, cost, tokens, seconds{cells} FROM cases"
+        return f"SELECT place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss{cells} FROM cases"
 
     def _row(self, key: str) -> Sequence[Any] | None:
         return self._connection.execute(f"{self._select} WHERE key = ?", (storable(key),)).fetchone()
 
     def _case(self, row: Sequence[Any]) -> Case:
-        place, key, sample, trial, goodness, cost, tokens, seconds, *cells = row
-        return Case(place, key, sample, trial, goodness, cost, tokens, seconds, tuple(cells[::2]), tuple(cells[1::2]))
+        place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss, *cells = row
+        values, outcomes = tuple(cells[::2]), tuple(cells[1::2])
+        return Case(place, key, sample, trial, goodness, cost, tokens, seconds, latency, loss, values, outcomes)
 
     def _with_texts(self, cases: list[Case]) -> list[Case]:
         places = [case.place for case in cases]
@@ -335,18 +386,21 @@ class Index:
                 terms.append(f"v{number} IS NOT :best")
                 values["best"] = best
         elif query.show != "all":
-            kind = ("score", "skipped", "failed").index(query.show)
+            kind = _OUTCOMES.index(query.show)
             terms.append(f"{query.show} > 0" if number is None else f"o{number} = {kind}")
         column = "goodness" if number is None else f"v{number}"
         for name, sign in (("min", ">="), ("max", "<=")):
             if (value := getattr(query, name)) is not None:
                 terms.append(f"{column} {sign} :{name}")
                 values[name] = value
+        if query.loss:
+            terms.append("loss = :loss")
+            values["loss"] = query.loss
         if query.reason:
-            columns = range(len(self.scorers)) if number is None else [number]
+            own = "" if number is None else f" AND scorer = {number}"
+            keys = f"SELECT key FROM groups WHERE text = :reason{own}"
+            terms.append(f"place IN (SELECT place FROM members WHERE key IN ({keys}))")
             values["reason"] = choice(query.reason)
-            found = "(SELECT id FROM reasons WHERE reason = :reason)"
-            terms.append(f"({' OR '.join(f'r{n} IN {found}' for n in columns)})")
         known = {name: place for place, name, _ in json.loads(self._about["facets"])} if query.field else {}
         for at, (name, value) in enumerate(query.field):
             if (name := choice(name)) not in known:

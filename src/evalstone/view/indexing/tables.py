@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalstone._core.display import visible
 from evalstone.ledger.base import storable
 
-FORMAT = "view-index/1"
+FORMAT = "view-index/2"
 LONGEST_CHOICE = 500
 """The most characters of a reason to filter by. Those that begin alike are one."""
 SCORED, SKIPPED, FAILED = range(3)
@@ -14,10 +14,13 @@ TABLES = """
     CREATE TABLE about (name TEXT PRIMARY KEY, value TEXT NOT NULL);
     CREATE TABLE cases (
         place INTEGER PRIMARY KEY, key TEXT NOT NULL, sample TEXT NOT NULL, trial INTEGER, goodness REAL, cost REAL,
-        tokens INTEGER, seconds REAL, score INTEGER, skipped INTEGER, failed INTEGER{columns}
+        tokens INTEGER, seconds REAL, latency REAL, loss TEXT, score INTEGER, skipped INTEGER, failed INTEGER{columns}
     );
     CREATE TABLE excerpts (place INTEGER PRIMARY KEY, input TEXT, answer TEXT, reference TEXT);
-    CREATE TABLE reasons (id INTEGER PRIMARY KEY, reason TEXT NOT NULL, number INTEGER NOT NULL);
+    CREATE TABLE groups (
+        id INTEGER PRIMARY KEY, key INTEGER NOT NULL, scorer INTEGER, kind INTEGER, text TEXT NOT NULL, number INTEGER
+    );
+    CREATE TABLE members (key INTEGER, place INTEGER, PRIMARY KEY (key, place)) WITHOUT ROWID;
     CREATE TABLE fields (name INTEGER, value TEXT, place INTEGER, PRIMARY KEY (name, value, place)) WITHOUT ROWID;
     CREATE TABLE packs (first INTEGER PRIMARY KEY, body BLOB NOT NULL);
     CREATE VIRTUAL TABLE texts USING fts5(

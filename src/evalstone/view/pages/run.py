@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from evalstone._core.display import money
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, unknown
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone, tone_of
+from evalstone.results.losses import Loss
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import score_text
 from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
-from evalstone.view.indexing.index import Case, Index
+from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
@@ -25,6 +26,14 @@ from evalstone.view.shelf import Card
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+MOST_SCORES = 12
+"""The number of scorers that a list shows, unless some are chosen."""
+MOST_GROUPS, MOST_OFFERED = 12, 40
+"""The numbers of groups of samples with the same fault that the page shows, and that its form offers."""
+MANY = 10
+"""The number of values from which on an entry of the metadata isn't offered if no two samples share one."""
+_NUMBERS = ("goodness", "cost", "tokens", "seconds", "latency", "loss")
 
 
 @dataclass(frozen=True)
@@ -50,22 +59,53 @@ class SampleRow:
 
 
 @dataclass(frozen=True)
+class GroupRow:
+    """Samples with the same fault, and where they are listed."""
+
+    href: str
+    number: int
+    scorer: str
+    outcome: str
+    tone: Tone
+    text: str
+    current: bool
+
+
+@dataclass(frozen=True)
+class ColumnSpread:
+    """How the numbers of a column are distributed: in words, and as bars with a height from 0 to 100."""
+
+    label: str
+    bars: tuple[float, ...]
+    median: str
+    p95: str
+
+
+@dataclass(frozen=True)
 class SampleTable:
     """The list of a run's samples."""
 
     headers: tuple[Link, ...]
+    spreads: tuple[ColumnSpread | None, ...]
+    """By header."""
     rows: tuple[SampleRow, ...]
     status: str
     chips: tuple[Link, ...]
     previous: str
     following: str
     reasons: tuple[tuple[str, str], ...] = ()
+    losses: tuple[tuple[str, str], ...] = ()
+    """Where low answers are lost, with the number of samples."""
     fields: tuple[tuple[str, tuple[tuple[str, str, bool], ...]], ...] = ()
     """Entries of the metadata with their values: as in an address, as shown, and whether it is chosen."""
     lowest: str = ""
     highest: str = ""
     orders: tuple[tuple[str, str], ...] = ()
     columns: tuple[tuple[str, str, bool], ...] = ()
+    titles: tuple[str, ...] = ()
+    """Those of the scorers that are shown."""
+    left_out: str = ""
+    """Which scorers are not shown."""
     clear: str = ""
     exports: tuple[Link, ...] = field(default=())
 
@@ -104,6 +144,9 @@ def run_page(library: Library, request: Request) -> Response:
             name=name_of(card),
             state=STATES[card.state],
             view=index.head["view"],
+            scores_notes=library.calibrations.notes(index),
+            has_trials=index.has_trials,
+            groups=group_rows(card.id, index, query),
             table=table,
             query=query,
             titles=index.titles,
@@ -159,34 +202,43 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
         )
         if show == "all" or index.totals[total_of] or query.show == show
     ]
-    scores = [
-        header(directed(title, lower_is_better=info.lower_is_better), f"{SCORE}{title}")
-        for title, info in zip(index.titles, index.scorers, strict=True)
+    chips += [
+        Link(f"lost in {loss}", here(loss=loss), query.loss == loss, f"{index.totals[loss]:,}")
+        for loss in ("retrieval", "generation")
+        if index.totals[loss] or query.loss == loss
     ]
+    places = shown_scorers(index, query)
+    shown = [(index.titles[place], index.scorers[place]) for place in places]
+    scores = [header(directed(title, lower_is_better=info.lower_is_better), f"{SCORE}{title}") for title, info in shown]
     texts = [name for name in ("input", "answer", "reference") if name in query.column]
-    numbers = [name for name in ("cost", "tokens", "seconds") if name in query.column]
+    numbers = [name for name in ("cost", "tokens", "seconds", "latency") if name in query.column]
+    offered = {name: text for name, text in COLUMNS.items() if name != "latency" or "latency" in index.spreads}
+    one_by_one = len(index.titles) > MOST_SCORES
+    choices = [*offered.items(), *((f"{SCORE}{title}", title) for title in index.titles if one_by_one)]
     found = f"{number_found:,} of {total:,} {noun}" if query.is_filtered else f"{total:,} {noun}"
     chosen = [(choice(name), choice(value)) for name, value in query.field]
-    orders = [*ORDERS.items(), *((f"{SCORE}{title}", title) for title in index.titles)]
+    orders = [
+        *((name, text) for name, text in ORDERS.items() if name not in COLUMNS or name in offered),
+        *((f"{SCORE}{title}", title) for title in index.titles),
+    ]
     pairs = query.pairs(after="", before="", column=SampleQuery().column)
     return SampleTable(
         headers=(
             header("sample", "id", ""),
             *(Link(COLUMNS[name], "") for name in texts),
-            *(scores if "scores" in query.column else ()),
+            *scores,
             *(header(COLUMNS[name], name) for name in numbers),
+        ),
+        spreads=(
+            *([None] * (1 + len(texts) + len(scores))),
+            *(column_spread(name, index.spreads.get(name)) for name in numbers),
         ),
         rows=tuple(
             SampleRow(
                 with_query(sample_address(run, case.key), query.pairs(after="", before="")),
                 case.key if case.key.strip() else repr(case.key),
                 tuple((COLUMNS[name], getattr(case, name)) for name in texts),
-                tuple(
-                    score_cell(value, outcome, info)
-                    for value, outcome, info in zip(case.values, case.outcomes, index.scorers, strict=True)
-                )
-                if "scores" in query.column
-                else (),
+                tuple(score_cell(case.values[place], case.outcomes[place], index.scorers[place]) for place in places),
                 tuple((COLUMNS[name], number_cell(case, name)) for name in numbers),
             )
             for case in listed.cases
@@ -195,7 +247,10 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
         chips=tuple(chips) if len(chips) > 1 else (),
         previous=here(before=listed.previous) if listed.previous else "",
         following=here(after=listed.following) if listed.following else "",
-        reasons=tuple((reason, f"{times:,} × {reason}") for reason, times in index.reasons()),
+        reasons=tuple(
+            dict.fromkeys((each.text, f"{each.number:,} × {each.text}") for each in index.groups(MOST_OFFERED))
+        ),
+        losses=tuple((loss, f"{loss} ({index.totals[loss]:,})") for loss in get_args(Loss) if index.totals[loss]),
         fields=tuple(
             (
                 facet.name,
@@ -205,17 +260,59 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
                 ),
             )
             for facet in index.facets
+            if len(facet.values) < MANY or facet.values[0][1] > 1 or any(facet.name == name for name, _ in chosen)
         ),
         lowest=number_text(query.min),
         highest=number_text(query.max),
         orders=tuple((sign + order, _order_words(sign + order, text)) for order, text in orders for sign in ("", "-")),
-        columns=tuple((name, text, name in query.column) for name, text in COLUMNS.items()),
+        columns=tuple((name, text, name in query.column) for name, text in choices),
+        titles=tuple(title for title, _ in shown),
+        left_out=f"{len(shown)} of {len(index.titles)} scorers are shown. Choose others under Columns."
+        if len(shown) < len(index.titles)
+        else "",
         clear=path + "#samples" if query.is_filtered else "",
         exports=(
             Link("CSV of all that match", with_query(f"{path}.csv", pairs)),
             Link("JSON of this page", with_query(f"{path}.json", query.pairs())),
         ),
     )
+
+
+def shown_scorers(index: Index, query: SampleQuery) -> list[int]:
+    """The places of the scorers that a list shows: the chosen ones, or the first ones."""
+    chosen = [name.removeprefix(SCORE) for name in query.column if name.startswith(SCORE)]
+    for title in chosen:
+        if title not in index.titles:
+            raise ConfigError(unknown("scorer", title, index.titles))
+    usual = index.titles[:MOST_SCORES] if "scores" in query.column else ()
+    return sorted({index.titles.index(title) for title in (chosen or usual)})
+
+
+def group_rows(run: str, index: Index, query: SampleQuery) -> list[GroupRow]:
+    """The largest groups of samples with the same fault."""
+    tones: dict[str, Tone] = {"failed": "bad", "skipped": "unsure", "score": ""}
+    return [
+        GroupRow(
+            with_query(run_address(run), SampleQuery(scorer=each.scorer, reason=each.text).pairs()) + "#samples",
+            each.number,
+            each.scorer,
+            "" if each.outcome == "score" else each.outcome,
+            tones[each.outcome],
+            each.text,
+            (query.scorer, query.reason) == (each.scorer, each.text),
+        )
+        for each in index.groups(MOST_GROUPS)
+    ]
+
+
+def column_spread(name: str, spread: Spread | None) -> ColumnSpread | None:
+    """How the numbers of a column are distributed; None if they don't differ."""
+    if spread is None:
+        return None
+    median, p95, highest = (number_text_of(name, value) for value in (spread.median, spread.p95, spread.highest))
+    top = max(spread.bins)
+    label = f"{COLUMNS[name]} of {spread.n:,}: median {median}, 95% at most {p95}, highest {highest}"
+    return ColumnSpread(label, tuple(100 * times / top for times in spread.bins), median, p95)
 
 
 def _order_words(sort: str, text: str) -> str:
@@ -236,9 +333,16 @@ def order_text(query: SampleQuery) -> str:
 
 
 def number_cell(case: Case, name: str) -> str:
-    if name == "cost":
-        return "unknown" if case.cost is None else money(case.cost)
-    return f"{case.tokens:,}" if name == "tokens" else f"{case.seconds:.2f} s"
+    """A number of a sample; an unknown cost and a missing latency never look like a 0."""
+    value = getattr(case, name)
+    if value is None:
+        return "unknown" if name == "cost" else ""
+    return number_text_of(name, value)
+
+
+def number_text_of(name: str, value: float) -> str:
+    """A cost, a number of tokens or a time."""
+    return money(value) if name == "cost" else f"{value:,.0f}" if name == "tokens" else f"{value:.2f} s"
 
 
 def case_data(case: Case, index: Index) -> dict[str, Any]:
@@ -260,6 +364,8 @@ def case_data(case: Case, index: Index) -> dict[str, Any]:
         "cost": case.cost,
         "tokens": case.tokens,
         "seconds": case.seconds,
+        "latency": case.latency,
+        "loss": case.loss,
         "scores": scores,
     }
 
@@ -267,7 +373,7 @@ def case_data(case: Case, index: Index) -> dict[str, Any]:
 def csv_header(index: Index) -> list[str]:
     """The header of a list of samples."""
     scores = [name for title in index.titles for name in (title, f"{title} outcome")]
-    return ["sample_id", "trial", "input", "answer", "reference", *scores, "goodness", "cost", "tokens", "seconds"]
+    return ["sample_id", "trial", "input", "answer", "reference", *scores, *_NUMBERS]
 
 
 def csv_row(case: Case, index: Index) -> list[Value]:
@@ -275,4 +381,4 @@ def csv_row(case: Case, index: Index) -> list[Value]:
     data = case_data(case, index)
     scores = [value for each in data["scores"].values() for value in (each["value"], each["outcome"])]
     texts = [data[name] for name in ("sample_id", "trial", "input", "answer", "reference")]
-    return [*texts, *scores, *(data[name] for name in ("goodness", "cost", "tokens", "seconds"))]
+    return [*texts, *scores, *(data[name] for name in _NUMBERS)]

@@ -1,0 +1,104 @@
+"""What is wrong with samples, grouped: the same reason for a missing score, or the same finding of a judge.
+
+A missing score belongs to the group of its scorer, its outcome and its reason, whatever the numbers and the quoted
+texts in it are. A score that isn't perfect belongs to a group for each finding in its evidence, such as a claim that no
+passage supports: of its scorer, its label and its text, whatever the case, the punctuation and the spaces are. Without
+findings, it is grouped by its reason in the same way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sqlite3
+from typing import Any
+
+from evalstone._core.json import to_jsonable
+from evalstone.results.summary import ScorerInfo
+from evalstone.results.views.samples import findings_in
+from evalstone.types import TOLERANCE, Failed, Outcome, Score
+from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
+
+MOST_GROUPS = 500
+"""The number of groups that are kept: the largest ones."""
+MOST_FINDINGS = 20
+"""The number of findings that are taken from the evidence of a score."""
+_VARIES = re.compile(r"""[-+]?\d[\d.,:_]*\d|\d|"[^"]*"|“[^”]*”|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)""")
+"""Numbers and quoted texts."""
+_BESIDES_WORDS = re.compile(r"[\W_]+")
+
+
+class Groups:
+    """Collects the groups of a run while its index is made.
+
+    Args:
+        connection: The index.
+    """
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._found: list[tuple[int, int]] = []
+        self._texts: dict[int, tuple[Any, ...]] = {}
+        connection.execute("CREATE TEMP TABLE found (key INTEGER, place INTEGER)")
+        connection.execute(
+            "CREATE TEMP TABLE wordings (key INTEGER PRIMARY KEY, scorer INTEGER, kind INTEGER, text TEXT, common TEXT)"
+        )
+
+    def add(self, place: int, number: int, info: ScorerInfo, outcome: Outcome) -> None:
+        """Add what is wrong with a result. place: of its case; number: of its scorer."""
+        if not isinstance(outcome, Score):
+            kind = FAILED if isinstance(outcome, Failed) else SKIPPED
+            self._add(place, number, kind, outcome.reason, with_gaps(outcome.reason))
+            return
+        if info.goodness(outcome.value) >= 1 - TOLERANCE:
+            return
+        findings = set[tuple[str, str]]()
+        for finding in findings_in(to_jsonable(outcome.evidence)):
+            findings.add(finding)
+            if len(findings) == MOST_FINDINGS:
+                break
+        said = [f"{label}: {text}" for label, text in sorted(findings)] or [*filter(None, [outcome.reason])]
+        for text in said:
+            self._add(place, number, SCORED, text, text, _BESIDES_WORDS.sub(" ", text).strip().casefold())
+
+    def _add(self, place: int, number: int, kind: int, text: str, common: str, words: str = "") -> None:
+        """words: what is alike in all members of the group, if that isn't `common`, the text they are shown with."""
+        text, common = choice(text), choice(common)
+        name = f"{number} {kind} {words or common}".encode("utf-8", "surrogatepass")
+        key = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), signed=True)
+        self._found.append((key, place))
+        first = self._texts.setdefault(key, (key, number, kind, text, common))
+        if first[3] not in (text, common):
+            self._texts[key] = (*first[:3], first[4], first[4])
+
+    def flush(self) -> None:
+        """Write what was added since the last time."""
+        many = self._connection.executemany
+        many("INSERT INTO temp.found VALUES (?, ?)", self._found)
+        many(
+            "INSERT INTO temp.wordings VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET text = common "
+            "WHERE text != excluded.text",
+            self._texts.values(),
+        )
+        self._found.clear()
+        self._texts.clear()
+
+    def finish(self) -> None:
+        """Write the groups: the largest, and of those of scores only the ones with several samples."""
+        self.flush()
+        self._connection.execute(
+            "INSERT INTO groups SELECT NULL, key, scorer, kind, text, count(DISTINCT place) AS number FROM temp.found "
+            "JOIN temp.wordings USING (key) GROUP BY key HAVING number > 1 OR kind != ? "
+            "ORDER BY number DESC, min(place), scorer, key LIMIT ?",
+            (SCORED, MOST_GROUPS),
+        )
+        self._connection.execute(
+            "INSERT OR IGNORE INTO members SELECT key, place FROM temp.found WHERE key IN (SELECT key FROM groups)"
+        )
+        for table in ("found", "wordings"):
+            self._connection.execute(f"DROP TABLE temp.{table}")
+
+
+def with_gaps(reason: str) -> str:
+    """A reason without what differs from sample to sample: numbers and quoted texts."""
+    return _VARIES.sub("…", reason)
