@@ -43,6 +43,10 @@ TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 
 
+_OMITTED = ("case_metadata", "description")
+"""Fields that are left out of data if they are empty."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class ScorerInfo:
     """What results need to know about a scorer."""
@@ -57,6 +61,8 @@ class ScorerInfo:
     """Whether a lower score is better."""
     case_metadata: tuple[str, ...] = ()
     """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one."""
+    description: str = field(default="", compare=False)
+    """What it measures; for a custom scorer, what it asks."""
 
     def goodness(self, value: float) -> float:
         """How good a score is, from 0 to 1, regardless of scale and direction."""
@@ -72,12 +78,12 @@ class ScorerInfo:
             scale=stored.scale,
             lower_is_better=stored.lower_is_better,
             case_metadata=stored.case_metadata,
+            description=stored.description,
         )
 
     def to_dict(self) -> dict[str, Any]:
         """The scorer as plain data."""
-        data = asdict(self)
-        return data if self.case_metadata else {name: data[name] for name in data if name != "case_metadata"}
+        return {name: value for name, value in asdict(self).items() if value or name not in _OMITTED}
 
     @property
     def parameters(self) -> str:

@@ -309,4 +309,5 @@ def scorer_info(scorer: Scorer) -> ScorerInfo:
         scale=scorer.scale,
         lower_is_better=scorer.lower_is_better,
         case_metadata=scorer.case_metadata,
+        description=scorer.description(),
     )

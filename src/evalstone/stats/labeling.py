@@ -11,6 +11,8 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 
@@ -19,6 +21,8 @@ from evalstone.stats._arrays import Positions, column
 from evalstone.stats.ppi import MIN_LABELS_OF_STRATUM
 
 STRATA = 5
+LabelingOrder: TypeAlias = Literal["stratified", "uncertain", "random"]
+"""How the next sample to label is chosen."""
 
 
 def score_strata(scores: Sequence[float]) -> tuple[int, ...]:
@@ -56,22 +60,96 @@ def select_for_labeling(
     """
     if n < 0:
         raise ConfigError(invalid("n", "0 or more", n))
-    judged = column("scores", scores, 0.0, scale)
-    known = set(labeled)
-    for place in labeled:
-        if place not in range(judged.size):
-            raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
-    strata = np.array(score_strata(scores), dtype=np.intp)
-    expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
-    sizes = np.bincount(strata)
-    have = np.bincount(strata[sorted(known)], minlength=sizes.size)
-    spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
-    source = np.random.default_rng([seed, len(known)])
+    design = _Design.of(scores, labeled, scale)
+    source = np.random.default_rng([seed, len(design.known)])
     selected: list[int] = []
-    for stratum, count in enumerate(_allocate(sizes, have, spreads, n)):
-        free = [int(place) for place in np.flatnonzero(strata == stratum) if int(place) not in known]
-        selected.extend(int(place) for place in source.permutation(free)[:count])
+    for stratum, count in enumerate(_allocate(design.sizes, design.have, design.spreads, n)):
+        selected.extend(int(place) for place in source.permutation(design.free(stratum))[:count])
     return tuple(int(place) for place in source.permutation(selected)) if selected else ()
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The sample to label next, and how it was chosen."""
+
+    place: int
+    """Its position."""
+    stratum: int | None
+    """The stratum in which it was chosen at random; None if it was chosen among all samples."""
+    probability: float
+    """Its probability among those that could be chosen."""
+
+
+def next_for_labeling(
+    scores: Sequence[float],
+    *,
+    labeled: Collection[int] = (),
+    order: LabelingOrder = "stratified",
+    scale: float = 1.0,
+    seed: int = 0,
+) -> Choice | None:
+    """The next sample to label; None if all are labeled.
+
+    "stratified" chooses like `select_for_labeling`, "uncertain" at random within the stratum with the largest expected
+    error of the judge, and "random" among all samples. However they are mixed, the labeled samples of a stratum are a
+    random choice among its samples, as `ppi_mean` needs them to be.
+
+    Args:
+        scores: The judge's scores, in [0, scale].
+        labeled: The positions of the samples that aren't to be chosen.
+        order: How to choose.
+        scale: The upper end of the range.
+        seed: The seed; the same arguments choose the same sample.
+
+    Raises:
+        DataError: A score is outside [0, scale], or `labeled` has a position that doesn't exist.
+    """
+    design = _Design.of(scores, labeled, scale)
+    open_strata = np.flatnonzero(design.sizes > design.have)
+    if not open_strata.size:
+        return None
+    source = np.random.default_rng([seed, len(design.known)])
+    if order == "random":
+        free = design.free()
+        return Choice(int(source.choice(free)), None, 1 / len(free))
+    if order == "uncertain":
+        stratum = max(map(int, open_strata), key=lambda number: design.spreads[number])
+    else:
+        stratum = _allocate(design.sizes, design.have, design.spreads, 1).index(1)
+    free = design.free(stratum)
+    return Choice(int(source.choice(free)), stratum, 1 / len(free))
+
+
+@dataclass(frozen=True)
+class _Design:
+    """The strata of the judge's scores, with what is labeled in each."""
+
+    strata: Positions
+    sizes: Positions
+    have: Positions
+    spreads: Sequence[float]
+    """The expected standard deviation of the judge's error in each."""
+    known: frozenset[int]
+
+    @classmethod
+    def of(cls, scores: Sequence[float], labeled: Collection[int], scale: float) -> _Design:
+        judged = column("scores", scores, 0.0, scale)
+        known = frozenset(labeled)
+        for place in labeled:
+            if place not in range(judged.size):
+                raise DataError(f"labeled: there is no sample {place}; positions go from 0 to {judged.size - 1}")
+        strata = np.array(score_strata(scores), dtype=np.intp)
+        expected = np.maximum(np.sqrt(judged * (scale - judged)), scale / 10)
+        sizes = np.bincount(strata)
+        have = np.bincount(strata[sorted(known)], minlength=sizes.size)
+        spreads: list[float] = np.sqrt(np.bincount(strata, weights=expected**2) / np.maximum(sizes, 1)).tolist()
+        return cls(strata, sizes, have, spreads, known)
+
+    def free(self, stratum: int | None = None) -> Positions:
+        """The positions that aren't labeled: of a stratum, or of all."""
+        is_free = np.ones(self.strata.size, dtype=bool)
+        is_free[sorted(self.known)] = False
+        return np.flatnonzero(is_free if stratum is None else is_free & (self.strata == stratum))
 
 
 def _allocate(sizes: Positions, have: Positions, spreads: Sequence[float], n: int) -> list[int]:

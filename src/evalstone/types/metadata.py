@@ -44,6 +44,8 @@ class StoredScorer:
     scale: float
     lower_is_better: bool
     case_metadata: tuple[str, ...] = ()
+    description: str = ""
+    """What it measures; for a custom scorer, what it asks."""
     mean: float | None = None
     interval: tuple[float, float] | None = None
     """The confidence interval of the mean; None without a score."""

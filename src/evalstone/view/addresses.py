@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from urllib.parse import quote, unquote, urlencode
+from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 JSON, CSV = ".json", ".csv"
 """What is put behind an address for its data."""
@@ -41,3 +41,8 @@ def with_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:
     """A path with parameters."""
     query = urlencode([*pairs], errors="surrogatepass")
     return f"{path}?{query}" if query else path
+
+
+def query_of(text: str) -> dict[str, str]:
+    """The parameters in the query of an address. Raises UnicodeDecodeError for bytes that are no text."""
+    return dict(parse_qsl(text, keep_blank_values=True, errors="surrogatepass"))

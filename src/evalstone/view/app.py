@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
+from evalstone.view.pages.label import label_page, undo_label, write_label
 from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
 from evalstone.view.pages.runs import runs_page
@@ -26,9 +27,11 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/runs{suffix}", runs_page),
     ("/runs/{run}", run_page),
     ("/runs/{run}/samples/{key}", sample_page),
+    ("/label{suffix}", label_page),
+    ("/label", label_page),
 )
 """The routes of the pages. IDs are one part of a path; a suffix asks for the data of a page."""
-WRITES: tuple[tuple[str, Write], ...] = (("/pins", pin_run),)
+WRITES: tuple[tuple[str, Write], ...] = (("/pins", pin_run), ("/label", write_label), ("/label/undo", undo_label))
 """The routes of the forms that change something."""
 BUG = "This page can't be shown: evalstone has a bug. The terminal that serves it shows where."
 

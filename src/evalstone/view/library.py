@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import secrets
+import threading
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
+from evalstone.judge_quality.labeling import Sheet
 from evalstone.view.calibrated import Calibrations
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
@@ -16,6 +18,9 @@ from evalstone.view.shelf import Card, Shelf
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+MOST_SHEETS = 4
+"""The number of scorers whose scores are kept for labeling."""
+
 
 class Library:
     """The runs on a shelf, their indexes, and the calibrations of their judges."""
@@ -24,6 +29,9 @@ class Library:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf.ledger)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
+        self._sheets: dict[str, Sheet] = {}
+        """The scores that were asked for last."""
+        self._lock = threading.Lock()
 
     @property
     def form_token(self) -> str:
@@ -43,6 +51,20 @@ class Library:
         if card.problem:
             raise EvalstoneError(card.problem)
         return card
+
+    def sheet(self, card: Card, scorer: str) -> Sheet:
+        """The scores of a run's scorer for labeling, by its title.
+
+        Raises:
+            EvalstoneError: They can't be read, or aren't scores to label.
+        """
+        state = f"{card.id} {card.stamp} {scorer}"
+        with self._lock:
+            sheet = self._sheets.pop(state, None) or Sheet.of(self.shelf.read(card), scorer)
+            self._sheets[state] = sheet
+            while len(self._sheets) > MOST_SHEETS:
+                del self._sheets[next(iter(self._sheets))]
+        return sheet
 
     def index(self, card: Card) -> Index | Response:
         """The index of a run, or, while it is made, a page that says how far it is and then loads itself again."""

@@ -1,4 +1,4 @@
-/* Keys, and forms that leave out what is empty. Everything works without it, by links and forms. */
+/* Keys, those that a page gives its own buttons among them, and forms that leave out what is empty. Everything works without it, by links and forms. */
 
 const rows = () => [...document.querySelectorAll("[data-row]")];
 const linkOf = (row) => row.querySelector("a[href]");
@@ -38,7 +38,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const field = event.target.closest("input, select, textarea");
   if (field && event.key !== "Escape") return;
-  const act = KEYS[event.key];
+  const own = field ? null : document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  const act = own ? () => (own.matches("textarea, input") ? own.focus() : own.click()) : KEYS[event.key];
   if (!act) return;
   if (field) field.blur();
   event.preventDefault();

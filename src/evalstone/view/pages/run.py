@@ -152,6 +152,7 @@ def run_page(library: Library, request: Request) -> Response:
             titles=index.titles,
             action=run_address(card.id),
             token=library.form_token,
+            label_href=with_query("/label", [("run", card.id)]) if index.totals["all"] else "",
             pinned=library.shelf.pins().get(dataset_of(card)) == card.id,
         )
 
