@@ -27,6 +27,7 @@ import coverage_plan
 import coverage_sequential
 import coverage_slices
 import coverage_trials
+import coverage_verdicts
 import coverage_weights
 import decisions
 import numpy as np
@@ -223,6 +224,7 @@ SECTIONS: tuple[Callable[[int], Iterator[Table]], ...] = (
     coverage_agree.thresholds,
     coverage_agree.components,
     *coverage_panels.SECTIONS,
+    *coverage_verdicts.SECTIONS,
     *coverage_trials.SECTIONS,
     *coverage_weights.SECTIONS,
     *coverage_groups.SECTIONS,

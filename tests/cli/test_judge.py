@@ -164,7 +164,7 @@ def test_a_judge_of_judges_is_calibrated_beside_each_of_its_judges_alone(tmp_pat
     assert both.returncode == 2
     assert "--per-judge can't" in both.stderr
     for line, one in zip(as_json, (in_python, *in_python.per_judge), strict=True):
-        assert line | {"created": ""} == one.to_dict() | {"created": ""}
+        assert line | {"created": "", "run": ""} == one.to_dict() | {"created": "", "run": ""}
 
 
 def printed(evalstone: Evalstone, *arguments: str) -> str:
@@ -201,7 +201,15 @@ def test_labels_in_a_file_of_their_own_calibrate_the_lexical_judge(
     files = ("--out", "copy.json", "--svg", "diagram.svg")
     done = evalstone("calibrate", "--labels", labels.name, "--data", str(DEMO_DATA), *files)
     assert done.returncode == 0, done.stderr
-    for told in ("60 labeled samples", "people: yes", "specificity", "AUROC", "Reliability", "2 annotators", "Saved:"):
+    for told in (
+        "60 labeled samples",
+        "people: yes",
+        "specificity",
+        "AUROC",
+        "How often people say yes",
+        "2 annotators",
+        "Saved:",
+    ):
         assert told in done.stdout
     copy = json.loads((tmp_path / "copy.json").read_text())
     assert len(copy["pairs"]) == 60

@@ -210,7 +210,9 @@ def test_a_judge_of_judges_is_compared_with_its_members(tmp_path: Path):
     panel = Panel(*PAIR)
     made = calibrate(ROWS, judge=panel, ledger=ledger, per_judge=True)
     alone = [calibrate(ROWS, judge=one, ledger=ledger) for one in PAIR]
-    assert [replace(each, created="") for each in made.per_judge] == [replace(each, created="") for each in alone]
+    assert [replace(each, created="", run="") for each in made.per_judge] == [
+        replace(each, created="", run="") for each in alone
+    ]
     assert made.members is not None
     assert made.members == compare_with_members(made, alone)
     assert {one.judge: one.accuracy.estimate for one in made.members.members} == {

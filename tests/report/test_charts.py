@@ -8,7 +8,17 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone.report.html import page
-from evalstone.report.view import Chart, DifferenceChart, HistogramChart, IntervalChart, Section, View
+from evalstone.report.view import (
+    Cell,
+    Chart,
+    DifferenceChart,
+    HistogramChart,
+    IntervalChart,
+    Section,
+    Table,
+    View,
+    words,
+)
 
 LEFT, RIGHT = 8.0, 232.0
 """Where the axis of a chart begins and ends."""
@@ -16,7 +26,15 @@ LEFT, RIGHT = 8.0, 232.0
 
 def drawn(chart: Chart) -> ElementTree.Element:
     """The chart as an element, out of a page that shows nothing else."""
-    text = "".join(page(View("t", "", (Section("s", chart=chart),))))
+    text = "".join(
+        page(
+            View(
+                "t",
+                "",
+                (Section("s", (), (Table("t", (words("t"), words("c")), ((Cell("r"), Cell("", chart=chart)),)),)),),
+            )
+        )
+    )
     return ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6])
 
 

@@ -344,6 +344,118 @@ SAID: tuple[tuple[Note, str], ...] = (
         "Few labels (3 yes, 1 no): rely on the intervals, not the estimates.",
     ),
     (
+        note(
+            "judge_usable",
+            single="yes",
+            threshold=0.5,
+            most=0.2,
+            bad=(0.04, 0.01, 0.11, 2, 53),
+            good=(0.05, 0.01, 0.14, 3, 60),
+        ),
+        "Usable for single samples and to rank systems: misses 4% of bad answers (95% CI 1% to 11%; 2 of 53) and flags "
+        "5% of good answers (95% CI 1% to 14%; 3 of 60) at the threshold 0.5.",
+    ),
+    (
+        note(
+            "judge_usable",
+            "caution",
+            single="no",
+            threshold=0.5,
+            most=0.2,
+            bad=(0.43, 0.3, 0.57, 23, 53),
+            good=(0.05, 0.01, 0.14, 3, 60),
+        ),
+        "Usable to rank systems, not for single samples: misses 43% of bad answers (95% CI 30% to 57%; 23 of 53) and "
+        "flags 5% of good answers (95% CI 1% to 14%; 3 of 60) at the threshold 0.5.",
+    ),
+    (
+        note(
+            "judge_usable",
+            "caution",
+            single="undecided",
+            threshold=3.5,
+            most=0.2,
+            bad=(0.2, 0.1, 0.3, 2, 10),
+            good=(0.05, 0.01, 0.14, 3, 60),
+        ),
+        "Usable to rank systems; whether for single samples, these labels don't tell: misses 20% of bad answers "
+        "(95% CI "
+        "10% to 30%; 2 of 10) and flags 5% of good answers (95% CI 1% to 14%; 3 of 60) at the threshold 3.5.",
+    ),
+    (
+        note("judge_not_usable", "warning", auroc=(0.58, 0.5, 0.65), least=0.7),
+        "Not usable, not even to rank systems: it rates a good answer better than a bad one in 58% of pairs (95% "
+        "CI 50% "
+        "to 65%; 50% is chance), and that takes 70%.",
+    ),
+    (
+        note("judge_reversed", "warning", auroc=(0.2, 0.1, 0.3), least=0.7),
+        "Not usable, or yes and no are swapped: it rates a good answer better than a bad one in 20% of pairs (95% "
+        "CI 10% "
+        "to 30%; 50% is chance).",
+    ),
+    (
+        note("judge_undecided", "caution", single="undecided", auroc=(0.75, 0.62, 0.85), least=0.7),
+        "These labels don't tell whether it is usable to rank systems: it rates a good answer better than a bad one in "
+        "75% of pairs (95% CI 62% to 85%; 50% is chance), and that takes 70%.",
+    ),
+    (
+        note("judge_undecided", "caution", single="no", auroc=(0.75, 0.62, 0.85), least=0.7),
+        "Not usable for single samples; these labels don't tell whether it is usable to rank systems: it rates a good "
+        "answer better than a bad one in 75% of pairs (95% CI 62% to 85%; 50% is chance), and that takes 70%.",
+    ),
+    (
+        note("judge_pairs", auroc=(0.83, 0.76, 0.9)),
+        "It rates a good answer better than a bad one in 83% of pairs (95% CI 76% to 90%; 50% is chance).",
+    ),
+    (
+        note("judge_errors", threshold=0.5, bad=(0.5, 0.1, 0.9, 1, 2), good=(0.0, 0.0, 0.3, 0, 10)),
+        "At the threshold 0.5, it misses 50% of bad answers (95% CI 10% to 90%; 1 of 2) and flags 0% of good "
+        "answers (95% "
+        "CI 0% to 30%; 0 of 10).",
+    ),
+    (
+        note("judge_labels_to_decide", more=120, labels=60, auroc=0.75, least=0.7),
+        "About 120 more labels like these would tell, if the share stays at 75%.",
+    ),
+    (
+        note("judge_labels_to_decide", more=None, labels=60, auroc=0.71, least=0.7),
+        "71% is so close to 70% that even many times as many labels may not tell.",
+    ),
+    (
+        note("judge_more_labels", decides=True, of="bad", more=60, drawn=110, share=0.12, low=0.06, high=0.2),
+        "About 60 more labels of bad answers (about 110 if drawn like these) would tell, if the share stays at 12%.",
+    ),
+    (
+        note("judge_more_labels", decides=True, of="", more=110, drawn=110, share=0.12, low=0.06, high=0.2),
+        "About 110 more labels like these would tell, if both shares stay.",
+    ),
+    (
+        note("judge_more_labels", decides=False, of="good", more=1, drawn=1, share=0.43, low=0.33, high=0.53),
+        "About 1 more label of good answers would narrow the 43% to about 33% to 53%.",
+    ),
+    (
+        note("judge_better_threshold", threshold=0.8, expected=(0.2, 0.25)),
+        "A threshold of 0.8 is better: on new samples, expect it to miss 20% of bad answers and to flag 25% of "
+        "good ones.",
+    ),
+    (
+        note("judge_unknown", "warning", why="unscored", missing=30, labels=40),
+        "Nothing can be said: 30 of 40 labeled samples have no score.",
+    ),
+    (
+        note("judge_unknown", "warning", why="few", good=36, bad=4, least=6),
+        "Nothing can be said yet: 36 good and 4 bad answers are labeled, and 6 of each are needed.",
+    ),
+    (
+        note("judge_unknown", "warning", why="one_kind", good=20, bad=0, least=6),
+        "Nothing can be said yet: all 20 labeled answers are good; label at least 6 bad ones.",
+    ),
+    (
+        note("judge_unknown", "warning", why="one_kind", good=0, bad=0, least=6),
+        "Nothing can be said yet: 0 good and 0 bad answers are labeled, and 6 of each are needed.",
+    ),
+    (
         note("no_discrimination", "warning"),
         "The judge scored every sample the same: no discrimination.",
     ),

@@ -100,7 +100,8 @@ def calibrate(
     from evalstone.report.notes import clause_of
     from evalstone.report.terminal import show
     from evalstone.results.saved_calibrations import calibration_file, kept_calibration
-    from evalstone.results.views.calibration import calibration_view, reliability_chart
+    from evalstone.results.views.calibration import calibration_view
+    from evalstone.results.views.calibration_figures import reliability_chart
 
     check_outputs({"out": out, "svg": svg} | outputs.files)
     location = DEFAULT_LEDGER if ledger is None else ledger

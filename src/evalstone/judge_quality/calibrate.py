@@ -212,7 +212,7 @@ async def acalibrate(
 
     async def calibrated(one: Judge) -> Calibration:
         run = await options.run("calibration", labeled.dataset, [chosen], one, ledger)
-        unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys)
+        unfitted = _unfitted(run, chosen, labeled, label_threshold, files, keys, in_ledger=ledger is not None)
         calibration = fit(unfitted, objective=config.objective, calibrator=config.calibrator)
         if ledger is not None and run.complete:
             save_calibration(calibration, ledger)
@@ -252,10 +252,13 @@ def _unfitted(
     label_threshold: float,
     files: tuple[Path | None, Path | None],
     keys: Mapping[str, Mapping[str, str]],
+    *,
+    in_ledger: bool,
 ) -> Calibration:
     """The pairs of score and labels.
 
     files: those of the labels and of the samples; None in memory. keys: by slice field, the key of each sample.
+    in_ledger: whether the run can be read later.
     """
     summary = run.summary[0]
     pairs = tuple(
@@ -296,6 +299,7 @@ def _unfitted(
         labels_id=content_hash(
             [str(files[0] or labeled.dataset.version), str(files[1]), labeled.columns, *kept_reasoning]
         ),
+        run=run.id if in_ledger else "",
         keeps_reasoning=run.keeps_reasoning,
     )
 

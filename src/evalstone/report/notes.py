@@ -168,6 +168,67 @@ def _scores_missing(note: Note, _: FrontEnd) -> str:
     )
 
 
+def _whole(share: float) -> str:
+    """A share in whole percent."""
+    return f"{100 * share:.0f}%"
+
+
+def _pairs(note: Note, chance: str = "; 50% is chance") -> str:
+    mean, low, high = map(_whole, note["auroc"])
+    return f"it rates a good answer better than a bad one in {mean} of pairs (95% CI {low} to {high}{chance})"
+
+
+def _judge_errors(note: Note) -> str:
+    def share(kind: str) -> str:
+        mean, low, high, wrong, of = note[kind]
+        return f"{_whole(mean)} of {kind} answers (95% CI {_whole(low)} to {_whole(high)}; {wrong} of {of})"
+
+    return f"misses {share('bad')} and flags {share('good')}"
+
+
+_USABLE: Mapping[str, str] = {
+    "yes": "usable for single samples and to rank systems",
+    "no": "usable to rank systems, not for single samples",
+    "undecided": "usable to rank systems; whether for single samples, these labels don't tell",
+}
+
+
+def _labels_to_decide(note: Note, _: FrontEnd) -> str:
+    share, least = _whole(note["auroc"]), _whole(note["least"])
+    if note["more"] is None:
+        return f"{share} is so close to {least} that even many times as many labels may not tell"
+    return f"about {count(note['more'], 'more label')} like these would tell, if the share stays at {share}"
+
+
+def _more_labels(note: Note, _: FrontEnd) -> str:
+    drawn = f" (about {note['drawn']:,} if drawn like these)" if note["drawn"] > note["more"] else ""
+    labels = f"about {count(note['more'], 'more label')}"
+    if not note["of"]:
+        return f"{labels} like these would tell, if both shares stay"
+    labels += f" of {note['of']} answers{drawn}"
+    if note["decides"]:
+        return f"{labels} would tell, if the share stays at {_whole(note['share'])}"
+    return f"{labels} would narrow the {_whole(note['share'])} to about {_whole(note['low'])} to {_whole(note['high'])}"
+
+
+def _judge_unknown(note: Note, _: FrontEnd) -> str:
+    if note["why"] == "unscored":
+        return f"nothing can be said: {note['missing']} of {count(note['labels'], 'labeled sample')} have no score"
+    good, bad, least = note["good"], note["bad"], note["least"]
+    if note["why"] == "few" or not good + bad:
+        return f"nothing can be said yet: {good} good and {bad} bad answers are labeled, and {least} of each are needed"
+    kind, other = ("good", "bad") if good else ("bad", "good")
+    return f"nothing can be said yet: all {good + bad} labeled answers are {kind}; label at least {least} {other} ones"
+
+
+def _better_threshold(note: Note, _: FrontEnd) -> str:
+    missed, flagged = map(_whole, note["expected"])
+    return (
+        f"a threshold of {note['threshold']:.4g} is better: on new samples, expect it to miss {missed} of bad answers "
+        f"and to flag {flagged} of good ones"
+    )
+
+
 def _by_chance(note: Note) -> str:
     mean, low, high = note["auroc"]
     return f"its judge is not shown to be better than chance (AUROC {number(mean)}, 95% CI {limits(low, high)})"
@@ -380,6 +441,23 @@ NOTES: Mapping[str, Row] = {
         f"{note['failed']} failed"
     ),
     "calibration_ended_early": lambda note, _: f"the run ended early ({note['reason']}); the calibration was not saved",
+    "judge_usable": lambda note, _: (
+        f"{_USABLE[note['single']]}: {_judge_errors(note)} at the threshold {note['threshold']:.4g}"
+    ),
+    "judge_not_usable": lambda note, _: (
+        f"not usable, not even to rank systems: {_pairs(note)}, and that takes {_whole(note['least'])}"
+    ),
+    "judge_reversed": lambda note, _: f"not usable, or yes and no are swapped: {_pairs(note)}",
+    "judge_undecided": lambda note, _: (
+        f"{'not usable for single samples; ' if note['single'] == 'no' else ''}these labels don't tell whether it is "
+        f"usable to rank systems: {_pairs(note)}, and that takes {_whole(note['least'])}"
+    ),
+    "judge_unknown": _judge_unknown,
+    "judge_pairs": lambda note, _: _pairs(note),
+    "judge_errors": lambda note, _: f"at the threshold {note['threshold']:.4g}, it {_judge_errors(note)}",
+    "judge_labels_to_decide": _labels_to_decide,
+    "judge_more_labels": _more_labels,
+    "judge_better_threshold": _better_threshold,
     # ---- Audits ----
     "audit_ended_early": lambda note, _: f"the audit ended early: {ended(safe(note['reason'], LONG))}",
     "audit_failures": lambda note, _: f"{count(note['results'], 'result')} failed",

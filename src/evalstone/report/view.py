@@ -68,14 +68,74 @@ class DifferenceChart:
 
 @dataclass(frozen=True)
 class ReliabilityChart:
-    """The share of people who say yes in each bin of the judge's scores."""
+    """The share of people who say yes in each bin of the judge's scores, over the number of samples in each."""
 
     label: str
     bins: tuple[Bin, ...]
+    title: str = ""
     kind: str = "reliability"
 
 
-Chart: TypeAlias = IntervalChart | HistogramChart | DifferenceChart | ReliabilityChart
+@dataclass(frozen=True)
+class Curve:
+    """A line through points from (0, 0) to (1, 1), with a dot at one of them."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+    dot: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place on the horizontal axis, from 0 to 1, with its name."""
+
+    at: float
+    name: str
+
+
+@dataclass(frozen=True)
+class CurvesChart:
+    """Curves over one another.
+
+    Attributes:
+        across, up: What the axes show.
+        scale: The number at the right end of the horizontal axis.
+        diagonal: Whether a line from (0, 0) to (1, 1) shows what chance would give.
+    """
+
+    label: str
+    title: str
+    across: str
+    up: str
+    curves: tuple[Curve, ...]
+    marks: tuple[Mark, ...] = ()
+    scale: float = 1.0
+    diagonal: bool = False
+    kind: str = "curves"
+
+
+@dataclass(frozen=True)
+class SplitHistogramChart:
+    """Histograms of several groups above one another, on one axis from 0 to `scale`.
+
+    Attributes:
+        groups: The name of each group with the number of its values in each of several equal bins.
+    """
+
+    label: str
+    title: str
+    across: str
+    groups: tuple[tuple[str, tuple[int, ...]], ...]
+    marks: tuple[Mark, ...] = ()
+    scale: float = 1.0
+    kind: str = "split"
+
+
+Chart: TypeAlias = (
+    IntervalChart | HistogramChart | DifferenceChart | ReliabilityChart | CurvesChart | SplitHistogramChart
+)
+Figure: TypeAlias = ReliabilityChart | CurvesChart | SplitHistogramChart
+"""A chart that stands for itself, not in a cell of a table."""
 
 
 @dataclass(frozen=True)
@@ -174,8 +234,8 @@ class Section:
     Attributes:
         title: The heading; "" for none.
         lead: Sentences above the tables.
-        chart: A chart below the tables.
-        plain: Lines of text in place of the chart, for formats that can't draw it.
+        figures: Charts below the tables.
+        plain: Lines of text in place of the charts, for formats that can't draw them.
         notes: Sentences below the tables.
         warnings: Reasons to doubt the numbers, below the tables.
         legend: Sentences on the charts, for formats that draw them.
@@ -185,7 +245,7 @@ class Section:
     title: str
     lead: tuple[str, ...] = ()
     tables: tuple[Table, ...] = ()
-    chart: Chart | None = None
+    figures: tuple[Figure, ...] = ()
     plain: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -18,6 +18,8 @@ from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, invalid, unknown
 from evalstone.report.shown import Shown
 from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
+from evalstone.results.disagreements import Disagreement, disagreements_of
+from evalstone.results.judge_verdict import JudgeVerdict, verdict_of
 from evalstone.results.measures import CALIBRATORS, FOLDS, measure
 from evalstone.results.members import MemberComparison, compare_with_members
 from evalstone.stats.calibration import (
@@ -129,6 +131,8 @@ class Calibration(Shown):
     labels_id: str = ""
     """A hash of the labels' location and columns, and of whether reasoning was kept. Calibrations with different ones
     are stored side by side."""
+    run: str = ""
+    """The ID of the run that scored the samples; "" if it is in no ledger."""
     keeps_reasoning: bool | None = None
     """Whether the reasoning in front of outputs was scored; None if no output has any."""
     per_judge: tuple[Calibration, ...] = field(default=(), compare=False)
@@ -191,14 +195,21 @@ class Calibration(Shown):
         labeled samples have no score. None if it has no flaw."""
         return flaw_of(self)
 
+    @functools.cached_property
+    def verdict(self) -> JudgeVerdict:
+        """What the judge can be used for: single samples, a ranking of systems, or neither."""
+        return verdict_of(self)
+
     @property
     def passed(self) -> bool | None:
-        """Whether the judge agrees with people well enough to be used: True without a `flaw`; False if all its verdicts
-        are the same, or the 95% interval of the AUROC is below 0.5; None if the labels don't tell."""
-        if self.flaw is None:
-            return True
-        below = self.auroc is not None and self.auroc.high is not None and self.auroc.high < 0.5
-        return False if below or self.only_verdict else None
+        """Whether the judge agrees with people well enough to be used, at least to rank systems; None if the labels
+        don't tell."""
+        return self.verdict.passed
+
+    @functools.cached_property
+    def disagreements(self) -> tuple[Disagreement, ...]:
+        """The samples on which the judge's verdict is not that of people, the most confident errors first."""
+        return disagreements_of(self)
 
     @functools.cached_property
     def notes(self) -> tuple[Note, ...]:
@@ -232,6 +243,7 @@ class Calibration(Shown):
             "format": CALIBRATION_FORMAT,
             **values,
             "undecided": self.undecided,
+            "verdict": self.verdict.to_dict(),
             "notes": [note.to_dict() for note in self.notes],
             "measures": to_jsonable(measure(self)),
             "members": None if self.members is None else self.members.to_dict(),

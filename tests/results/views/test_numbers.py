@@ -37,6 +37,10 @@ def calibration(labels: list[tuple[float, bool]], **more: Any) -> Calibration:
     )
 
 
+def agreement(made: Calibration) -> Table:
+    return next(section for section in made.view().sections if section.title == "Agreement").tables[0]
+
+
 def rows_of(table: Table) -> list[list[str]]:
     return [[cell.text for cell in row] for row in table.rows]
 
@@ -49,7 +53,7 @@ def test_a_calibration_has_the_measures_at_both_thresholds() -> None:
     made = fit(calibration(LABELS))
     at_default, at_fitted = verdicts_at(made, 0.3).measures, measure(made).at_fitted
     assert at_fitted is not None
-    shown = rows_of(made.view().sections[0].tables[0])
+    shown = rows_of(agreement(made))
     assert [row[1:] for row in shown] == [
         [
             text
@@ -69,7 +73,7 @@ def test_a_calibration_says_what_is_missing_and_why_it_is_not_used() -> None:
     made = dataclasses.replace(
         calibration([(0.2, True)]), pairs=(*both, tied), n_skipped=2, n_failed=1, stop_reason="out of money"
     )
-    shown = {row[0]: row[1] for row in rows_of(made.view().sections[0].tables[0])}
+    shown = {row[0]: row[1] for row in rows_of(agreement(made))}
     assert shown["specificity (TNR)"] == "-"
     text = str(made)
     for told in ("2 skipped, 1 failed", "out of money"):

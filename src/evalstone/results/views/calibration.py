@@ -14,19 +14,22 @@ from evalstone.report.view import (
     Cell,
     Column,
     Fact,
-    ReliabilityChart,
     Section,
     Table,
+    Tone,
     View,
     bare_judge,
     table,
     words,
 )
+from evalstone.results.views.calibration_figures import DIAGRAM_TITLE, calibration_figures, disagreements_text
 from evalstone.types import without_fingerprints
 
 if TYPE_CHECKING:
     from evalstone.results.agreement_slices import SliceAgreement
     from evalstone.results.calibration import Calibration
+    from evalstone.results.disagreements import Error
+    from evalstone.results.judge_verdict import Use
     from evalstone.results.measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
@@ -34,6 +37,15 @@ if TYPE_CHECKING:
 
 MOST_WORDS = 8
 DIAGRAM_WIDTH = 41
+MOST_DISAGREEMENTS = 10
+ERRORS: Mapping[Error, str] = {"missed": "missed bad answer", "flagged": "flagged good answer"}
+USES: Mapping[Use, tuple[str, Tone]] = {
+    "samples": ("usable for single samples", "good"),
+    "systems": ("usable to rank systems", "unsure"),
+    "none": ("not usable", "bad"),
+    "undecided": ("labels don't tell yet", "dim"),
+}
+"""What a judge is usable for, in a few words."""
 MEASURE_TITLES: Mapping[str, str] = {
     "sensitivity": "sensitivity (TPR)",
     "specificity": "specificity (TNR)",
@@ -51,7 +63,12 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
 
     measures = measure(calibration)
     tables = (_agreement(calibration, measures), _scores_and_labels(calibration, measures))
-    sections = [Section("Agreement", tables=tables, notes=tuple(_ranking(measures)))]
+    sections = [Section("Verdict", tuple(sentences_of(calibration.verdict.notes, front_end)))]
+    if measures.raw is not None:
+        legend = "o: share of people who say yes, -: its 95% CI, |: mean score of the bin, *: both"
+        plain = (f"{DIAGRAM_TITLE}:", *reliability_lines(measures.raw.bins), legend)
+        sections.append(Section("Diagrams", figures=calibration_figures(calibration, measures), plain=plain))
+    sections.append(Section("Agreement", tables=tables, notes=tuple(_ranking(measures))))
     if calibration.members is not None:
         alone = calibrations_table("each judge", (calibration, *calibration.per_judge))
         sections.append(_members(calibration.members, alone))
@@ -62,22 +79,13 @@ def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> 
         sections.append(_annotators(calibration, measures.annotators))
     if measures.raw is not None:
         sections.append(_probabilities(calibration, measures))
-        chart = reliability_chart(calibration, measures)
-        legend = "o: share of people who say yes, -: its 95% CI, |: mean score of the bin, *: both"
-        sections.append(
-            Section(
-                "Reliability diagram",
-                lead=("How often people say yes to samples with similar scores.",),
-                chart=chart,
-                plain=(*reliability_lines(measures.raw.bins), legend),
-            )
-        )
     return View(
         name=f"Calibration on {calibration.dataset_name}",
         lead=f"{count(len(calibration.pairs), 'labeled sample')} · {calibration.scorer} · judge {calibration.judge}",
         notice=_labels(calibration),
         warnings=tuple(sentences_of(calibration.notes, front_end)),
         sections=tuple(sections),
+        details=(_disagreements(calibration),),
         facts=(
             Fact("Created", calibration.created.replace("T", " ").removesuffix("+00:00") + " UTC"),
             Fact("Dataset version", calibration.dataset_version),
@@ -119,14 +127,6 @@ def _result(calibration: Calibration) -> str:
         f"AUROC {area.estimate:.2f} ({area.low:.2f} to {area.high:.2f}){chance}; caught {caught} of "
         f"{count(bad, 'bad answer')} and flagged {flagged} of {good} good ones at the threshold {threshold:.4g}{same}"
     )
-
-
-def reliability_chart(calibration: Calibration, measures: CalibrationMeasures | None = None) -> ReliabilityChart:
-    """The reliability diagram of a calibration's scores."""
-    from evalstone.results.measures import measure  # noqa: PLC0415 - as above
-
-    raw = (measures or measure(calibration)).raw
-    return ReliabilityChart(f"{calibration.scorer}, {calibration.judge}", () if raw is None else raw.bins)
 
 
 def _labels(calibration: Calibration) -> str:
@@ -213,7 +213,8 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
     """A row for each calibration: judge, scorer, data, and agreement with the labels."""
     from evalstone.results.measures import verdicts_at  # noqa: PLC0415 - only a calibration needs its statistics
 
-    columns = map(words, (title, "scorer", "labels", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]"))
+    names = (title, "scorer", "labels", "verdict", "accuracy [95% CI]", "kappa [95% CI]", "AUROC [95% CI]")
+    columns = map(words, names)
     rows: list[Sequence[str]] = []
     for one in calibrations:
         measures = verdicts_at(one, one.default_threshold).measures
@@ -223,6 +224,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
                 bare_judge(one.judge),
                 safe(without_fingerprints(one.signature), 60),
                 safe(labels, 60),
+                USES[one.verdict.use][0],
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
                 _in_brackets(one.auroc) + ("" if one.unusable is None else " (not used)"),
@@ -329,6 +331,31 @@ def reliability_lines(bins: Sequence[Bin]) -> list[str]:
 def _position(share: float) -> int:
     """The column of a share in the diagram."""
     return round(share * (DIAGRAM_WIDTH - 1))
+
+
+def _disagreements(calibration: Calibration) -> Section:
+    """The samples on which judge and people differ, as far as a report has room for them."""
+    found = calibration.disagreements
+    columns = (words("sample"), words("error"), Column("score"), words("labels"))
+    rows = [
+        (
+            Cell(one.pair.sample_id, quoted=True),
+            ERRORS[one.error],
+            f"{one.pair.value:.4g}",
+            labels_text(one.pair.labels),
+        )
+        for one in found[:MOST_DISAGREEMENTS]
+    ]
+    title = "Disagreements"
+    more = len(found) - len(rows)
+    notes = (f"The most confident errors. {more:,} more: evalstone view, or to_pandas().",) if more else ()
+    tables = (table(title, columns, rows),) if rows else ()
+    return Section(title, (disagreements_text(calibration),), tables, notes=notes)
+
+
+def labels_text(labels: Sequence[float | None]) -> str:
+    """The labels of a sample, one per annotator."""
+    return ", ".join("-" if label is None else f"{label:.4g}" for label in labels)
 
 
 def slice_findings(slices: Sequence[SliceAgreement]) -> Iterator[str]:
