@@ -11,10 +11,14 @@ from evalstone.report.html import page
 from evalstone.report.view import (
     Cell,
     Chart,
+    Curve,
+    CurvesChart,
     DifferenceChart,
     HistogramChart,
     IntervalChart,
+    Mark,
     Section,
+    SplitHistogramChart,
     Table,
     View,
     words,
@@ -100,3 +104,37 @@ def test_bars_stand_on_the_axis_in_the_order_of_the_scores_and_as_tall_as_their_
     assert heights == pytest.approx([38.0, 9.5, 19.0])
     assert [float(bar["y"]) + height for bar, height in zip(bars, heights, strict=True)] == pytest.approx([42.0] * 3)
     assert ticks(root) == [(LEFT, "0"), (RIGHT, "2")]
+
+
+def figures(chart: CurvesChart | SplitHistogramChart) -> tuple[ElementTree.Element, str]:
+    """A chart that stands for itself, and the text of the page with it."""
+    text = "".join(page(View("t", "", (Section("s", figures=(chart,)),))))
+    return ElementTree.fromstring(text[text.index("<svg") : text.index("</svg>") + 6]), text
+
+
+def test_curves_are_drawn_over_one_another_and_named_below() -> None:
+    curves = (Curve("one", ((0, 0), (0.5, 1)), dot=(0.5, 1)), Curve("<two>", ((0, 1), (1, 0))))
+    root, text = figures(CurvesChart("l", "t", "x", "y", curves, (Mark(0.5, "m"),), 10, diagonal=True))
+    # the plot spans 58 to 322; y grows downwards
+    assert [line["points"].split() for line in attributes(root, "curve")] == [
+        ["58.0,322.0", "190.0,58.0"],
+        ["58.0,58.0", "322.0,322.0"],
+    ]
+    assert [line["class"] for line in attributes(root, "curve")] == ["curve first", "curve second"]
+    assert [(dot["cx"], dot["cy"]) for dot in attributes(root, "dot")] == [("190.0", "58.0")]
+    assert [mark["x1"] for mark in attributes(root, "mark")] == ["190.0"]
+    assert [name for _, name in ticks(root)][-1] == "10"
+    assert len(attributes(root, "even")) == 1
+    assert "&lt;two&gt;</span></li>" in text
+
+
+def test_histograms_stand_above_one_another_on_one_axis() -> None:
+    root, _ = figures(SplitHistogramChart("l", "t", "x", (("good", (0, 4)), ("bad", (2, 1))), scale=2))
+    bars = attributes(root, "bin")
+    assert [bar["class"] for bar in bars] == ["bin first", "bin second", "bin second"]
+    bottoms = [float(bar["y"]) + float(bar["height"]) for bar in bars]
+    assert bottoms == pytest.approx([190, 322, 322])
+    assert float(bars[1]["height"]) == pytest.approx(2 * float(bars[2]["height"]))
+    assert [element.findtext("title") for element in root.iter("rect")] == [
+        "good, 1 to 2: 4", "bad, 0 to 1: 2", "bad, 1 to 2: 1"
+    ]  # fmt: skip

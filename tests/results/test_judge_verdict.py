@@ -70,14 +70,14 @@ def test_labels_that_do_not_tell_of_single_samples_say_how_many_more_would() -> 
 
 
 def test_labels_of_both_kinds_are_suggested_if_both_shares_are_open() -> None:
-    verdict = answers(caught=36, missed=4, passed=71, flagged=9).verdict
+    verdict = answers(caught=36, missed=4, passed=68, flagged=12).verdict
     more = verdict.notes[2]
     assert (verdict.notes[0]["single"], more["of"], more["decides"], more["more"]) == (
         "undecided", "", True, more["drawn"]
     )  # fmt: skip
     times = 1 + more["more"] / 120
     several = {
-        name: round(number * times) for name, number in (("caught", 36), ("missed", 4), ("passed", 71), ("flagged", 9))
+        name: round(number * times) for name, number in (("caught", 36), ("missed", 4), ("passed", 68), ("flagged", 12))
     }
     assert answers(**several).verdict.use == "samples"
 

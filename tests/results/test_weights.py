@@ -38,7 +38,6 @@ from evalstone.results.looks import next_look, remember
 from evalstone.results.missing_scores import Missing
 from evalstone.results.views.comparison import comparison_view
 from evalstone.results.views.drift import drift_view
-from evalstone.results.views.exports import run_csv
 from evalstone.results.views.gate import gate_view
 from evalstone.results.views.run import run_view
 from evalstone.stats.intervals import mean_interval, missing_bounds
@@ -169,7 +168,7 @@ def test_records_keep_the_weight_that_a_sample_states(tmp_path: Path) -> None:
     assert again["given"].interval == run["given"].interval
     with pytest.raises(DataError, match=r"weight .* above 0, not 0"):
         Record.from_dict({**rows[0], "weight": 0})
-    assert [row["weight"] for row in csv.DictReader(run_csv(run))] == ["2.0", "3.0"]
+    assert [row["weight"] for row in csv.DictReader(run.csv_lines())] == ["2.0", "3.0"]
 
 
 def test_compared_runs_must_agree_on_each_weight() -> None:

@@ -14,7 +14,6 @@ import pytest
 from evalstone import Run, compare, evaluate, load, read_run, write_run
 from evalstone.errors import DataError
 from evalstone.results.views.comparison import comparison_view
-from evalstone.results.views.exports import run_csv
 from evalstone.targets import Answer, FunctionTarget
 
 CASES = [{"id": f"q{n}", "input": f"question {n}"} for n in range(3)]
@@ -48,12 +47,12 @@ def test_a_row_for_each_sample_and_trial(run: Run) -> None:
 def test_without_trials_only_csv_has_a_column_for_them() -> None:
     plain = evaluate(CASES, "contains(expected='answer 1')", target=agent, ledger=None)
     assert all("trial" not in row for row in (*plain.to_dicts(), *plain.to_dicts(wide=True)))
-    rows = list(csv.DictReader(run_csv(plain)))
+    rows = list(csv.DictReader(plain.csv_lines()))
     assert {row["trial"] for row in rows} == {""}
 
 
 def test_csv_has_the_answer_of_each_trial(run: Run) -> None:
-    lines = [line.rstrip() for line in run_csv(run)]
+    lines = [line.rstrip() for line in run.csv_lines()]
     assert len(lines) == 1 + len(run)
     assert [line.split(",")[-1] for line in lines] == ['"trial"', *(["1", "1", "2", "2"] * 3)]
     assert '"question 0, answer 2"' in lines[3]

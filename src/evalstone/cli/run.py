@@ -134,9 +134,9 @@ def score(
     view = record_view(record, COMMAND_LINE, [reasoning_note(1, kept=keep_reasoning)] if begins else ())
 
     def csv() -> Iterable[str]:
-        from evalstone.results.views.exports import record_csv
+        from evalstone.results.views.sample_rows import record_rows
 
-        return record_csv(record)
+        return record_rows(record).csv_lines()
 
     present(view, formats(view, outputs, record.to_dict(), csv=csv))
     return ExitCode.INCOMPLETE if isinstance(record.outcome, evalstone.Failed) else ExitCode.OK

@@ -3,6 +3,8 @@
 from evalstone._core.front_ends import FrontEnd as FrontEnd
 from evalstone._core.front_ends import SettingValue as SettingValue
 from evalstone._core.front_ends import WordingPart as WordingPart
+from evalstone.report.frames import CellValue as CellValue
+from evalstone.report.frames import SampleRows as SampleRows
 from evalstone.report.notes import sentence_of as sentence_of
 from evalstone.report.view import Block as Block
 from evalstone.report.view import Cell as Cell
@@ -10,6 +12,7 @@ from evalstone.report.view import Chart as Chart
 from evalstone.report.view import Column as Column
 from evalstone.report.view import Examples as Examples
 from evalstone.report.view import Fact as Fact
+from evalstone.report.view import Figure as Figure
 from evalstone.report.view import OutcomeView as OutcomeView
 from evalstone.report.view import SampleList as SampleList
 from evalstone.report.view import SampleView as SampleView

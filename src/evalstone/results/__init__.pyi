@@ -20,6 +20,8 @@ from evalstone.results.compare import BySetting as BySetting
 from evalstone.results.compare import Change as Change
 from evalstone.results.compare import Comparison as Comparison
 from evalstone.results.compare import ScorerComparison as ScorerComparison
+from evalstone.results.disagreements import Disagreement as Disagreement
+from evalstone.results.disagreements import DisagreementKind as DisagreementKind
 from evalstone.results.drift import DriftResult as DriftResult
 from evalstone.results.drift import ScorerDrift as ScorerDrift
 from evalstone.results.endings import Ending as Ending
@@ -38,6 +40,8 @@ from evalstone.results.human_labels import RoganGladenResult as RoganGladenResul
 from evalstone.results.human_labels import corrected as corrected
 from evalstone.results.human_labels import load_labels as load_labels
 from evalstone.results.human_labels import select_for_labeling as select_for_labeling
+from evalstone.results.judge_verdict import JudgeUse as JudgeUse
+from evalstone.results.judge_verdict import JudgeVerdict as JudgeVerdict
 from evalstone.results.measures import Annotators as Annotators
 from evalstone.results.measures import CalibrationMeasures as CalibrationMeasures
 from evalstone.results.measures import Probabilities as Probabilities

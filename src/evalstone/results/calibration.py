@@ -16,6 +16,7 @@ from evalstone._core.guards import is_object
 from evalstone._core.json import to_jsonable
 from evalstone._core.validation import read_data
 from evalstone.errors import ConfigError, DataError, invalid, unknown
+from evalstone.report.frames import Framed, SampleRows
 from evalstone.report.shown import Shown
 from evalstone.results.calibration_notes import flaw_of, notes_of, unusable_note
 from evalstone.results.disagreements import Disagreement, disagreements_of
@@ -85,7 +86,7 @@ class Threshold:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Calibration(Shown):
+class Calibration(Framed, Shown):
     """One judge and one scorer, compared with human labels."""
 
     __pydantic_config__: ClassVar[dict[str, Any]] = {"allow_inf_nan": False}
@@ -221,6 +222,16 @@ class Calibration(Shown):
         """With `per_judge`, a composite judge compared with its members; None without members, or if no sample has a
         truth and a score by each judge."""
         return compare_with_members(self, self.per_judge) if self.per_judge else None
+
+    def sample_rows(self) -> SampleRows:
+        """One row per labeled sample with a score, in the order of the labels."""
+        from evalstone.results.views.sample_rows import calibration_rows  # noqa: PLC0415 - only who exports needs it
+
+        return calibration_rows(self)
+
+    def says_yes(self, value: float) -> bool:
+        """Whether the judge's verdict at the scorer's default threshold is yes, for a score in [0, scale]."""
+        return reaches(value, self.default_threshold, self.scale)
 
     def probability(self, value: float) -> float | None:
         """The probability that people say yes, for a score in [0, scale]; None if no mapping was fitted."""

@@ -18,6 +18,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED, all_passed
 from evalstone.errors import ConfigError, DataError, invalid, unknown
+from evalstone.report.frames import Framed, SampleRows
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, LabelsSpec, labeled_pairs, labels_of
@@ -148,7 +149,7 @@ class ScorerComparison(OfScorer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(Shown):
+class Comparison(Framed, Shown):
     """Runs compared with a baseline, sample by sample."""
 
     runs: Mapping[str, Run]
@@ -199,6 +200,13 @@ class Comparison(Shown):
         if self.correction == "none":
             return "not corrected for multiple comparisons"
         return f"corrected for {count(len(lines), 'comparison')} ({CORRECTION_NAMES[self.correction]})"
+
+    def sample_rows(self) -> SampleRows:
+        """One row per sample, scorer and run that is compared with the baseline. Raises ConfigError for runs that were
+        compared without pairing their samples."""
+        from evalstone.results.views.sample_rows import comparison_rows  # noqa: PLC0415 - only who exports needs it
+
+        return comparison_rows(self)
 
     def csv_lines(self) -> Iterable[str]:
         """One row per scorer, pair of runs and slice."""

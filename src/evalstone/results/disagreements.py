@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from evalstone.types import reaches
-
 if TYPE_CHECKING:
     from evalstone.results.calibration import Calibration, LabeledScore
 
-Error: TypeAlias = Literal["missed", "flagged"]
+DisagreementKind: TypeAlias = Literal["missed", "flagged"]
 """A bad answer that the judge passes, or a good one that it doesn't."""
 
 
@@ -22,7 +20,7 @@ class Disagreement:
     """The score and the labels."""
     verdict: bool
     """Whether the judge says yes. Most people say the opposite."""
-    error: Error
+    error: DisagreementKind
     """Which error that is."""
     confidence: float
     """How far the score is on the wrong side of the threshold, from 0 (at it) to 1 (at the end of the scale)."""
@@ -33,7 +31,7 @@ def disagreements_of(calibration: Calibration) -> tuple[Disagreement, ...]:
     threshold, scale = calibration.default_threshold, calibration.scale
     found: list[Disagreement] = []
     for pair in calibration.pairs:
-        truth, verdict = pair.truth(calibration.label_threshold, scale), reaches(pair.value, threshold, scale)
+        truth, verdict = pair.truth(calibration.label_threshold, scale), calibration.says_yes(pair.value)
         if truth is None or truth == verdict:
             continue
         reach = scale - threshold if verdict else threshold

@@ -39,7 +39,7 @@ NARROW = 0.2
 MOST_TIMES = 20
 """More labels than this many times those that there are, are not suggested."""
 
-Use: TypeAlias = Literal["samples", "systems", "none", "undecided"]
+JudgeUse: TypeAlias = Literal["samples", "systems", "none", "undecided"]
 """What a judge is shown to be usable for: single samples (and systems), systems, nothing; or the labels don't tell."""
 Answer: TypeAlias = Literal["yes", "no", "undecided"]
 
@@ -48,7 +48,7 @@ Answer: TypeAlias = Literal["yes", "no", "undecided"]
 class JudgeVerdict(NoTruthValue):
     """What a judge can be used for, with the numbers that say so."""
 
-    use: Use
+    use: JudgeUse
     """What the judge is shown to be usable for."""
     missed: Interval | None
     """The share of bad answers that the judge passes at the scorer's default threshold; None without bad answers."""
@@ -91,17 +91,24 @@ def verdict_of(calibration: Calibration) -> JudgeVerdict:
         kind = "judge_reversed" if area.high < 0.5 else "judge_not_usable"
         return JudgeVerdict(use="none", notes=(note(kind, "warning", auroc=limits, least=LEAST_AUROC),), **intervals)
     single = _for_samples(errors)
-    of_errors = {each.name: each.values for each in errors}
     pairs = note("judge_pairs", auroc=limits)
     if ranks == "undecided":
         conclusion = note("judge_undecided", "caution", single=single, auroc=limits, least=LEAST_AUROC)
-        at_threshold = note("judge_errors", threshold=calibration.default_threshold, **of_errors)
+        at_threshold = note(
+            "judge_errors", threshold=calibration.default_threshold, bad=errors[0].values, good=errors[1].values
+        )
         notes = conclusion, at_threshold, _to_decide(area, good + bad)
         return JudgeVerdict(use="undecided", notes=notes, **intervals)
-    use: Use = "samples" if single == "yes" else "systems"
+    use: JudgeUse = "samples" if single == "yes" else "systems"
     severity = "fact" if single == "yes" else "caution"
     conclusion = note(
-        "judge_usable", severity, single=single, threshold=calibration.default_threshold, most=MOST_ERRORS, **of_errors
+        "judge_usable",
+        severity,
+        single=single,
+        threshold=calibration.default_threshold,
+        most=MOST_ERRORS,
+        bad=errors[0].values,
+        good=errors[1].values,
     )
     more = (_more(errors, single), _better_threshold(calibration))
     notes = conclusion, pairs, *(each for each in more if each is not None)

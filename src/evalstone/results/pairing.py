@@ -25,12 +25,11 @@ from evalstone.agents.messages import texts
 from evalstone.errors import ConfigError
 from evalstone.report.notes import WITHOUT_IDS
 from evalstone.types import Note, Sample, case_key, is_own_id, note, trace_metadata
+from evalstone.types.reserved_metadata import WRITTEN_METADATA
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
 
-_NOT_COLUMNS = ("target", "trace")
-"""Metadata that has a meaning of its own."""
 _T = TypeVar("_T")
 NO_IDS, TRACES = "no_ids", "traces"
 """Why samples are not paired by their IDs."""
@@ -285,7 +284,7 @@ def _columns(run: Run) -> dict[str, frozenset[str]]:
     for name in rows[0] if rows else ():
         values = [row.get(name) for row in rows]
         texts = frozenset(str(value) for value in values if isinstance(value, str | int))
-        if name not in _NOT_COLUMNS and len(texts) == len(rows):
+        if name not in WRITTEN_METADATA and len(texts) == len(rows):
             columns[name] = texts
     return columns
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -15,7 +14,8 @@ from evalstone._core.display import (
 from evalstone._core.file_format import RUN_FORMAT, installed_version
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, MissingDependency, absent
+from evalstone.errors import ConfigError, absent
+from evalstone.report.frames import Framed, SampleRows, pandas_frame, polars_frame, rows_by_column
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
 from evalstone.results.drawn import with_sequences
@@ -52,7 +52,7 @@ TEXTS = ("input", "output", "reference", "context")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(Shown):
+class Run(Framed, Shown):
     """The result of an evaluation: a sequence of records, with a summary for each scorer.
 
     Print a run to see the summary table, the reasons for missing or doubtful results, and the cost.
@@ -402,19 +402,26 @@ class Run(Shown):
             row[columns[record.signature]] = record.value
         return list(rows.values())
 
-    def to_pandas(self, *, wide: bool = False) -> Any:
-        """The records as a pandas DataFrame; `wide` as for `to_dicts`. Raises MissingDependency without pandas."""
-        return _library("pandas").DataFrame(self.to_dicts(wide=wide))
+    def sample_rows(self) -> SampleRows:
+        """One row per sample and scorer, in the order of the dataset if it is available."""
+        from evalstone.results.views.sample_rows import run_rows  # noqa: PLC0415 - only who exports needs it
 
-    def to_polars(self, *, wide: bool = False) -> Any:
-        """The records as a polars DataFrame, without judge calls and evidence; `wide` as for `to_dicts`.
+        return run_rows(self)
+
+    def to_pandas(self, *, wide: bool = False) -> Any:
+        """One row per sample and scorer as a pandas DataFrame, with the columns of the CSV file.
+
+        Args:
+            wide: one row per sample, as for `to_dicts`.
 
         Raises:
-            MissingDependency: polars is not installed.
+            MissingDependency: pandas is not installed.
         """
-        nested = () if wide else ("calls", "evidence", "error")
-        rows = [{name: value for name, value in row.items() if name not in nested} for row in self.to_dicts(wide=wide)]
-        return _library("polars").DataFrame(rows, infer_schema_length=None)
+        return super().to_pandas() if not wide else pandas_frame(rows_by_column(self.to_dicts(wide=True)))
+
+    def to_polars(self, *, wide: bool = False) -> Any:
+        """The same as a polars DataFrame. Raises MissingDependency without polars."""
+        return super().to_polars() if not wide else polars_frame(rows_by_column(self.to_dicts(wide=True)))
 
     @property
     def title(self) -> str:
@@ -464,16 +471,7 @@ class Run(Shown):
 
     def csv_lines(self) -> Iterable[str]:
         """One row per sample and scorer."""
-        from evalstone.results.views.exports import run_csv  # noqa: PLC0415 - as above
-
-        return run_csv(self)
+        return self.sample_rows().csv_lines()
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
-
-
-def _library(name: str) -> Any:
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        raise MissingDependency(name, name) from None

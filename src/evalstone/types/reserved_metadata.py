@@ -25,3 +25,5 @@ RESERVED_METADATA: Mapping[str, str] = {
 }
 """By entry, what reads it and what it is. `pairwise`, slices, prompts and paraphrases also read the entries that a user
 names. docs/data.md shows this table."""
+WRITTEN_METADATA = ("target", "trace")
+"""Those that evalstone writes, which are no columns of the data."""

@@ -12,12 +12,11 @@ import pytest
 from evalstone import Sample, evaluate, write_run
 from evalstone.results.files import read_summary
 from evalstone.results.several_runs import Experiment, SavedRuns
-from evalstone.results.views.exports import run_csv
 from tests.runs import Given, run_of
 
 
 def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> None:
-    rows = list(csv.DictReader(io.StringIO("".join(run_csv(run_of(["0.5", "skip", "fail"]))))))
+    rows = list(csv.DictReader(io.StringIO("".join(run_of(["0.5", "skip", "fail"]).csv_lines()))))
     assert [(r["sample_id"], r["outcome"], r["value"], r["scale"], r["answer"]) for r in rows] == [
         ("s1", "score", "0.5", "1.0", "0.5"),
         ("s2", "skipped", "", "", "skip"),
@@ -31,13 +30,13 @@ def test_a_run_is_one_row_a_sample_and_scorer_with_value_reason_and_texts() -> N
 def test_the_answer_is_what_was_scored(keep: bool) -> None:
     thought = "<think>Berlin?</think>Bern"
     run = evaluate([{"output": thought}], "contains(expected=Bern)", keep_reasoning=keep, ledger=None)
-    (row,) = csv.DictReader(io.StringIO("".join(run_csv(run))))
+    (row,) = csv.DictReader(io.StringIO("".join(run.csv_lines())))
     assert row["answer"] == (thought if keep else "Bern")
 
 
 def test_a_hostile_sample_stays_one_row_without_a_formula() -> None:
     hostile = Sample(id='=cmd|"/c calc"!A1', input='x"\r\n=1,@2', output="0.5")
-    rows = list(csv.reader(io.StringIO("".join(run_csv(evaluate([hostile], [Given()], ledger=None))), newline="")))
+    rows = list(csv.reader(io.StringIO("".join(evaluate([hostile], [Given()], ledger=None).csv_lines()), newline="")))
     assert len(rows) == 2
     assert not [cell for cell in rows[1] if cell[:1] in "=+-@\t\r" and cell]
 
@@ -64,7 +63,7 @@ def test_each_row_has_the_texts_of_its_sample_in_whatever_order_they_are(order: 
     run = run_of(["0.5", "0.25", "1"], [Given(), Given(scale=2)])
     samples = list(run.samples or ())
     data = {"another": samples[::-1], "a part of it": samples[1:2], "none": None}.get(order, samples)
-    rows = list(csv.DictReader(io.StringIO("".join(run_csv(replace(run, samples=data))))))
+    rows = list(csv.DictReader(io.StringIO("".join(replace(run, samples=data).csv_lines()))))
     known = {sample.id: sample.output for sample in data or ()}
     assert sorted((row["sample_id"], row["scorer"]) for row in rows) == sorted(
         (record.sample_id, run.titles[record.signature]) for record in run
@@ -77,5 +76,5 @@ def test_trials_have_a_column() -> None:
         return "0.5"
 
     run = evaluate([{"input": "a"}, {"input": "b"}], [Given()], target=half, trials=2, ledger=None)
-    rows = list(csv.DictReader(io.StringIO("".join(run_csv(run)))))
+    rows = list(csv.DictReader(io.StringIO("".join(run.csv_lines()))))
     assert [row["trial"] for row in rows] == ["1", "2", "1", "2"]

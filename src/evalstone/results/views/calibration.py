@@ -28,8 +28,8 @@ from evalstone.types import without_fingerprints
 if TYPE_CHECKING:
     from evalstone.results.agreement_slices import SliceAgreement
     from evalstone.results.calibration import Calibration
-    from evalstone.results.disagreements import Error
-    from evalstone.results.judge_verdict import Use
+    from evalstone.results.disagreements import DisagreementKind
+    from evalstone.results.judge_verdict import JudgeUse
     from evalstone.results.measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 MOST_WORDS = 8
 DIAGRAM_WIDTH = 41
 MOST_DISAGREEMENTS = 10
-ERRORS: Mapping[Error, str] = {"missed": "missed bad answer", "flagged": "flagged good answer"}
-USES: Mapping[Use, tuple[str, Tone]] = {
+ERRORS: Mapping[DisagreementKind, str] = {"missed": "missed bad answer", "flagged": "flagged good answer"}
+USES: Mapping[JudgeUse, tuple[str, Tone]] = {
     "samples": ("usable for single samples", "good"),
     "systems": ("usable to rank systems", "unsure"),
     "none": ("not usable", "bad"),

@@ -1,5 +1,5 @@
-"""Results with rows of data as CSV: one row per sample and scorer of a run, per scorer and slice of a comparison, per
-run and scorer of several runs. Other results are written as their tables are: `report.csv`."""
+"""Results with rows of data as CSV: one row per scorer and slice of a comparison, per run and scorer of several runs.
+`sample_rows` has the rows of a run. Other results are written as their tables are: `report.csv`."""
 
 from __future__ import annotations
 
@@ -9,75 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from evalstone.report.csv import Value, csv_rows
 from evalstone.results.summary import ScorerInfo, scorer_titles
-from evalstone.results.views.samples import scored_answer, with_texts
-from evalstone.types import OUTCOME_NAMES, Record, RunMetadata, Sample, Score
+from evalstone.types import RunMetadata
 
 if TYPE_CHECKING:
     from evalstone.results.compare import Comparison, ScorerComparison
     from evalstone.results.run import Run
     from evalstone.results.several_runs import Experiment, SavedRuns
     from evalstone.results.summary import ScorerSummary
-
-RUN_HEADER = (
-    "sample_id", "scorer", "outcome", "value", "scale", "reason", "question", "answer", "group", "seconds", "cost",
-    "signature", "weight", "trial",
-)  # fmt: skip
-
-
-def run_csv(run: Run) -> Iterator[str]:
-    """A run as lines of CSV, in the order of the dataset if it is available."""
-    keeps = bool(run.keeps_reasoning)
-    rows = (
-        _run_row(run.records[place], sample, keeps_reasoning=keeps)
-        for places, sample in cases_of(run)
-        for place in places
-    )
-    return csv_rows(RUN_HEADER, rows)
-
-
-def cases_of(run: Run) -> Iterator[tuple[Sequence[int], Sample | None]]:
-    """The places of the records of each sample and trial, with the sample if its texts are available."""
-    cases = run.columns.by_case()
-    case = next(cases, None)
-    for sample in run.samples or ():
-        if case is None:
-            return
-        name, places = case
-        if (sample.id, sample.trial) == name:
-            yield places, sample
-            case = next(cases, None)
-    # What is left is in another order than the data, or has no texts.
-    left = dict(itertools.chain([case] if case else [], cases))
-    for name, sample in with_texts(run.samples, left, key=lambda sample: (sample.id, sample.trial)):
-        yield left[name], sample
-
-
-def record_csv(record: Record) -> Iterator[str]:
-    """A record as lines of CSV, with the columns of a run."""
-    return csv_rows(RUN_HEADER, [_run_row(record, None)])
-
-
-def _run_row(record: Record, sample: Sample | None, *, keeps_reasoning: bool = False) -> Sequence[Value]:
-    outcome, answer = record.outcome, None
-    if sample is not None and sample.output is not None:
-        answer = scored_answer(sample, keeps_reasoning=keeps_reasoning).answer
-    return (
-        record.sample_id,
-        record.scorer,
-        OUTCOME_NAMES[type(outcome)],
-        record.value,
-        outcome.scale if isinstance(outcome, Score) else None,
-        outcome.reason,
-        None if sample is None else sample.input,
-        answer,
-        record.group,
-        record.seconds,
-        record.cost,
-        record.signature,
-        record.weight,
-        record.trial,
-    )
-
 
 COMPARISON_HEADER = (
     "scorer", "a", "b", "field", "slice", "n", "mean a", "mean b", "difference", "low", "high", "p", "adjusted p",

@@ -22,8 +22,8 @@ from evalstone.ledger.base import storable
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords
-from evalstone.results.views.exports import cases_of
 from evalstone.results.views.run import run_view
+from evalstone.results.views.sample_rows import cases_of
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Failed, Record, Sample, Score, case_key, metadata_at
 from evalstone.view.indexing.groups import Groups
