@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Callable
 from typing import Any, cast
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -200,6 +201,14 @@ def test_an_outcome_of_values_of_the_wrong_type_names_the_field(made: Callable[[
 
 def test_a_score_has_its_reason_second():
     assert Score(0.5, "because") == Score(value=0.5, reason="because", scale=None, evidence=())
+
+
+@pytest.mark.parametrize("number", [1, np.float64(1), np.int64(1), np.float32(1)])
+def test_a_score_and_its_scale_are_floats_whatever_number_they_are_made_of(number: Any) -> None:
+    score = Score(number, scale=number)
+    assert (type(score.value), score.value, type(score.scale), score.scale) == (float, 1.0, float, 1.0)
+    record = Record(sample_id="s", scorer="f", signature="f@1", outcome=Score(number))
+    assert (type(record.value), json.dumps(record.to_dict()["value"])) == (float, "1.0")
 
 
 def test_every_outcome_and_every_record_has_a_reason_on_one_line():

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
+from numbers import Real
 from operator import itemgetter
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, Literal, TypeAlias
 
 from evalstone._core.display import excerpt
 from evalstone._core.file_format import RECORD_FORMAT
@@ -20,6 +21,18 @@ from evalstone.types.messages import NO_USAGE, Usage
 from evalstone.types.samples import case_key, read_weight
 
 _RECORD = str(RECORD_FORMAT)  # an exact text is written and compared faster
+
+
+def _as_float(name: str, value: object) -> float:
+    """A number as a float. Raises OutcomeError for other types."""
+    if type(value) is float:
+        return value
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise OutcomeError(invalid(name, "a number", value, f"{type(value).__name__}: {excerpt(value)}"))
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
 
 
 @dataclass(frozen=True)
@@ -45,26 +58,23 @@ class Score(NoTruthValue):
     pydantic models become objects, tuples lists, sets sorted lists, and anything else its text."""
 
     def __post_init__(self) -> None:
-        value = cast(object, self.value)
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise OutcomeError(invalid("a score", "a number", value, f"{type(value).__name__}: {excerpt(value)}"))
-        if not -math.inf < self.value < math.inf:
-            raise OutcomeError(invalid("a score", "finite", self.value))
+        value = _as_float("a score", self.value)
+        object.__setattr__(self, "value", value)
+        if not -math.inf < value < math.inf:
+            raise OutcomeError(invalid("a score", "finite", value))
         _check_reason(self.reason)
         if self.scale is None:
-            if not 0 <= self.value <= MOST_SCALE:
-                limit = "0 or more" if self.value < 0 else f"{MOST_SCALE:g} at most"
-                raise OutcomeError(invalid("a score", limit, self.value))
+            if not 0 <= value <= MOST_SCALE:
+                limit = "0 or more" if value < 0 else f"{MOST_SCALE:g} at most"
+                raise OutcomeError(invalid("a score", limit, value))
             return
-        scale = cast(object, self.scale)
-        if isinstance(scale, bool) or not isinstance(scale, int | float):
-            shown = f"{type(scale).__name__}: {excerpt(scale)}"
-            raise OutcomeError(invalid("a score's scale", "a number", scale, shown))
-        if not 0 < self.scale <= MOST_SCALE:
-            limit = f"{MOST_SCALE:g} at most" if 0 < self.scale < math.inf else "a positive number"
-            raise OutcomeError(invalid("a score's scale", limit, self.scale))
-        if not 0 <= self.value <= self.scale:
-            raise OutcomeError(invalid("a score", f"in [0, {self.scale:g}]", self.value))
+        scale = _as_float("a score's scale", self.scale)
+        object.__setattr__(self, "scale", scale)
+        if not 0 < scale <= MOST_SCALE:
+            limit = f"{MOST_SCALE:g} at most" if 0 < scale < math.inf else "a positive number"
+            raise OutcomeError(invalid("a score's scale", limit, scale))
+        if not 0 <= value <= scale:
+            raise OutcomeError(invalid("a score", f"in [0, {scale:g}]", value))
 
     @property
     def fraction(self) -> float:
