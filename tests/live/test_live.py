@@ -476,7 +476,7 @@ def test_rows_whose_counts_are_missing_are_unaccounted(start: Start) -> None:
         ({"sampling": {}}, "no rate for contains"),
         ({"queue": 0}, "queue must be a whole number"),
         ({"concurrency": 1.5}, "concurrency must be a whole number"),
-        ({"stream": " "}, "stream must be a text"),
+        ({"stream": " "}, "stream must be one line"),
         ({"filter": "x"}, "filter must be a function"),
         ({"scorers": ["exact_match", "exact_match"]}, "named twice"),
         ({"scorers": "faithfulnes"}, "faithfulnes"),

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, cast, get_args, get_origin
 
-from evalstone._core.display import excerpt
+from evalstone._core.display import excerpt, is_line
 from evalstone._core.guards import is_number, is_sequence, is_whole
 from evalstone._core.redaction import masked
 from evalstone._core.text import is_blank
@@ -75,6 +75,13 @@ TEXTS = Rule(
     lambda value: is_sequence(value) and all(map(_is_written, value)),
     tuple,
 )
+
+
+NAME = Rule(
+    "one line of visible text",
+    lambda value: isinstance(value, str) and is_line(value),
+)
+"""What names a run, a dataset, a judge or a stream."""
 
 
 def check_settings(value: Any, label: str = "") -> None:

@@ -61,14 +61,19 @@ def visible(text: str) -> str:
     return hidden.sub(lambda match: match[1] or f"\\u{ord(match[0]):04x}", text)
 
 
+def is_line(text: str) -> bool:
+    """Whether text is one line that isn't blank, without control, direction and invisible characters."""
+    return bool(text.strip()) and visible(text) == text and len(text.splitlines()) == 1 and "\t" not in text
+
+
 def safe(text: str, width: int = LINE_WIDTH) -> str:
     """Text on one line of at most `width` characters, with invisible characters escaped and secrets replaced by
     `***`."""
     text = redacted(text)  # before cutting, so that no part of a secret is left
-    is_line = len(text) <= width and text.isprintable() and "  " not in text and text == text.strip(" ")
-    if is_line and text.isascii():
+    fits = len(text) <= width and text.isprintable() and "  " not in text and text == text.strip(" ")
+    if fits and text.isascii():
         return text
-    line = text if is_line else " ".join(text[: 4 * width].split())
+    line = text if fits else " ".join(text[: 4 * width].split())
     shown = visible(line[:width])
     whole = len(text) <= 4 * width and len(line) <= width and len(shown) <= width
     return shown if whole else shown[: width - 1] + "…"

@@ -10,10 +10,10 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Annotated, Any, TypeAlias, TypeGuard, TypeVar, cast
 
-from evalstone._core.declarations import check_argument
-from evalstone._core.display import count, excerpt, named
+from evalstone._core.declarations import NAME, check_argument
+from evalstone._core.display import count, escaped, excerpt, named
 from evalstone._core.guards import is_list
 from evalstone._core.phases import phase
 from evalstone._core.sizes import Limit
@@ -61,6 +61,7 @@ class Dataset:
         return f"<Dataset {self.name}: {count(len(self.samples), 'sample')}>"
 
     def __post_init__(self) -> None:
+        check_argument("name", self.name, Annotated[str, NAME], "Dataset")
         if isinstance(self.samples, SpooledSamples):
             return
         object.__setattr__(self, "samples", tuple(self.samples))
@@ -130,9 +131,9 @@ def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
         with phase(f"reading {path.name}"):
             first, rows = _opened(file.rows(), source)
             if not file.cells and is_telemetry(first):
-                return _read_traces(path.name, source, map, file.rows if path.is_file() else _again(rows))
+                return _read_traces(escaped(path.name), source, map, file.rows if path.is_file() else _again(rows))
             reader = RowReader(map, text_cells=file.kind in (".csv", ".tsv"))
-            return _read(path.name, source, reader, lambda: rows)
+            return _read(escaped(path.name), source, reader, lambda: rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(map), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):
@@ -149,12 +150,12 @@ def _from_code(address: str, map: ColumnMapping | None) -> Dataset:
     try:
         if isinstance(samples, Iterator):
             rows = cast("object", samples)
-            dataset = _read(address, "", RowReader(map), lambda: memory_rows(rows))
+            dataset = _read(escaped(address), "", RowReader(map), lambda: memory_rows(rows))
         else:
             dataset = load(samples, map=map)
     except DataError as error:
         raise DataError("" if str(error).startswith("the loader") else f"{address}: ", error) from None
-    return replace(dataset, name=address) if dataset.name == IN_MEMORY else dataset
+    return replace(dataset, name=escaped(address)) if dataset.name == IN_MEMORY else dataset
 
 
 def _opened(rows: Rows, source: str) -> tuple[Any, Rows]:

@@ -8,11 +8,13 @@ from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import MISSING, field, fields
-from typing import Any, TypeAlias, TypeVar, cast, dataclass_transform
+from typing import Annotated, Any, TypeAlias, TypeVar, cast, dataclass_transform
 from weakref import WeakKeyDictionary
 
 from evalstone._core.code_identity import brief, class_hash, is_own_code
+from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.guards import is_list
+from evalstone._core.json import content_hash
 from evalstone._core.plugins import distributions_of
 from evalstone._core.redaction import is_credential, register
 from evalstone._core.values import ValueMeta, as_value
@@ -143,7 +145,7 @@ def _shown(value: Any) -> str:
         return value.identity
     if is_list(value) and any(isinstance(each, Judge) for each in value):
         return f"[{', '.join(map(_shown, value))}]"
-    return brief(value)
+    return content_hash(value)[:8] if isinstance(value, str) and not NAME.holds(value) else brief(value)
 
 
 class _OwnIdentity:
@@ -166,8 +168,9 @@ class _OwnIdentity:
             return self
         getter = getattr(self.said, "__get__", None)
         said = vars(judge).get("identity", self.said) if getter is None else getter(judge, kind)
+        check_argument("identity", said, Annotated[str, NAME], type(judge).__name__)
         mark = f"#{_code_of(type(judge))}"
-        return f"{str(said).removesuffix(mark)}{mark}"
+        return f"{said.removesuffix(mark)}{mark}"
 
     def __set__(self, judge: Judge, value: object) -> None:
         if getattr(self.said, "__get__", None) is not None:

@@ -9,8 +9,9 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, field
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
+from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import count, joined
 from evalstone._core.file_format import JUDGE_CALL_FORMAT, RECORD_FORMAT
 from evalstone._core.files import file_values
@@ -53,6 +54,7 @@ class ScriptedJudge(Judge, eq=False, kw_only=False):
     _positions: dict[str, int] = field(default_factory=lambda: dict[str, int](), init=False)
 
     def __post_init__(self) -> None:
+        check_argument("name", self.name, Annotated[str, NAME], "ScriptedJudge")
         if isinstance(self.script, str):
             raise ConfigError("a script is a list, a mapping or a function; for a single reply, pass a list of one")
 

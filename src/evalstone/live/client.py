@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, TypeVar, Unpack, cast, get_args, overload
 
 from evalstone._core import sync
-from evalstone._core.declarations import Range, Rule, check_argument
+from evalstone._core.declarations import NAME, Range, Rule, check_argument
 from evalstone._core.display import count, excerpt
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
@@ -46,9 +46,9 @@ SHUTDOWN = 5.0
 _LOOK_AGAIN = 0.02
 """Seconds between two checks of a full queue."""
 _BITS = 48
-_NAME = Rule(
-    f"a text of 1 to {LONGEST_NAME} characters",
-    lambda value: isinstance(value, str) and bool(value.strip()) and len(value) <= LONGEST_NAME,
+_STREAM = Rule(
+    f"{NAME.words}, of up to {LONGEST_NAME} characters",
+    lambda value: NAME.holds(value) and len(value) <= LONGEST_NAME,
 )
 _RATE = Rule("a number from 0 to 1, or one for each scorer", lambda value: is_number(value) and value in Range(0, 1))
 LiveSource: TypeAlias = Literal["live", "trace"]
@@ -158,7 +158,7 @@ class Live:
             Budget(daily_budget, *plan.asked_judges)
         check_argument("queue", queue, Queue)
         check_argument("concurrency", concurrency, Concurrency)
-        check_argument("stream", stream, Annotated[str, _NAME])
+        check_argument("stream", stream, Annotated[str, _STREAM])
         check_argument("priority", priority, Priority)
         if priority == "idle" and not process:
             raise ConfigError('priority="idle" is of a worker process, and process=False has none')

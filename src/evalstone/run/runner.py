@@ -13,10 +13,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from evalstone._core import sync
-from evalstone._core.declarations import check_argument
+from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.files import spare_files
 from evalstone._core.front_ends import Setting
 from evalstone._core.garbage import rare_collections
@@ -95,6 +95,9 @@ async def execute(
     `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
+    for setting, texts in (("name", (name,) if name != "" else ()), ("tags", tags)):
+        for text in texts:
+            check_argument(setting, text, Annotated[str, NAME])
     concurrency = slots(plan, concurrency)
     if plan.target is not None and batch:
         raise ConfigError(

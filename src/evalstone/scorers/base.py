@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAli
 
 from evalstone._core import sync
 from evalstone._core.code_identity import brief, class_hash, is_own_code
-from evalstone._core.declarations import TEXTS, Range, Rule, allowed_values, check_argument, check_settings
+from evalstone._core.declarations import NAME, TEXTS, Range, Rule, allowed_values, check_argument, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import to_jsonable
@@ -78,6 +78,12 @@ FUNCTION_OF_SAMPLE = Rule("a function of a sample", callable)
 QUESTIONS = Rule("a tuple of kinds of question, such as (ListClaims,)", _are_questions, _complete_questions)
 
 
+_NAME = re.compile(r"[^\W\d]\w*")
+SCORER_NAME = Rule(
+    "letters, digits and underscores", lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value))
+)
+
+
 class Scorer(Value):
     """Scores one sample: asks a judge typed questions, and computes the score from the answers.
 
@@ -131,6 +137,10 @@ class Scorer(Value):
             accepted = inspect.signature(cls.__init__).parameters
             if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in accepted.values()):
                 require_known(cls.__name__, "parameter", sorted(unknown_names - accepted.keys()), cls)
+        unnamed = not hasattr(cls, "name") and not inspect.isabstract(cls)
+        if unnamed and "name" not in {field.name for field in fields(cls)}:
+            kind = cls.__name__
+            raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
         return super().__new__(cls)
 
     @abstractmethod
@@ -139,6 +149,8 @@ class Scorer(Value):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        if "name" in vars(cls).keys() - {field.name for field in fields(cls)} and not isinstance(cls.name, property):
+            check_argument("name", cls.name, Annotated[str, SCORER_NAME], cls.__name__)
         for name, rule in (("case_metadata", TEXTS), ("questions", QUESTIONS)):
             if name not in cls.__dict__ or isinstance(value := cls.__dict__[name], property):
                 continue
@@ -173,9 +185,7 @@ class Scorer(Value):
             cls.required_fields = tuple(p.name for p in parameters if p.default is p.empty)
 
     def __post_init__(self) -> None:
-        if not hasattr(self, "name"):
-            kind = type(self).__name__
-            raise ConfigError(f'the scorer {kind} has no name; add one to the class, such as name = "{kind.lower()}"')
+        check_argument("name", self.name, Annotated[str, NAME], type(self).__name__)
         self._read_tables()
         check_settings(self, self.name)
 

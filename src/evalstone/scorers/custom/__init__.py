@@ -8,19 +8,17 @@ from abc import ABC
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
-from evalstone._core.declarations import Rule, check_settings
+from evalstone._core.declarations import check_settings
 from evalstone._core.guards import is_sequence, is_texts
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, PromptError, unknown
-from evalstone.scorers.base import ContextScorer
+from evalstone.scorers.base import SCORER_NAME, ContextScorer
 from evalstone.types import Message
 
 PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instructions")
 DEFAULT_FIELDS = ("input", "output")
 
-_NAME = re.compile(r"[^\W\d]\w*")
-NAME = Rule("letters, digits and underscores", lambda value: isinstance(value, str) and bool(_NAME.fullmatch(value)))
 _SINGLE = re.compile(r"(?<![\\{])\{\s*(" + "|".join(PLACEHOLDERS) + r")\s*\}(?!\})")
 
 
@@ -34,13 +32,13 @@ class CustomScorer(ContextScorer, ABC):
         lower_is_better: Whether a lower score is better.
     """
 
-    name: Annotated[str, NAME] = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
+    name: Annotated[str, SCORER_NAME] = ""  # pyright: ignore[reportIncompatibleVariableOverride] - a field where scorers are data
     version: int = 1  # pyright: ignore[reportIncompatibleVariableOverride]
     lower_is_better: bool = False  # pyright: ignore[reportIncompatibleVariableOverride]
 
     def __post_init__(self) -> None:
         # Before the name is made from them.
-        check_settings(self, self.name if NAME.holds(self.name) else type(self).__name__)
+        check_settings(self, self.name if SCORER_NAME.holds(self.name) else type(self).__name__)
         if not self.name:
             object.__setattr__(self, "name", name_from(self.description()))
         super().__post_init__()
@@ -55,7 +53,7 @@ def name_from(text: str) -> str:
     """A name made from a text's first words."""
     words = re.findall(r"[^\W_]+", re.sub(r"\{\{.*?\}\}", " ", text).lower())
     name = "_".join(words[:6])
-    return name if _NAME.fullmatch(name) else f"scorer_{name}".rstrip("_")
+    return name if SCORER_NAME.holds(name) else f"scorer_{name}".rstrip("_")
 
 
 def template_prompt(template: str, instructions: str, *, placeholders: Iterable[str] = PLACEHOLDERS) -> Prompt:
