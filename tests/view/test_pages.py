@@ -27,7 +27,7 @@ from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import run_address, sample_address
 from evalstone.view.app import application
-from evalstone.view.indexing import indexes
+from evalstone.view.indexing import indexes, jobs
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Client
@@ -388,7 +388,7 @@ def test_a_run_that_is_written_or_was_killed_shows_how_far_it_is(url: str, runni
 
 def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
-    monkeypatch.setattr(indexes, "PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
     client = client_of(ledger=url)
     first = client.get(run_address(run.id))
     assert first.status in (200, 202)
@@ -415,9 +415,9 @@ def test_a_run_in_progress_is_shown_as_it_was_a_moment_ago(url: str, monkeypatch
     assert matching() == 2
     with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
         database.execute("DELETE FROM records WHERE run = :run AND cell > 0", {"run": run.id})
-    monkeypatch.setattr(indexes, "REBUILD", 1e9)
+    monkeypatch.setattr(jobs, "REBUILD", 1e9)
     assert matching() == 2
-    monkeypatch.setattr(indexes, "REBUILD", 0.0)
+    monkeypatch.setattr(jobs, "REBUILD", 0.0)
     assert matching() == 1
 
 
@@ -429,7 +429,7 @@ def test_an_index_that_cant_be_made_is_an_error_for_who_asks_next(url: str, monk
         begun.append(None)
         raise StorageError("the disk is full")
 
-    monkeypatch.setattr(indexes, "PATIENCE", 0.0)
+    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
     monkeypatch.setattr(indexes, "build", full)
     client = client_of(ledger=url)
     statuses: list[int] = []

@@ -7,7 +7,7 @@ import json
 import re
 import secrets
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
@@ -81,6 +81,20 @@ def file_of(url: str | Path) -> Path | None:
 def index_file(folder: Path, run: str) -> Path:
     """The index of a run's samples that `evalstone view` makes, in the folder of a ledger or in another one."""
     return folder / INDEXES / f"{content_hash(run)}.db"
+
+
+def comparison_file(folder: Path, runs: Sequence[str], kind: str = "") -> Path:
+    """The comparison of runs that `evalstone view` makes, in such a folder. kind: which of them."""
+    return folder / INDEXES / f"{'-'.join(('compare', *map(_short_hash, runs), *([kind] if kind else [])))}.db"
+
+
+def made_of(folder: Path, run: str) -> list[Path]:
+    """The files that `evalstone view` made of a run, in such a folder."""
+    return [index_file(folder, run), *(folder / INDEXES).glob(f"compare-*{_short_hash(run)}*.db")]
+
+
+def _short_hash(text: str) -> str:
+    return content_hash(text)[:12]
 
 
 def is_there(url: str | Path) -> bool:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.file_format import LEDGER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
-from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, index_file, target_of
+from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, made_of, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers, labels, mode_labels
@@ -212,7 +212,8 @@ def prune(
             database.rollback()
     if delete and (file := file_of(ledger.location)) is not None:
         for run in ids:
-            index_file(file.parent, run).unlink(missing_ok=True)
+            for made in made_of(file.parent, run):
+                made.unlink(missing_ok=True)
     return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count, kept)
 
 

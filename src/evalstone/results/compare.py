@@ -172,6 +172,9 @@ class Comparison(Framed, Shown):
     all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
     """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored.
     Empty if a gate stopped one of them."""
+    _paired: Mapping[tuple[str, str], PairedScores] = dataclasses.field(
+        default_factory=dict[tuple[str, str], PairedScores], repr=False, compare=False
+    )
 
     def __getitem__(self, scorer: str) -> ScorerComparison:
         """The first comparison of a scorer, by title, signature or name.
@@ -341,7 +344,14 @@ def compare(
         confidence=confidence,
         corrected=_adjusted(corrected, correction),
         all_runs=_compare_all(runs, pairings, lines, settings) if ranked else {},
+        _paired=by_run,
     )
+
+
+def paired_in(comparison: Comparison) -> Mapping[tuple[str, str], PairedScores]:
+    """The scores behind the comparisons of all samples, by the letter of the run and the scorer's signature in A. Empty
+    for unpaired runs."""
+    return comparison._paired  # pyright: ignore[reportPrivateUsage]
 
 
 def _check_labels(runs: Iterable[Run], *, stopped: bool, unpaired: bool) -> None:

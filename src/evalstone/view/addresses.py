@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 JSON, CSV = ".json", ".csv"
@@ -35,6 +35,12 @@ def run_address(run: str) -> str:
 def sample_address(run: str, key: str) -> str:
     """The address of a sample, or of one of its trials."""
     return f"{run_address(run)}/samples/{part(key)}"
+
+
+def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
+    """The address of the comparison of runs with the first one. suffix: that of its data."""
+    names = [*runs] if any("," in run for run in runs) else [",".join(runs)]
+    return with_query(f"/compare{suffix}", [*(("runs", name) for name in names), *pairs])
 
 
 def with_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
+from evalstone.view.pages.compare import compare_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
 from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
@@ -27,6 +28,8 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/runs{suffix}", runs_page),
     ("/runs/{run}", run_page),
     ("/runs/{run}/samples/{key}", sample_page),
+    ("/compare", compare_page),
+    ("/compare{suffix}", compare_page),
     ("/label{suffix}", label_page),
     ("/label", label_page),
 )

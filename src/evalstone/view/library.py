@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import secrets
 import threading
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
 from evalstone.judge_quality.labeling import Sheet
 from evalstone.view.calibrated import Calibrations
+from evalstone.view.indexing.compared import Compared
+from evalstone.view.indexing.comparisons import Comparisons
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
+from evalstone.view.indexing.jobs import Building
 from evalstone.view.names import name_of
 from evalstone.view.responses import NotThere, page
 from evalstone.view.shelf import Card, Shelf
@@ -27,6 +31,7 @@ class Library:
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf.ledger)
+        self.comparisons = Comparisons(self.indexes)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
         self._sheets: dict[str, Sheet] = {}
@@ -69,14 +74,21 @@ class Library:
     def index(self, card: Card) -> Index | Response:
         """The index of a run, or, while it is made, a page that says how far it is and then loads itself again."""
         opened = self.indexes.open(card)
-        if isinstance(opened, Index):
-            return opened
-        name = name_of(card)
-        return page(
-            "message.html",
-            status=202,
-            headers={"refresh": "1"},
-            title=name,
-            text=f"{opened.phase.capitalize()} of {name}: this is done once.",
-            progress=opened.percent or 0,
-        )
+        return opened if isinstance(opened, Index) else _in_progress(opened, name_of(card))
+
+    def comparison(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> Compared | Response:
+        """A comparison of runs as for `Comparisons.open`, or, while it is made, a page as for an index."""
+        opened = self.comparisons.open(cards, anyway=anyway, by=by)
+        return opened if isinstance(opened, Compared) else _in_progress(opened, " and ".join(map(name_of, cards)))
+
+
+def _in_progress(building: Building, name: str) -> Response:
+    what = "Comparing" if building.phase == "comparing" else f"{building.phase.capitalize()} of"
+    return page(
+        "message.html",
+        status=202,
+        headers={"refresh": "1"},
+        title=name,
+        text=f"{what} {name}: this is done once.",
+        progress=building.percent or 0,
+    )

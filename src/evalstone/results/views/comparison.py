@@ -56,7 +56,7 @@ TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "equivalent": "go
 
 def comparison_view(comparison: Comparison, front_end: FrontEnd = PYTHON, *, most: int = 3) -> View:
     """Runs compared with the first one. most: how many of the most changed samples to show for each scorer."""
-    reach = _reach(comparison.scorers)
+    reach = reach_of(comparison.scorers)
     sections: list[Section] = []
     details: list[Section] = []
     for name in [*comparison.runs][1:]:
@@ -90,7 +90,7 @@ def run_fact(title: str, run: Run, *names: str) -> Fact:
 
 def _table(lines: Sequence[ScorerComparison], name: str, reach: Mapping[float, float]) -> Table:
     columns = (words("scorer"), *_columns(lines, name), words("direction", under=True))
-    rows = [(Cell(line.title), *_cells(line, reach), _direction(line)) for line in lines]
+    rows = [(Cell(line.title), *line_cells(line, reach), _direction(line)) for line in lines]
     return table(f"{name} compared with A", columns, rows)
 
 
@@ -98,7 +98,9 @@ def _slice_table(title: str, lines: Sequence[ScorerComparison], name: str, reach
     """The slices of one scorer."""
     direction = Column("direction", numeric=False, informative=False)
     columns = (words(f"{title} by slice"), *_columns(lines, name), direction)
-    rows = [(Cell(f"{line.field}={line.key}", quoted=True), *_cells(line, reach), _direction(line)) for line in lines]
+    rows = [
+        (Cell(f"{line.field}={line.key}", quoted=True), *line_cells(line, reach), _direction(line)) for line in lines
+    ]
     return table(f"{title} by slice, {name} compared with A", columns, rows)
 
 
@@ -149,7 +151,11 @@ def people_cells(line: CorrectedDifference) -> tuple[str, ...]:
     )
 
 
-def _cells(line: ScorerComparison, reach: Mapping[float, float]) -> Sequence[Cell]:
+def line_cells(line: ScorerComparison, reach: Mapping[float, float]) -> Sequence[Cell]:
+    """The size, both means, the difference, its interval with a chart, p, wins, ties and losses, and the verdict.
+
+    reach: the end of the axis for each scale.
+    """
     result, verdict, tone = line.result, VERDICTS[line.verdict], TONES[line.verdict]
     return (
         Cell(sizes(result)),
@@ -179,7 +185,7 @@ def ends(result: PairedComparison | UnpairedComparison) -> Iterator[float]:
     yield from (abs(end) for end in (difference.estimate, difference.low, difference.high) if end is not None)
 
 
-def _reach(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
+def reach_of(lines: Iterable[ScorerComparison]) -> Mapping[float, float]:
     """The end of the axis for each scale. All tables of a comparison share it, so that their charts are comparable."""
     farthest: dict[float, float] = {}
     for line in lines:

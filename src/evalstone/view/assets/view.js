@@ -3,13 +3,26 @@
 const rows = () => [...document.querySelectorAll("[data-row]")];
 const linkOf = (row) => row.querySelector("a[href]");
 
+function show(row) {
+  linkOf(row).focus({ preventScroll: true });
+  row.scrollIntoView({ block: "nearest" });
+}
+
 function step(by) {
   const all = rows();
   if (all.length === 0) return;
   const at = all.indexOf(document.activeElement?.closest("[data-row]"));
-  const row = all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + by))];
-  linkOf(row).focus({ preventScroll: true });
-  row.scrollIntoView({ block: "nearest" });
+  show(all[at < 0 ? (by > 0 ? 0 : all.length - 1) : Math.min(all.length - 1, Math.max(0, at + by))]);
+}
+
+/* In a comparison, to the next or previous sample that changed, and behind the last one to the next page. */
+function walk(by, relation) {
+  const all = rows();
+  const at = all.indexOf(document.activeElement?.closest("[data-row]"));
+  const rest = by > 0 ? all.slice(at + 1) : all.slice(0, Math.max(0, at)).reverse();
+  const row = rest.find((one) => "changed" in one.dataset);
+  if (row) show(row);
+  else follow(relation);
 }
 
 function follow(relation) {
@@ -20,8 +33,8 @@ function follow(relation) {
 const KEYS = {
   j: () => step(1),
   k: () => step(-1),
-  n: () => follow("next"),
-  p: () => follow("prev"),
+  n: () => walk(1, "next"),
+  p: () => walk(-1, "prev"),
   u: () => follow("up"),
   b: () => (document.activeElement?.closest("[data-row]") ?? document).querySelector("form.pin button")?.click(),
   "/": () => document.querySelector('input[type="search"]')?.focus(),
@@ -55,7 +68,7 @@ for (const form of document.querySelectorAll('form[method="get"]')) {
     if (String(chosen) === String(usual)) for (const box of boxes) box.disabled = true;
     for (const field of form.querySelectorAll("input:not([type=checkbox]), select")) {
       const empty = field.value === "" || (field.name === "field" && field.value.endsWith("="));
-      const usualValue = (field.name === "show" && field.value === "all") || (field.name === "sort" && field.value === "goodness");
+      const usualValue = (field.name === "show" && field.value === "all") || (field.name === "sort" && ["goodness", "change"].includes(field.value));
       if (empty || usualValue) field.disabled = true;
     }
   });

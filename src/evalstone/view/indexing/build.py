@@ -4,20 +4,17 @@
 from __future__ import annotations
 
 import json
-import os
 import sqlite3
 import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing
 from pathlib import Path
 from typing import Any, cast
 
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.json import to_jsonable
 from evalstone.datasets.stored import record_line, sample_line
-from evalstone.errors import StorageError
 from evalstone.ledger.base import storable
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
@@ -26,6 +23,7 @@ from evalstone.results.views.run import run_view
 from evalstone.results.views.sample_rows import cases_of
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Failed, Record, Sample, Score, case_key, metadata_at
+from evalstone.view.indexing.files import written
 from evalstone.view.indexing.groups import Groups
 from evalstone.view.indexing.index import question_of
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, SKIPPED, TABLES, choice
@@ -58,26 +56,13 @@ def build(run: Run, file: Path, stamp: str, head: Mapping[str, Any], progress: P
     Raises:
         StorageError: The disk is full.
     """
-    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
-    draft.unlink(missing_ok=True)
-    try:
-        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
-            connection.execute("PRAGMA journal_mode=OFF")
-            connection.execute("PRAGMA synchronous=OFF")
-            connection.execute("PRAGMA cache_size=-64000")
-            columns = "".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
-            connection.executescript(TABLES.format(columns=columns))
-            connection.execute("BEGIN")
-            _Writer(connection, run).write(progress)
-            about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
-            connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
-            connection.execute("COMMIT")
-        draft.replace(file)
-    except (sqlite3.Error, OSError) as error:
-        raise StorageError(f"the index {file} can't be written: {error}") from None
-    finally:
-        draft.unlink(missing_ok=True)
+    with written(file, "the index") as connection:
+        columns = "".join(f", v{n} REAL, o{n} INTEGER" for n in range(len(run.scorers)))
+        for statement in TABLES.format(columns=columns).split(";"):
+            connection.execute(statement)
+        _Writer(connection, run).write(progress)
+        about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
+        connection.executemany("INSERT OR REPLACE INTO about VALUES (?, ?)", about.items())
 
 
 class _Writer:

@@ -12,7 +12,7 @@ import functools
 import json
 import sqlite3
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -24,7 +24,7 @@ from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
-from evalstone.view.indexing.tables import FORMAT, choice
+from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
 from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
 
@@ -185,6 +185,11 @@ class Index:
             Facet(name, tuple((value, times) for value, times in values)) for _, name, values in stored if values[1:]
         )
 
+    def field_number(self, name: str) -> int | None:
+        """The number of an entry of the metadata to filter by; None if there is none of this name."""
+        stored = json.loads(self._about["facets"])
+        return next((number for number, known, _ in stored if known == choice(name)), None)
+
     @functools.cached_property
     def has_trials(self) -> bool:
         """Whether samples were answered several times."""
@@ -255,6 +260,26 @@ class Index:
         row = self._row(key)
         return None if row is None else self._case(row)
 
+    def at(self, places: Iterable[int]) -> dict[int, Case]:
+        """The cases at places, with the beginnings of their texts."""
+        wanted = [*places]
+        query = f"{self._select} WHERE place IN ({', '.join('?' * len(wanted))})"
+        found = self._with_texts([*map(self._case, self._connection.execute(query, wanted))])
+        return {case.place: case for case in found}
+
+    def samples(self) -> Iterator[tuple[str, int, tuple[int | None, ...], tuple[int | None, ...]]]:
+        """The ID of each sample in the order of its first trial, the place of that, and by scorer whether it has a
+        score and whether it failed, in any trial; None without a record."""
+        numbers = range(len(self.scorers))
+        cells = "".join(f", max(o{n} = {kind})" for kind in (SCORED, FAILED) for n in numbers)
+        query = f"SELECT sample, min(place){cells} FROM cases GROUP BY sample ORDER BY 2"
+        for sample, place, *of in self._connection.execute(query):
+            yield sample, place, tuple(of[: len(numbers)]), tuple(of[len(numbers) :])
+
+    def places_of_trials(self) -> Iterator[tuple[str, int]]:
+        """The ID of the sample of each trial, and the place of the trial; none if there is one trial each."""
+        yield from self._connection.execute("SELECT sample, place FROM cases WHERE trial IS NOT NULL")
+
     def trials(self, sample: str) -> list[Case]:
         """The trials of a sample, if there are several."""
         query = f"{self._select} WHERE sample = ? AND trial IS NOT NULL ORDER BY trial"
@@ -262,9 +287,12 @@ class Index:
 
     def stored(self, place: int) -> Stored:
         """The sample and the records of a case."""
-        data = self._data(place)
-        sample = None if data["sample"] is None else sample_of(data["sample"])
-        return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
+        return _stored(self._data(place))
+
+    def stored_within(self, place: int, most: int) -> Stored | None:
+        """The sample and the records of a case; None if it is stored with others in more bytes than this."""
+        line = self._line(place, most)
+        return None if line is None else _stored(json.loads(line))
 
     def whole(self, case: Case) -> Case:
         """A case with its texts in full, which are cut in a list."""
@@ -276,12 +304,19 @@ class Index:
         return replace(case, input=question_of(sample), answer=answer, reference=sample.reference or "")
 
     def _data(self, place: int) -> dict[str, Any]:
-        query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
+        return json.loads(self._line(place) or b"")
+
+    def _line(self, place: int, most: int = 0) -> bytes | None:
         first, lines = self._pack
         if not first <= place < first + len(lines):
+            query = "SELECT first, body FROM packs WHERE first <= ? ORDER BY first DESC LIMIT 1"
             row: tuple[int, bytes] = self._connection.execute(query, (place,)).fetchone()
-            first, lines = self._pack = row[0], zlib.decompress(row[1]).split(b"\n")
-        return json.loads(lines[place - first])
+            reader = zlib.decompressobj()
+            body = reader.decompress(row[1], most)
+            if reader.unconsumed_tail:
+                return None
+            first, lines = self._pack = row[0], body.split(b"\n")
+        return lines[place - first]
 
     def every(self, query: SampleQuery) -> Iterator[Case]:
         """All cases that a query finds, in its order."""
@@ -416,6 +451,11 @@ class Index:
 def question_of(sample: Sample) -> str:
     """What was asked: the input, or the first message of the user."""
     return sample.input or next((message.content for message in sample.messages if message.role == "user"), "") or ""
+
+
+def _stored(data: dict[str, Any]) -> Stored:
+    sample = None if data["sample"] is None else sample_of(data["sample"])
+    return Stored(sample, tuple(map(Record.from_dict, data["records"])), data)
 
 
 class OutdatedIndex(Exception):

@@ -5,45 +5,21 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import threading
 import time
 import weakref
-from concurrent.futures import Future, wait
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from evalstone._core.files import make_folder
 from evalstone.ledger.base import INDEXES, file_of, index_file
 from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.index import Index, OutdatedIndex
+from evalstone.view.indexing.jobs import Building, Jobs
 from evalstone.view.shelf import Card, Shelf
 
-PATIENCE = 1.0
-"""Seconds that a request waits for an index."""
 ABANDONED = 600.0
 """Seconds without a change after which an index that is being made is that of a process that has ended."""
-REBUILD = 10.0
-"""How many times as long as it took to make an index of a run in progress it is used before it is made again."""
-
-
-@dataclass
-class Building:
-    """An index that is being made."""
-
-    phase: str = "reading the results"
-    done: int = 0
-    total: int = 0
-    future: Future[None] = field(default_factory=Future[None])
-
-    def progress(self, done: int, total: int) -> None:
-        """Called while the index is made."""
-        self.phase, self.done, self.total = "indexing", done, total
-
-    @property
-    def percent(self) -> int | None:
-        """How much of it is done; None while that isn't known."""
-        return 100 * self.done // self.total if self.total else None
 
 
 class Indexes:
@@ -52,12 +28,7 @@ class Indexes:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf = shelf
         self.folder = self._folder()
-        self._building: dict[str, Building] = {}
-        self._took: dict[str, tuple[float, float]] = {}
-        """By run, when its index was made, and how long that took."""
-        self._lock = threading.Lock()
-        self._turn = threading.Lock()
-        """Held while an index is made: one at a time."""
+        self.jobs = Jobs()
 
     def open(self, card: Card) -> Index | Building:
         """The index of a run, or, if it isn't there in time, how far it is.
@@ -65,56 +36,49 @@ class Indexes:
         Raises:
             EvalstoneError: The run can't be read, or the index can't be written.
         """
-        file = index_file(self.folder, f"{card.folder}\n{card.id}" if card.folder else card.id)
-        if (index := self._usable(card, file)) is not None:
+        if (index := self._usable(card)) is not None:
             return index
-        with self._lock:
-            building = self._building.get(card.id)
-            if building is None:
-                building = self._building[card.id] = Building()
-                # A daemon, so that Ctrl-C ends it too.
-                threading.Thread(target=self._build, args=(card, file, building), daemon=True).start()
-        if not wait([building.future], PATIENCE).done:
-            return building
-        # What went wrong is kept until somebody is told, or an index that can't be made would be begun again and again.
-        self._forget(card, building)
-        building.future.result()
-        return Index(file)
+        building = self.jobs.done(card.id, lambda building: self._build(card, building))
+        return Index(self._file(card)) if building is None else building
 
-    def _forget(self, card: Card, building: Building) -> None:
-        with self._lock:
-            if self._building.get(card.id) is building:
-                del self._building[card.id]
+    def made(self, card: Card, building: Building) -> Index:
+        """The index of a run, in the thread of a job that needs it. Errors as for `open`."""
+        if (index := self._usable(card)) is None:
+            self._build(card, building)
+            index = Index(self._file(card))
+        return index
 
-    def _usable(self, card: Card, file: Path) -> Index | None:
+    def existing(self, cards: Sequence[Card]) -> list[Index] | None:
+        """The indexes of runs; None if any of them has to be made."""
+        opened: list[Index] = []
+        for card in cards:
+            if (index := self._usable(card)) is None:
+                for other in opened:
+                    other.close()
+                return None
+            opened.append(index)
+        return opened
+
+    def _file(self, card: Card) -> Path:
+        return index_file(self.folder, place_of(card))
+
+    def _usable(self, card: Card) -> Index | None:
         """The index, if it is that of the run as it is, or as it was a moment ago."""
+        file = self._file(card)
         if not file.exists():
             return None
         try:
             index = Index(file)
         except OutdatedIndex:
             return None
-        made, took = self._took.get(card.id, (0.0, 0.0))
-        fresh = card.state == "running" and time.monotonic() - made < REBUILD * took
-        if index.stamp == card.stamp or fresh:
+        if index.stamp == card.stamp or (card.state == "running" and self.jobs.is_recent(card.id)):
             return index
         index.close()
         return None
 
-    def _build(self, card: Card, file: Path, building: Building) -> None:
-        """Make an index. What goes wrong is for who waits for it."""
-        try:
-            with self._turn:
-                began = time.monotonic()
-                run = self.shelf.read(card)
-                build(run, file, card.stamp, head_of(run), building.progress)
-                now = time.monotonic()
-                self._took[card.id] = now, now - began
-        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
-            building.future.set_exception(error)
-        else:
-            building.future.set_result(None)
-            self._forget(card, building)
+    def _build(self, card: Card, building: Building) -> None:
+        run = self.shelf.read(card)
+        build(run, self._file(card), card.stamp, head_of(run), building.progress)
 
     def _folder(self) -> Path:
         """Where the folder of indexes is, which can be written: beside the ledger, or in a temporary folder."""
@@ -130,3 +94,8 @@ class Indexes:
         weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
         make_folder(folder / INDEXES)
         return folder
+
+
+def place_of(card: Card) -> str:
+    """What names the files that are made of a run: a run that is in several places has one for each."""
+    return f"{card.folder}\n{card.id}" if card.folder else card.id

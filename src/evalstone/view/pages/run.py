@@ -13,7 +13,7 @@ from evalstone.report.view import Tone, tone_of
 from evalstone.results.losses import Loss
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import score_text
-from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
+from evalstone.view.addresses import CSV, JSON, compare_address, run_address, sample_address, with_query
 from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
@@ -154,6 +154,7 @@ def run_page(library: Library, request: Request) -> Response:
             token=library.form_token,
             label_href=with_query("/label", [("run", card.id)]) if index.totals["all"] else "",
             pinned=library.shelf.pins().get(dataset_of(card)) == card.id,
+            compare=compare_address([card.id]),
         )
 
 

@@ -46,6 +46,7 @@ class MeanCell:
 class RunRow:
     """A run in a list."""
 
+    id: str
     href: str
     name: str
     detail: str
@@ -223,7 +224,18 @@ def _run_row(card: Card, titles: Sequence[str]) -> RunRow:
     run = card.metadata
     if run is None:
         return RunRow(
-            run_address(card.id), card.id, "", when(card.started), STATES[card.state], "", "", (), "", "", card.problem
+            card.id,
+            run_address(card.id),
+            card.id,
+            "",
+            when(card.started),
+            STATES[card.state],
+            "",
+            "",
+            (),
+            "",
+            "",
+            card.problem,
         )
     by_title = {card.titles[scorer.signature]: scorer for scorer in run.scorers}
     detail = [*run.tags, *([card.folder] if card.folder else [])]
@@ -233,6 +245,7 @@ def _run_row(card: Card, titles: Sequence[str]) -> RunRow:
         trials = f" × {run.target.trials} trials" if run.target.trials > 1 else ""
         who = f"{run.target.identity}{trials}" + (f" · judge {who}" if who else "")
     return RunRow(
+        card.id,
         run_address(card.id),
         name_of(card),
         " · ".join(detail),

@@ -1,0 +1,270 @@
+# ruff: noqa: S608 - statements are put together from our own names
+"""How a comparison of runs is computed and stored."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.json import to_jsonable
+from evalstone.errors import ConfigError, NotComparable
+from evalstone.ledger.base import storable
+from evalstone.report.notes import sentence_of
+from evalstone.results.compare import Comparison, ScorerComparison, compare, paired_in
+from evalstone.results.run import Run
+from evalstone.results.views.comparison import comparison_notes, line_cells, reach_of, slices_text
+from evalstone.results.views.samples import scored_answer
+from evalstone.view.indexing.compare_tables import FORMAT, NOTHING, SHOWN, cells, condition, tables
+from evalstone.view.indexing.files import written
+from evalstone.view.indexing.index import Index
+
+WHAT = "the comparison"
+
+
+def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> tuple[Comparison | None, dict[str, Any]]:
+    """The comparison of runs with the first one, and what a page says of it, as JSON data.
+
+    Args:
+        runs: The runs.
+        anyway: Whether mismatches are allowed.
+        by: An entry of the metadata by whose values samples are compared as well.
+    """
+    first, second, *others = runs
+    try:
+        comparison = compare(first, second, *others, allow_mismatch=anyway, slice_by=by or None)
+    except ConfigError as error:
+        mismatch = isinstance(error, NotComparable)
+        return None, {
+            "refused": error.text(COMMAND_LINE),
+            "mismatch": mismatch,
+            "warnings": [],
+            "pairs": [],
+            "notes": [],
+        }
+    of_slices = [note for note in comparison.notes if note.kind == "slices_too_small"]
+    notes = [sentence_of(note, COMMAND_LINE) for note in of_slices]
+    warnings = [sentence_of(note, COMMAND_LINE) for note in comparison.notes if note.severity == "warning"]
+    lines = comparison.slices if by else comparison.scorers
+    reach = reach_of(lines)
+    return comparison, {
+        "refused": "",
+        "warnings": warnings,
+        "notes": [slices_text(comparison), *notes] if by else [*comparison_notes(comparison, COMMAND_LINE)],
+        "pairs": [[_line(line, reach) for line in lines if line.b == letter] for letter in [*comparison.runs][1:]],
+        "data": comparison.to_dict(),
+    }
+
+
+def _line(line: ScorerComparison, reach: Mapping[float, float]) -> dict[str, Any]:
+    """A scorer in a pair of runs, over all samples or those of a slice."""
+    size, a, b, change, interval, p, _, verdict = map(to_jsonable, line_cells(line, reach))
+    return {
+        "title": line.title,
+        "lower_is_better": line.info.lower_is_better,
+        "key": line.key,
+        "n": size["text"],
+        "regressed": getattr(line.result, "losses", 0),
+        "fixed": getattr(line.result, "wins", 0),
+        "cells": {"a": a, "b": b, "difference": change, "interval": interval, "p": p, "verdict": verdict},
+    }
+
+
+def build(runs: Sequence[Run], indexes: Sequence[Index], file: Path, stamp: str, *, anyway: bool) -> None:
+    """Compute a comparison and store it. It is written under another name first, so that it is there as a whole or not
+    at all.
+
+    Args:
+        runs: The runs, with the one that others are compared with first.
+        indexes: Their indexes.
+        file: Where the comparison goes.
+        stamp: What identifies the state of the runs.
+        anyway: Whether mismatches are allowed.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    comparison, head = compared(runs, anyway=anyway)
+    rows = _Rows(comparison, runs, indexes) if comparison is not None else None
+    about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
+    with written(file, WHAT) as connection:
+        _make_tables(connection, len(runs), 0 if rows is None else len(rows.lines))
+        if rows is not None:
+            rows.write(connection)
+            stamps = [index.stamp for index in indexes]
+            stored = {"scorers": rows.about, "totals": rows.totals(connection), "indexes": stamps}
+            about |= {name: json.dumps(value) for name, value in stored.items()}
+        connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+
+
+def build_slices(runs: Sequence[Run], file: Path, stamp: str, *, anyway: bool, by: str) -> None:
+    """Compute a comparison by slice and store what a page says of it. Arguments and errors as for `build` and
+    `compared`."""
+    _, head = compared(runs, anyway=anyway, by=by)
+    with written(file, WHAT) as connection:
+        _make_tables(connection, 0, 0)
+        about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}
+        connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
+
+
+def _make_tables(connection: sqlite3.Connection, runs: int, scorers: int) -> None:
+    for statement in tables(runs, scorers):
+        connection.execute(statement)
+
+
+class _Rows:
+    """The samples of a comparison as rows of a table."""
+
+    def __init__(self, comparison: Comparison, runs: Sequence[Run], indexes: Sequence[Index]) -> None:
+        self.comparison, self.runs, self.indexes = comparison, runs, indexes
+        self._names: list[str] = []
+        self._places: list[list[int | None]] = []
+        """By row, the place of the sample in the index of each run."""
+        self._row_of: list[dict[str, int]] = []
+        """By run, the row of each sample."""
+        self._outcomes: list[dict[int, tuple[Any, Any]]] = []
+        """By run and row, for each scorer of the run whether the sample has a score, and whether it failed."""
+        self.lines: dict[str, dict[int, ScorerComparison]] = {}
+        """By scorer in the first run, its comparison by the number of the other run."""
+        for number, letter in enumerate([*comparison.runs][1:], start=1):
+            for line in comparison.scorers:
+                if line.b == letter:
+                    self.lines.setdefault(line.info.signature, {})[number] = line
+
+    @property
+    def about(self) -> list[dict[str, Any]]:
+        """The scorers, each with its place in the index of each run."""
+        places = [{info.signature: n for n, info in enumerate(index.scorers)} for index in self.indexes]
+        scorers: list[dict[str, Any]] = []
+        for signature, lines in self.lines.items():
+            line = next(iter(lines.values()))
+            theirs = [places[n].get(lines[n].info_b.signature) if n in lines else None for n in range(1, len(places))]
+            scorers.append(
+                {"title": line.title, "info": line.info.to_dict(), "places": [places[0].get(signature), *theirs]}
+            )
+        return scorers
+
+    def write(self, connection: sqlite3.Connection) -> None:
+        """Write all rows."""
+        size = len(self.runs)
+        self._place()
+        for number, index in enumerate(self.indexes):
+            rows = self._row_of[number]
+            trials = ((number, place, rows[sample] + 1) for sample, place in index.places_of_trials())
+            connection.executemany("INSERT INTO trials VALUES (?, ?, ?)", trials)
+        differences, different = self._differences(), self._different_answers()
+        places, pairs = [of["places"] for of in self.about], [*cells(size, range(len(self.lines)))]
+
+        def values_of(row: int) -> tuple[Any, ...]:
+            values = [differences[pair].get(row) for pair in pairs]
+            known = [value for value in values if value is not None]
+            low, high = (min(known), max(known)) if known else (None, None)
+            change = NOTHING if low is None or high is None else max(high, -low)
+            missing = [bits for own in places for bits in self._missing(row, own)]
+            return (row + 1, self._names[row], *self._places[row], different[row], low, high, change, *values, *missing)
+
+        marks = ", ".join("?" * (6 + size + len(pairs) + 2 * len(places)))
+        connection.executemany(f"INSERT INTO rows VALUES ({marks})", map(values_of, range(len(self._names))))
+        connection.execute("CREATE INDEX rows_change ON rows (change DESC, place)")
+        connection.execute("CREATE INDEX rows_name ON rows (name, place)")
+
+    def _place(self) -> None:
+        """Give every sample its row: those of the first run in its order, then those that it doesn't have."""
+        partners = [dict[str, str]() for _ in self.runs]
+        letters = [*self.comparison.runs]
+        for (letter, _), pair in paired_in(self.comparison).items():
+            of = pair.pairing.partners or {}
+            partners[letters.index(letter)] = {storable(theirs): storable(ours) for theirs, ours in of.items()}
+        used, others = set[str](), dict[str, int]()
+        for number, index in enumerate(self.indexes):
+            own, outcomes = dict[str, int](), dict[int, tuple[Any, Any]]()
+            for sample, place, scored, failed in index.samples():
+                row = None
+                if number:
+                    ours = partners[number].get(sample, "") if partners[number] else sample
+                    row = self._row_of[0].get(ours, others.get(sample))
+                if row is None:
+                    row = len(self._names)
+                    self._names.append(_new_name(sample, used, number))
+                    self._places.append([None] * len(self.runs))
+                    if number:
+                        others[sample] = row
+                self._places[row][number] = place
+                own[sample], outcomes[row] = row, (scored, failed)
+            self._row_of.append(own)
+            self._outcomes.append(outcomes)
+
+    def _missing(self, row: int, places: Sequence[int | None]) -> tuple[int, int]:
+        """The runs in which a scorer failed, and those with a score that the first run lacks, or without one that it
+        has, as bits. places: those of the scorer."""
+        failed = scored = compared_with = 0
+        for number, (outcomes, place) in enumerate(zip(self._outcomes, places, strict=True)):
+            if place is not None:
+                compared_with |= (number > 0) << number
+                if (outcome := outcomes.get(row)) is not None:
+                    scored |= bool(outcome[0][place]) << number
+                    failed |= bool(outcome[1][place]) << number
+        return failed, (~scored if scored & 1 else scored) & compared_with
+
+    def _differences(self) -> dict[tuple[int, int], dict[int, float]]:
+        """By run and scorer, how much better the score of each row is than in the first run."""
+        found: dict[tuple[int, int], dict[int, float]] = {}
+        letters, rows = [*self.comparison.runs], self._row_of[0]
+        for scorer, (signature, lines) in enumerate(self.lines.items()):
+            for number in range(1, len(letters)):
+                of = found[number, scorer] = {}
+                if number in lines:
+                    unit = (-1 if lines[number].info.lower_is_better else 1) / lines[number].info.scale
+                    known = paired_in(self.comparison)[letters[number], signature].known
+                    of |= {rows[storable(name)]: (b - a) * unit for name, a, b in known.rows}
+        return found
+
+    def _different_answers(self) -> list[int]:
+        """The runs with another answer than the first, as bits by row. With trials, any other answer counts."""
+        answers: list[dict[int, int]] = []
+        for run, rows in zip(self.runs, self._row_of, strict=True):
+            keeps, of = bool(run.keeps_reasoning), dict[int, int]()
+            for sample in run.samples or ():
+                if (row := rows.get(storable(sample.id))) is not None:
+                    of[row] = of.get(row, 0) + hash(scored_answer(sample, keeps_reasoning=keeps).answer)
+            answers.append(of)
+        first = answers[0]
+        return [
+            sum((row in first and of.get(row, first[row]) != first[row]) << number for number, of in enumerate(answers))
+            for row in range(len(self._names))
+        ]
+
+    def totals(self, connection: sqlite3.Connection) -> dict[str, int]:
+        """How many rows have each change: of any run and scorer, and of each."""
+        size = len(self.runs)
+        everything = range(len(self.lines))
+        keys: list[str] = []
+        terms: list[str] = []
+        for run in (None, *range(1, size)):
+            for scorer in (None, *everything):
+                for change in SHOWN:
+                    keys.append(total_key(change, run, scorer))
+                    chosen = everything if scorer is None else [scorer]
+                    terms.append(f"total({condition(change, size, chosen, run)} != 0)")
+        counts: list[float] = []
+        for start in range(0, len(terms), 500):
+            counts += connection.execute(f"SELECT {', '.join(terms[start : start + 500])} FROM rows").fetchone()
+        every = connection.execute("SELECT count(*) FROM rows").fetchone()[0]
+        return {"all": every, **dict(zip(keys, map(int, counts), strict=True))}
+
+
+def total_key(change: str, run: int | None, scorer: int | None) -> str:
+    """What the number of rows with a change is stored by."""
+    return f"{change} {run} {scorer}"
+
+
+def _new_name(sample: str, names: set[str], number: int) -> str:
+    """The name of a row: the ID of the sample, unless another one has it."""
+    name = sample if sample not in names else f"{sample} (run {number + 1})"
+    while name in names:
+        name += "'"
+    names.add(name)
+    return name

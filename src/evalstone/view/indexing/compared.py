@@ -1,0 +1,244 @@
+# ruff: noqa: S608 - statements are put together from our own names
+"""A stored comparison of runs, open for reading."""
+
+from __future__ import annotations
+
+import functools
+import json
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from evalstone.errors import ConfigError, unknown
+from evalstone.ledger.base import storable
+from evalstone.results.summary import ScorerInfo
+from evalstone.view.compare_query import CompareQuery, Show
+from evalstone.view.indexing.compare_build import total_key
+from evalstone.view.indexing.compare_tables import FORMAT, cells, condition, order
+from evalstone.view.indexing.index import Index, OutdatedIndex
+from evalstone.view.indexing.tables import choice
+from evalstone.view.search_words import search_of
+
+PAGE = 25
+
+
+@dataclass(frozen=True)
+class ComparedScorer:
+    """A scorer that runs are compared by."""
+
+    title: str
+    info: ScorerInfo
+    places: tuple[int | None, ...]
+    """Its place among the scorers of each run; None in a run that isn't compared by it."""
+
+
+class ComparedSample(NamedTuple):
+    """A sample in several runs."""
+
+    place: int
+    name: str
+    places: tuple[int | None, ...]
+    """Its place in the index of each run: that of its first trial."""
+    different: int
+    """The runs with another answer than the first, as bits."""
+    differences: Mapping[tuple[int, int], float | None]
+    """By run and scorer, how much better the score is than in the first run, in parts of the scale."""
+
+
+class ComparedPage(NamedTuple):
+    """Some of the samples that a query finds."""
+
+    samples: list[ComparedSample]
+    previous: str
+    following: str
+
+
+class Compared:
+    """A comparison of runs.
+
+    Args:
+        file: The stored comparison.
+        indexes: The indexes of the runs.
+
+    Raises:
+        OutdatedIndex: It isn't there, is of another version, or is damaged.
+    """
+
+    def __init__(self, file: Path, indexes: Sequence[Index] = ()) -> None:
+        self.indexes = tuple(indexes)
+        self._found: dict[tuple[Any, ...], str] = {}
+        """Tables of the places that a search found, by what was searched for."""
+        try:
+            self._connection = sqlite3.connect(
+                f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
+            )
+            self._about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
+        except sqlite3.Error as error:
+            raise OutdatedIndex(str(error)) from None
+        stamps = json.loads(self._about.get("indexes", "[]"))
+        if self._about.get("format") != FORMAT or (stamps and stamps != [index.stamp for index in self.indexes]):
+            self._connection.close()
+            raise OutdatedIndex(f"{file} is of another version, or of other indexes")
+        self.stamp = self._about["stamp"]
+
+    def close(self) -> None:
+        """Close the file, and the indexes."""
+        self._connection.close()
+        for index in self.indexes:
+            index.close()
+
+    def __enter__(self) -> Compared:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.close()
+
+    @functools.cached_property
+    def head(self) -> Mapping[str, Any]:
+        """What a page says of the comparison."""
+        return json.loads(self._about["head"])
+
+    @functools.cached_property
+    def scorers(self) -> tuple[ComparedScorer, ...]:
+        """The scorers that the runs are compared by."""
+        stored = json.loads(self._about.get("scorers", "[]"))
+        return tuple(
+            ComparedScorer(each["title"], ScorerInfo(**each["info"]), tuple(each["places"])) for each in stored
+        )
+
+    def total(self, show: Show, query: CompareQuery) -> int:
+        """How many samples have a change, of the scorer and the run of a query. Raises ConfigError for unknown ones."""
+        totals = json.loads(self._about["totals"])
+        return totals["all"] if show == "all" else totals[total_key(show, self.run(query), self._scorer(query))]
+
+    def run(self, query: CompareQuery) -> int | None:
+        """The number of the run of a query. Raises ConfigError for an unknown one."""
+        letters = list(self.head["data"]["runs"])[1:]
+        if not query.run:
+            return None
+        if query.run not in letters:
+            raise ConfigError(unknown("run", query.run, letters))
+        return letters.index(query.run) + 1
+
+    def count(self, query: CompareQuery) -> int:
+        """How many samples a query finds. Raises ConfigError if it names a scorer, run or field that isn't there."""
+        if not (query.q or query.field):
+            return self.total(query.show, query)
+        where, values = self._where(query)
+        return self._connection.execute(f"SELECT count(*) FROM rows WHERE {where}", values).fetchone()[0]
+
+    def page(self, query: CompareQuery, limit: int = PAGE) -> ComparedPage:
+        """A page of the samples that a query finds. Errors as for `count`."""
+        cursor, back = query.before or query.after, bool(query.before)
+        where, values = self._where(query)
+        by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
+        down = (query.sort in ("change", "better")) != back
+        place = f"place {'<' if back else '>'} :place"
+        if cursor:
+            value, values["place"] = _read_cursor(cursor)
+            values["value"] = storable(value) if isinstance(value, str) else value
+            where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
+        rows: list[tuple[Any, ...]] = self._connection.execute(
+            f"SELECT {by}, place, name, {self._columns} FROM rows WHERE {where} "
+            f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
+            values,
+        ).fetchall()
+        more, rows = len(rows) > limit, rows[:limit]
+        if back:
+            rows.reverse()
+        if not rows:
+            return ComparedPage([], "", "")
+        first, last = (json.dumps(row[:2], ensure_ascii=False) for row in (rows[0], rows[-1]))
+        return ComparedPage(
+            [self._sample(row) for row in rows],
+            first if (more if back else bool(cursor)) else "",
+            last if (back or more) else "",
+        )
+
+    def every(self, query: CompareQuery) -> Iterator[ComparedSample]:
+        """All samples that a query finds, in its order."""
+        query = replace(query, after="", before="")
+        while True:
+            page = self.page(query, 1000)
+            yield from page.samples
+            if not page.following:
+                return
+            query = replace(query, after=page.following)
+
+    @property
+    def _pairs(self) -> list[tuple[int, int]]:
+        return [*cells(len(self.indexes), range(len(self.scorers)))]
+
+    @property
+    def _columns(self) -> str:
+        places = (f"p{run}" for run in range(len(self.indexes)))
+        return ", ".join([*places, "different", *(f"d{run}_{scorer}" for run, scorer in self._pairs)])
+
+    def _sample(self, row: Sequence[Any]) -> ComparedSample:
+        _, place, name, *rest = row
+        size = len(self.indexes)
+        return ComparedSample(
+            place, name, tuple(rest[:size]), rest[size], dict(zip(self._pairs, rest[size + 1 :], strict=True))
+        )
+
+    def _scorer(self, query: CompareQuery) -> int | None:
+        titles = [choice(scorer.title) for scorer in self.scorers]
+        if not query.scorer:
+            return None
+        if choice(query.scorer) not in titles:
+            raise ConfigError(unknown("scorer", query.scorer, titles))
+        return titles.index(choice(query.scorer))
+
+    def _chosen(self, query: CompareQuery) -> Sequence[int]:
+        scorer = self._scorer(query)
+        return range(len(self.scorers)) if scorer is None else [scorer]
+
+    def _where(self, query: CompareQuery) -> tuple[str, dict[str, Any]]:
+        terms = ["1"]
+        chosen, run = self._chosen(query), self.run(query)
+        if query.show != "all":
+            terms.append(condition(query.show, len(self.indexes), chosen, run))
+        if query.q and (search := search_of(query.q)):
+            terms.append(self._in_any("SELECT rowid FROM run.texts WHERE texts MATCH ? ORDER BY rowid", search))
+        for name, value in query.field:
+            if not any(choice(name) == facet.name for index in self.indexes for facet in index.facets):
+                known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
+                raise ConfigError(unknown("field", name, known))
+            terms.append(self._in_any("SELECT place FROM run.fields WHERE name = ? AND value = ?", name, choice(value)))
+        return " AND ".join(terms), {}
+
+    def _in_any(self, select: str, *values: str) -> str:
+        """The rows whose place in the index of any run a statement selects. A name of a field is replaced by its
+        number."""
+        terms: list[str] = []
+        for number, index in enumerate(self.indexes):
+            key = (number, select, *values)
+            if key not in self._found:
+                bound: list[Any] = [*values]
+                if len(bound) == 2:
+                    bound[0] = index.field_number(values[0])
+                self._found[key] = table = f"found{len(self._found)}"
+                execute = self._connection.execute
+                execute("PRAGMA temp_store=MEMORY")
+                execute(f"CREATE TEMP TABLE {table} (place INTEGER PRIMARY KEY)")
+                execute("ATTACH ? AS run", (f"{index.file.resolve().as_uri()}?mode=ro",))
+                execute(f"INSERT INTO {table} {select}", bound)
+                execute("DETACH run")
+            found = self._found[key]
+            terms.append(f"p{number} IN {found}")
+            if index.has_trials:
+                rows = f"SELECT row FROM trials WHERE run = {number} AND place IN {found}"
+                terms[-1] = f"place IN ({rows})"
+        return f"({' OR '.join(terms)})"
+
+
+def _read_cursor(text: str) -> tuple[float | str, int]:
+    try:
+        value, place = json.loads(text)
+        if type(place) is int and abs(place) < 1 << 62 and type(value) in (str, int, float):
+            return value if isinstance(value, str) else float(value), place
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        pass
+    raise ConfigError("the address names no place in the list")

@@ -1,0 +1,40 @@
+"""How the files that pages read are written: as a whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Generator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from evalstone.errors import StorageError
+
+
+@contextmanager
+def written(file: Path, what: str) -> Generator[sqlite3.Connection]:
+    """A connection to a new file, in a transaction. The file has another name until it is complete.
+
+    Args:
+        file: Where it goes.
+        what: What it is, for an error.
+
+    Raises:
+        StorageError: The disk is full.
+    """
+    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
+    draft.unlink(missing_ok=True)
+    try:
+        os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
+            connection.execute("PRAGMA journal_mode=OFF")
+            connection.execute("PRAGMA synchronous=OFF")
+            connection.execute("PRAGMA cache_size=-64000")
+            connection.execute("BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        draft.replace(file)
+    except (sqlite3.Error, OSError) as error:
+        raise StorageError(f"{what} {file} can't be written: {error}") from None
+    finally:
+        draft.unlink(missing_ok=True)

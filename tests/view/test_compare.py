@@ -1,0 +1,369 @@
+"""The page that compares runs: what it says is what `compare` says, and every sample has its row."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Run, Sample, Score, Scorer, Skipped, compare, evaluate, write_run
+from evalstone.ledger.base import INDEXES
+from evalstone.ledger.maintenance import prune
+from evalstone.ledger.store import Ledger
+from evalstone.results.compare import ScorerComparison
+from evalstone.stats.comparison import PairedComparison
+from evalstone.view.addresses import compare_address, run_address, sample_address
+from evalstone.view.app import application
+from evalstone.view.indexing import compare_build, compared
+from evalstone.view.shelf import Shelf
+from tests.runs import Given, Harm, samples_of
+from tests.view.conftest import Client, Reply
+
+BEFORE = ["0.5", "skip", "0.25", "1", "fail", "0.75"]
+AFTER = ["1", "0.5", "0", "1", "0.5", "0.75"]
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "ledger.db")
+
+
+def saved(url: str, *answers: Sequence[object], scorers: Any = None, **more: Any) -> list[Run]:
+    """Runs in a ledger."""
+    scorers = scorers or [Given(), Harm()]
+    return [
+        evaluate(samples_of(of, **more), scorers, ledger=url, name=name)
+        for of, name in zip(answers, ("before", "after", "third", "fourth"), strict=False)
+    ]
+
+
+def client_of(url: str | None, *folders: object) -> Client:
+    return Client(application(Shelf(url, [*map(str, folders)])))
+
+
+def address(runs: Sequence[Run], query: str = "", suffix: str = "") -> str:
+    return compare_address([run.id for run in runs], suffix=suffix) + (f"&{query}" if query else "")
+
+
+def changes(line: ScorerComparison) -> tuple[int, int]:
+    """How many samples are worse and better."""
+    assert isinstance(line.result, PairedComparison)
+    return line.result.losses, line.result.wins
+
+
+def names(reply: Reply) -> list[str]:
+    """The samples in the list, in its order."""
+    assert reply.status == 200, reply.words
+    listed = reply.text.partition('class="list sides')[2]
+    return re.findall(r'<th role="rowheader" scope="row"><a class="text" dir="auto" href="[^"]*">([^<]*)</a>', listed)
+
+
+def test_the_head_says_what_compare_says(url: str) -> None:
+    runs = saved(url, BEFORE, AFTER)
+    reply = client_of(url).get(address(runs))
+    comparison = compare(*runs)
+    line = comparison["given"]
+    interval = line.result.difference
+    assert changes(line) == (1, 1)
+    assert (
+        f"given ↑ n = 4 1 1 {line.result.mean_a:.3f} {line.result.mean_b:.3f} {interval.estimate:+.3f}" in reply.words
+    )
+    assert f"{interval.low:+.3f} to {interval.high:+.3f} {line.adjusted_p_value:.3f}" in reply.words
+    assert "harm ↓ n = 4 1 1" in reply.words
+    assert "no significant difference" in reply.words
+    regressed = [link for link in reply.links("show=regressed") if "scorer=given" in link]
+    assert names(client_of(url).get(regressed[0])) == ["s3"]
+    data = client_of(url).get(address(runs, suffix=".json")).json
+    assert data["comparison"] == comparison.to_dict()
+
+
+def test_chips_count_and_list_what_changed(url: str) -> None:
+    runs = saved(url, BEFORE, AFTER)
+    client = client_of(url)
+    expected = {
+        "all": ["s1", "s3", "s4", "s6", "s2", "s5"],
+        "changed": ["s1", "s3"],
+        "different": ["s1", "s3", "s2", "s5"],
+        "regressed": ["s1", "s3"],
+        "fixed": ["s1", "s3"],
+        "failed": ["s5"],
+        "missing": ["s2", "s5"],
+    }
+    whole = client.get(address(runs)).words
+    for (show, found), chip in zip(
+        expected.items(),
+        ("all", "score changed", "answers differ", "regressed", "fixed", "failed", "missing in one"),
+        strict=True,
+    ):
+        assert names(client.get(address(runs, f"show={show}"))) == found
+        assert f"{chip} {len(found)}" in whole
+    # With a scorer, what is better for it and worse for the other one is one of both.
+    for show, found in {"regressed": ["s3"], "fixed": ["s1"]}.items():
+        reply = client.get(address(runs, f"show={show}&scorer=given"))
+        assert names(reply) == found
+        assert f"{show} 1" in reply.words
+    assert names(client.get(address(runs, "scorer=given&sort=worse"))) == ["s3", "s4", "s6", "s1", "s2", "s5"]
+    assert names(client.get(address(runs, "scorer=given&sort=better"))) == ["s1", "s4", "s6", "s3", "s2", "s5"]
+    assert names(client.get(address(runs, "sort=order"))) == ["s1", "s2", "s3", "s4", "s5", "s6"]
+
+
+def test_a_row_has_both_answers_their_difference_scores_and_reasons(url: str) -> None:
+    class Long(Scorer):
+        """The length of the answer."""
+
+        name = "long"
+
+        def score(self, *, output: str) -> Score | Skipped:
+            return Score(len(output) / 100, reason=f"{len(output)} characters") if output else Skipped("empty")
+
+    texts = ["It opens at nine on Monday.", "It opens at ten on Monday."]
+    runs = saved(url, [texts[0], "<b>same</b>"], [texts[1], "<b>same</b>"], scorers=[Long()])
+    text = client_of(url).get(address(runs)).text
+    assert 'It opens at <del><span class="aloud">[removed: </span>nine<span class="aloud">]</span></del> on Mon' in text
+    assert 'It opens at <ins><span class="aloud">[added: </span>ten<span class="aloud">]</span></ins> on Mon' in text
+    assert re.search(r'long <b class="">0.27</b></li>', text)
+    assert re.search(r'long <b class="">0.26</b> <b class="bad">▼ -0.01</b></li>', text)
+    assert '<dt>long</dt><dd class="text" dir="auto">27 characters</dd>' in text
+    assert text.count("&lt;b&gt;same&lt;/b&gt;") == 2
+    assert "The same answer." in text
+    assert f'href="{sample_address(runs[1].id, "s1")}"' in text
+
+
+def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
+    before, after = [f"0.{number:02}" for number in range(60)], [f"0.{number * 7 % 60:02}" for number in range(60)]
+    runs = saved(url, before, after)
+    client = client_of(url)
+    for order in ("change", "worse", "better", "order", "id"):
+        seen: list[str] = []
+        pages: list[list[str]] = []
+        link = last = address(runs, f"sort={order}&scorer=harm")
+        while link:
+            last = link
+            reply = client.get(link)
+            pages.append(names(reply))
+            seen += pages[-1]
+            following = [one for one in reply.links("after=") if "compare?" in one]
+            link = following[0] if following else ""
+        assert sorted(seen) == sorted(f"s{number}" for number in range(1, 61)), order
+        back = client.get(last).links("before=")
+        assert names(client.get(back[0])) == pages[-2], order
+    assert client.get(address(runs, "after=nonsense")).status == 400
+
+
+def test_samples_are_searched_in_every_run_and_filtered_by_slice(url: str) -> None:
+    metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(6)]
+    runs = saved(url, BEFORE, AFTER, metadata=metadata)
+    client = client_of(url)
+    assert names(client.get(address(runs, "q=fail"))) == ["s5"]
+    assert names(client.get(address(runs, "q=0.5&sort=order"))) == ["s1", "s2", "s5"]
+    assert names(client.get(address(runs, "field=topic%3Dmaps&sort=order"))) == ["s2", "s4", "s6"]
+    assert names(client.get(address(runs, "field=topic%3Dpost&q=0.5&show=changed"))) == ["s1"]
+    assert client.get(address(runs, "field=other%3D1")).status == 400
+    assert client.get(address(runs, "scorer=other")).status == 400
+    assert client.get(address(runs, "run=A")).status == 400
+    assert client.get(address(runs, "sort=other")).status == 400
+
+
+def test_slices_are_those_of_compare(url: str) -> None:
+    metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(12)]
+    runs = saved(url, ["0.5"] * 12, ["1", "0.25"] * 6, metadata=metadata)
+    reply = client_of(url).get(address(runs, "by=topic"))
+    sliced = compare(*runs, slice_by="topic").slices
+    assert [(line.title, line.key, changes(line)) for line in sliced][:2] == [
+        ("given", "maps", (6, 0)),
+        ("given", "post", (0, 6)),
+    ]
+    for line in sliced[:2]:
+        assert f"{line.result.difference.estimate:+.3f}" in reply.words
+    assert "maps given ↑ · n = 6 6 0" in reply.words
+    link = next(link for link in reply.links("field=topic") if "show=regressed" in link and "scorer=given" in link)
+    assert names(client_of(url).get(link)) == ["s2", "s4", "s6", "s8", "s10", "s12"]
+
+
+def test_runs_that_are_not_comparable_say_why_and_are_compared_all_the_same_on_demand(url: str) -> None:
+    first = evaluate(samples_of(["1", "0"], question="How much?"), [Given()], ledger=url)
+    second = evaluate(samples_of(["0", "0"], question="How many?"), [Given()], ledger=url)
+    client = client_of(url)
+    reply = client.get(address([first, second]))
+    assert reply.status == 200
+    assert "Not compared" in reply.words
+    assert "2 of 2 samples" in reply.words
+    assert names(reply) == []
+    anyway = client.get(reply.links("anyway=1")[0])
+    assert names(anyway) == ["s1", "s2"]
+    assert "2 of 2 samples" in anyway.words
+    refused = client.get(address([first, second], suffix=".json"))
+    assert refused.status == 400
+    other = evaluate(samples_of(["1"]), [Harm()], ledger=url)
+    reply = client.get(address([first, other]))
+    assert "no scorer in common" in reply.words
+    assert reply.links("anyway") == []
+
+
+def test_samples_without_ids_are_paired_as_compare_does(tmp_path: Path) -> None:
+    runs = [
+        evaluate([Sample(input=f"q{n}", output=answer) for n, answer in enumerate(of)], [Given()], ledger=None)
+        for of in (["0.5", "1", "0"], ["0.25", "1", "0.5"])
+    ]
+    for number, run in enumerate(runs):
+        write_run(run, tmp_path / str(number))
+    reply = client_of(None, tmp_path).get(address(runs))
+    assert len(names(reply)) == 3
+    assert "regressed 1" in reply.words
+    assert "fixed 1" in reply.words
+    data = client_of(None, tmp_path).get(address(runs, suffix=".json")).json
+    assert [each["runs"]["A"]["answer"] + each["runs"]["B"]["answer"] for each in data["samples"]] == [
+        "00.5", "0.50.25", "11",
+    ]  # fmt: skip
+
+
+def test_trials_are_folded_and_compared_by_their_mean(url: str) -> None:
+    def answering(answers: list[str]) -> Any:
+        left = iter(answers)
+
+        def answer(input: str) -> str:
+            return next(left)
+
+        return answer
+
+    samples = [Sample(id=f"s{n}", input="How much?") for n in range(2)]
+    runs = [
+        evaluate(samples, [Given()], target=answering(of), trials=2, ledger=url, concurrency=1)
+        for of in (["0", "1", "0.5", "0.5"], ["0.5", "1", "0.25", "0.5"])
+    ]
+    client = client_of(url)
+    data = client.get(address(runs, suffix=".json")).json
+    scores = {
+        each["sample_id"]: [each["runs"][letter]["scores"]["given"]["value"] for letter in "AB"]
+        for each in data["samples"]
+    }
+    line = compare(*runs)["given"]
+    assert sorted(scores) == ["s0", "s1"]
+    assert sum(before for before, _ in scores.values()) / 2 == pytest.approx(line.result.mean_a)
+    assert sum(after for _, after in scores.values()) / 2 == pytest.approx(line.result.mean_b)
+    reply = client.get(address(runs))
+    assert f"regressed {changes(line)[0]}" in reply.words
+    assert reply.words.count("Trials:") == 4
+    assert len(names(client.get(address(runs, "q=0.25")))) == 1
+
+
+def test_more_than_two_runs_are_columns_and_compared_with_the_first(url: str) -> None:
+    runs = saved(url, ["0.5", "1", "0"], ["1", "1", "0"], ["0.25", "1", "1"])
+    client = client_of(url)
+    reply = client.get(address(runs))
+    assert "3 runs compared" in reply.words
+    assert names(reply) == ["s3", "s1", "s2"]
+    assert names(client.get(address(runs, "run=B&show=changed"))) == ["s1"]
+    assert names(client.get(address(runs, "run=C&scorer=given&show=regressed"))) == ["s1"]
+    assert names(client.get(address(runs, "run=C&scorer=given&show=fixed"))) == ["s3"]
+    assert address([runs[2], runs[0], runs[1]]) in reply.links("^/compare")
+    assert address(runs[:2]) in reply.links("^/compare")
+    letters = client.get(address(runs, suffix=".json")).json["comparison"]["runs"]
+    assert [run["id"] for run in letters.values()] == [run.id for run in runs]
+
+
+def test_samples_of_one_run_alone_have_a_row(tmp_path: Path) -> None:
+    runs = [evaluate(samples_of(of), [Given()], ledger=None) for of in (["0.5"] * 6, ["0.5"] * 7)]
+    for number, run in enumerate(runs):
+        write_run(run, tmp_path / str(number))
+    client = client_of(None, tmp_path)
+    reply = client.get(address(runs, "anyway=1&show=missing"))
+    assert names(reply) == ["s7"]
+    assert "have this sample" in reply.words
+
+
+def test_a_comparison_is_computed_once_and_again_when_a_run_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    computed: list[int] = []
+    compute = compare_build.compare
+
+    def counted(*runs: Run, **more: Any) -> Any:
+        computed.append(len(runs))
+        return compute(*runs, **more)
+
+    monkeypatch.setattr(compare_build, "compare", counted)
+    runs = [evaluate(samples_of(of), [Given()], ledger=None) for of in (BEFORE, AFTER)]
+    for number, run in enumerate(runs):
+        write_run(run, tmp_path / "results" / str(number))
+    client = client_of(str(tmp_path / "ledger.db"), tmp_path / "results")
+    with Ledger(tmp_path / "ledger.db"):
+        pass
+    for query in ("", "show=failed", "sort=id", "q=0.5"):
+        client.get(address(runs, query))
+    client_of(str(tmp_path / "ledger.db"), tmp_path / "results").get(address(runs))
+    assert computed == [2]
+    write_run(replace(runs[1], name="again"), tmp_path / "results" / "1")
+    assert "again" in client.get(address(runs)).words
+    assert computed == [2, 2]
+    file = next((tmp_path / INDEXES).glob("compare-*"))
+    file.write_bytes(b"no database")
+    assert names(client.get(address(runs)))
+    assert computed == [2, 2, 2]
+
+
+def test_a_comparison_is_deleted_with_its_runs(url: str) -> None:
+    runs = saved(url, BEFORE, AFTER)
+    client_of(url).get(address(runs))
+    folder = Path(url).parent / INDEXES
+    assert len([*folder.iterdir()]) == 3
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET finished = NULL WHERE id = :run", {"run": runs[1].id})
+    with Ledger(url) as ledger:
+        prune(ledger, unfinished=True, delete=True)
+    assert len([*folder.iterdir()]) == 1
+
+
+def test_the_data_has_every_sample_with_whole_answers(url: str) -> None:
+    long = "word " * 1000
+    runs = saved(url, ["0.5", long.strip()], ["1", "0.5"], scorers=[Given(), Harm()])
+    rows = [*csv.DictReader(io.StringIO(client_of(url).get(address(runs, suffix=".csv")).text))]
+    assert [row["sample_id"] for row in rows] == ["s1", "s2"]
+    assert (rows[0]["A given"], rows[0]["B given"], rows[0]["B given improvement"]) == ("0.5", "1.0", "0.5")
+    assert rows[0]["B harm improvement"] == "-0.5"
+    assert rows[1]["A answer"] == long.strip()
+    assert (rows[1]["A given"], rows[1]["A given outcome"]) == ("", "failed")
+    assert "left out" in client_of(url).get(address(runs)).text
+
+
+def test_a_sample_of_megabytes_is_not_read_for_its_row(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.pages.compare.MOST_BYTES", 10_000)
+    runs = saved(url, ["word " * 9000, "0.5"], ["other " * 9000, "0.5"], scorers=[Given()])
+    reply = client_of(url).get(address(runs, "show=different"))
+    assert names(reply) == ["s1"]
+    assert "The beginning of a very long sample." in reply.words
+    assert len(reply.body) < 30_000
+
+
+def test_runs_are_chosen_in_the_list_and_beside_a_run(url: str) -> None:
+    runs = saved(url, BEFORE, AFTER, BEFORE)
+    client = client_of(url)
+    listed = client.get("/")
+    assert listed.text.count('type="checkbox" form="compare" name="runs"') == 3
+    ticked = client.get(f"/compare?baseline=usual&runs={runs[2].id}&runs={runs[0].id}")
+    assert (ticked.status, ticked.headers["location"]) == (303, address([runs[0], runs[2]]))
+    beside = client.get(run_address(runs[1].id)).links("^/compare")
+    choice = client.get(beside[0])
+    assert choice.links("^/compare") == [address([runs[2], runs[1]]), address([runs[0], runs[1]])]
+    assert client.get("/compare").status == 400
+    assert client.get("/compare?runs=gone," + runs[0].id).status == 404
+    assert client.get("/compare.xml?runs=" + runs[0].id).status == 404
+
+
+def test_tables_of_comparisons_have_all_numbers_of_changes(url: str) -> None:
+    assert compared.PAGE == 25
+    runs = saved(url, BEFORE, AFTER)
+    client = client_of(url)
+    client.get(address(runs))
+    for show in ("changed", "different", "regressed", "fixed", "failed", "missing"):
+        for scorer in ("", "given", "harm"):
+            reply = client.get(address(runs, f"show={show}&scorer={scorer}"))
+            status = re.search(r"(\d+) of 6 samples, largest", reply.words)
+            assert status is not None
+            assert int(status[1]) == len(names(reply)), (show, scorer)
