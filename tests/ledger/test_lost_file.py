@@ -29,7 +29,7 @@ RESUME = " results are saved in res; rerun the same command to resume.\n"
 LIMITED = """
 import resource, sys
 sys.dont_write_bytecode = True
-resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))  # the ledger needs more
+resource.setrlimit(resource.RLIMIT_FSIZE, (330_000, 330_000))  # the ledger needs more
 from evalstone.cli import main
 main()
 """

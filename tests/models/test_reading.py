@@ -185,6 +185,7 @@ def test_what_is_shown_is_one_short_line() -> None:
     assert one_line("x" * 300) == "x" * 300
     assert one_line("x" * 301) == "x" * 299 + "…"
     assert one_line(" " * 2000 + "x") == ""
+    assert one_line("a\ud800\x00b") == "a\\ud800\\u0000b"
     assert (shown("a\nb"), shown(["a"]), len(shown([["x" * 500] * 50] * 50)) <= 300) == ("a b", "['a']", True)
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 from evalstone._core import sync
+from evalstone._core.display import visible
 from evalstone._core.files import CONTAINER, unchanged
 from evalstone._core.guards import is_array, is_number, is_object
 from evalstone.errors import JudgeRefused, ProviderError
@@ -208,8 +209,8 @@ def shown(value: Any) -> str:
 
 
 def one_line(text: str) -> str:
-    """A text on one line, shortened to 300 characters."""
-    line = " ".join(text[:2000].split())
+    """A text on one line, shortened to 300 characters, with invisible ones and lone surrogates escaped."""
+    line = visible(" ".join(text[:2000].split()))
     return line if len(line) <= 300 else line[:299] + "…"
 
 

@@ -21,8 +21,7 @@ from evalstone.cli.results import gate as gate_command
 from evalstone.results.gate_criteria import CRITERIA
 from evalstone.testing import Evalstone
 from evalstone.testing.marks import Mark
-
-pytest_plugins = ["pytester"]
+from tests.cli.conftest import Evalstone as Command
 
 ROOT = Path(__file__).parents[2]
 SETTINGS = {*CRITERIA, "baseline", "alpha", "missing", "max_change", "allow_mismatch"}
@@ -106,10 +105,13 @@ def rows_of(text: str) -> list[str]:
 
 @pytest.mark.parametrize("criteria", CASES, ids=lambda criteria: "-".join(criteria))
 def test_every_door_decides_alike(
-    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, criteria: dict[str, Any]
+    evalstone: Command,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    criteria: dict[str, Any],
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # whole tables
-    tmp_path = pytester.path
+    monkeypatch.chdir(tmp_path)
     for name, rows in (("before", BEFORE), ("now", NOW)):
         Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
         write_run(evaluate(f"{name}.jsonl", SCORERS, ledger=None), name)
@@ -120,9 +122,7 @@ def test_every_door_decides_alike(
     code = {"pass": 0, "fail": 1, "inconclusive": 4}[wanted]
 
     def command(*words: str) -> tuple[int, str]:
-        done = subprocess.run(
-            [sys.executable, "-m", "evalstone", *words], capture_output=True, encoding="utf-8", check=False
-        )
+        done = evalstone(*words)
         return done.returncode, done.stdout
 
     by_gate = command("gate", "now", "--json", "--look", "1", *options_of(criteria))
@@ -143,7 +143,7 @@ def test_every_door_decides_alike(
     given = dict(criteria)
     fixture = {**given, **({"baseline": "BASELINE"} if "baseline" in given else {})}
     arguments = ", ".join(f"{name}={value!r}" for name, value in fixture.items()).replace("'BASELINE'", "BEFORE")
-    pytester.makepyfile(
+    Path("test_doors.py").write_text(
         f"""
 import pytest, evalstone as e
 
@@ -160,10 +160,11 @@ def test_fixture(evalstone):
     evalstone.assert_gate(NOW, {arguments}, inconclusive="report")
 """
     )
-    result = pytester.runpytest_inprocess("-p", "no:randomly", "-rA")
-    result.assert_outcomes(**{outcome: 2})
+    tests = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", "test_doors.py"]
+    done = subprocess.run(tests, capture_output=True, encoding="utf-8", check=False)
+    assert f"2 {outcome} in" in done.stdout
     if wanted == "fail":
-        assert set(table) <= set(rows_of(result.stdout.str()))
+        assert set(table) <= set(rows_of(done.stdout))
 
 
 def action(folder: Path, criteria: dict[str, Any]) -> tuple[str, int]:
