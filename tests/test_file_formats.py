@@ -28,11 +28,11 @@ from evalstone import (
     read_run,
     write_run,
 )
+from evalstone._core.file_format import LABEL_FORMAT
 from evalstone._core.files import file_values
 from evalstone._core.guards import is_array, is_object
 from evalstone.datasets import write_jsonl
 from evalstone.datasets.files import find
-from evalstone.datasets.labels import LabelFile
 from evalstone.datasets.stored import sample_line
 from evalstone.ledger.copy import export_rows, import_rows
 from evalstone.ledger.store import Ledger
@@ -109,7 +109,7 @@ def written(folder: Path) -> None:
     remember(folder / "run", run, criteria, "pass", look=1, alpha=0.05, missing="worst")
     labeled = [{"output": output, "label": label} for output, label in (("Oslo", "yes"), ("Rome", "no"))]
     calibrate(labeled, "contains(expected=Oslo)", ledger=ledger)
-    LabelFile(folder / "labels.jsonl").add("a", "yes")
+    write_jsonl(folder / "labels.jsonl", [{"format": LABEL_FORMAT, "id": "a", "label": "yes"}])
     with Ledger(ledger) as opened:
         write_jsonl(folder / "export.jsonl", export_rows(opened))
 

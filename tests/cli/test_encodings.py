@@ -33,7 +33,7 @@ CALLS: dict[str, tuple[str, int, str]] = {
     "gate": ("gate a --min contains=0.99", 4, ""),
     "power": ("power a --baseline b --difference 0.2", 0, ""),
     "runs": ("runs", 0, ""),
-    "annotate": ("annotate a --labels labels.csv --count 1", 0, "1\n\n"),
+    "annotate": ("annotate a --count 1", 0, "1\n\n"),
     "calibrate": ("calibrate --labels data.jsonl --label label", 0, ""),
     "audit": ("audit data.jsonl -s faithfulness", 0, ""),
     "traces": ("traces traces.jsonl", 2, ""),

@@ -51,7 +51,7 @@ def runs(tmp_path: Path, evalstone: Evalstone) -> dict[str, Run]:
         ("report", "{first}", "--json", "--slice-by", "kind"),
         ("report", "{first}", "--labels", "given=labels.csv"),
         ("gate", "{first}", "--min", "given=0.2", "--html", "-"),
-        ("annotate", "{first}", "--labels", "new.csv", "--count", "1"),
+        ("annotate", "{first}", "--count", "1"),
     ],
 )
 def test_a_command_says_of_a_run_in_the_ledger_what_it_says_of_its_folder(
@@ -60,7 +60,7 @@ def test_a_command_says_of_a_run_in_the_ledger_what_it_says_of_its_folder(
     (tmp_path / "labels.csv").write_text("id,label\n" + "".join(f"s{n},{n % 2}\n" for n in (1, 2, 3, 6, 7, 8)))
     said: list[str] = []
     for place in (runs["first"].id, "res/first"):
-        done = evalstone(*(word.format(first=place) for word in command), *LEDGER, typed="y\nq\n")
+        done = evalstone(*(word.format(first=place) for word in command), *LEDGER, typed="q\n")
         assert (done.returncode, done.stderr) == (0 if command[0] == "annotate" else 5, ""), done
         (tmp_path / "new.csv").unlink(missing_ok=True)
         said.append(done.stdout.replace("res/first", runs["first"].id))

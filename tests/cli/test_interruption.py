@@ -294,7 +294,7 @@ def test_any_command_ends_with_the_exit_code_of_an_interruption(
     write_data(tmp_path)
     options = ["--ledger", "l.db", "--out", "res", "-s", "faithfulness"]
     assert evalstone("run", "data.jsonl", *options).returncode == 0
-    arguments = ["annotate", "res", "--labels", "labels.csv"]
+    arguments = ["annotate", "res"]
     process = subprocess.Popen(
         [sys.executable, "-m", "evalstone", *arguments],
         cwd=tmp_path,

@@ -22,7 +22,8 @@ COMMANDS = [
     ["ledger", "export", "all.jsonl"],
     ["ledger", "export", "records.parquet", "--what", "records"],
     ["ledger", "recover", ".evalstone/ledger.db", "--into", "copies/new.db"],
-    ["annotate", "last", "--labels", "labels.csv", "--count", "1"],
+    ["annotate", "last", "--count", "1"],
+    ["ledger", "export", "labels.csv", "--what", "labels"],
     ["calibrate", "--labels", "data.jsonl", "--label", "good", "--out", "calibration.json", "--svg", "plot.svg"],
 ]
 

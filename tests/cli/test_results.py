@@ -15,7 +15,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-from evalstone import audit, evaluate, read_run, write_run
+from evalstone import audit, evaluate, load_labels, read_run, write_run
+from evalstone.cli.annotate import CHROME, fitted
+from evalstone.ledger.base import DEFAULT_LEDGER
+from evalstone.ledger.labels import labels
 from evalstone.ledger.store import Ledger
 from evalstone.results.calibration import Calibration, LabeledScore
 from evalstone.results.saved_calibrations import calibration_file, save_calibration
@@ -330,7 +333,8 @@ def test_a_gate_is_written_for_build_servers_and_pull_requests(folder: Path, eva
         (["report", "n" * 300], "no run of that id or name"),
         (["runs", "n" * 300], "there is no folder"),
         (["runs", ""], "there is no folder"),
-        (["annotate", "a", "--labels", "l.txt"], ".csv or .jsonl"),
+        (["annotate", "a", "--annotator", "a\x1b"], "annotator must be a name of at most 100 printable characters"),
+        (["report", "a", "--labels", "given=ledger"], "there is no ledger"),
         (["compare", "a", "nowhere"], "nowhere"),
     ],
 )
@@ -344,49 +348,83 @@ def test_plan_says_how_many_samples_are_needed(folder: Path, evalstone: Evalston
     assert (plan["baseline"] is not None, plan["scorers"][0]["title"]) == (True, "given")
 
 
-def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalstone: Evalstone) -> None:
-    first = evalstone("annotate", "one", "--labels", "l.csv", "--count", "5", typed="y\nwhat\n2\n0.5\ns\nn\nq\n")
+def test_labels_are_asked_for_kept_at_once_and_gone_on_with(folder: Path, evalstone: Evalstone, told: Told) -> None:
+    first = evalstone("annotate", "one", "--count", "5", typed="y\nwhat\n2\n0.5 a note\ns\nn\nq\n")
     assert max(map(len, first.stdout.splitlines())) < 200
     assert first.returncode == 0
     assert "not what" in first.stdout
     assert "not 2" in first.stdout
-    assert "3 labels added, 3 in" in first.stdout
-    rows = (folder / "l.csv").read_text().splitlines()
-    assert [row.split(",")[1] for row in rows] == ["label", "yes", "0.5", "no"]
-    again = evalstone("annotate", "one", "--labels", "l.csv", "--count", "100", typed="y\n" * 100)
-    assert "27 labels added, 30 in" in again.stdout
-    assert "Every sample that" in evalstone("annotate", "one", "--labels", "l.csv").stdout
+    assert "3 labels added, 3 in the ledger" in first.stdout
+    run = read_run(folder / "one")
+    with Ledger(DEFAULT_LEDGER, read_only=True) as ledger:
+        kept = labels(ledger, run.id, run["given"].info.signature)
+    assert [(label.value, label.note, label.chosen) for label in kept] == [
+        (1.0, "", "stratified"), (0.5, "a note", "stratified"), (None, "", "stratified"), (0.0, "", "stratified"),
+    ]  # fmt: skip
+    assert "must end in .csv or .jsonl, not 'l.txt'" in told("ledger", "export", "l.txt", "--what", "labels")
+    assert "no sample" in told("ledger", "export", "l.csv", "--what", "labels", "--run", "a")
+    for suffix in ("csv", "jsonl"):
+        assert (
+            "3 labeled samples"
+            in evalstone("ledger", "export", f"l.{suffix}", "--what", "labels", "--run", "one").stdout
+        )
+        assert load_labels(run, "given", f"l.{suffix}") == {
+            label.key: label.value for label in kept if label.value is not None
+        }
+    reports = [
+        json.loads(evalstone("report", "one", "--labels", f"given={where}", "--json").stdout)["corrected"]
+        for where in ("ledger", "l.csv", "l.jsonl")
+    ]
+    assert reports[0] == reports[1] == reports[2]
+    again = evalstone("annotate", "one", "--count", "100", typed="y\n" * 100)
+    assert "26 labels added, 29 in" in again.stdout
+    assert "Every sample that" in evalstone("annotate", "one").stdout
+    assert "0 labels added, 0 in" in evalstone("annotate", "one", "--annotator", "bob").stdout
+    assert "has no label of given" in told("report", "a", "--labels", "given=ledger")
 
 
-def test_without_a_label_no_file_is_written_and_none_is_claimed(folder: Path, evalstone: Evalstone, told: Told) -> None:
-    assert "; l.csv was not" in evalstone("annotate", "one", "--labels", "l.csv").stdout
-    assert not (folder / "l.csv").exists()
-    (folder / "l.csv").write_text("id,label\ns1,yes\n")
-    assert "0 labels added, 1 in " in evalstone("annotate", "one", "--labels", "l.csv", typed="s\nq\n").stdout
-    assert "nowhere/l.csv" in told("annotate", "one", "--labels", "nowhere/l.csv")
+def test_a_label_in_the_terminal_is_undone_and_the_whole_sample_is_shown(folder: Path, evalstone: Evalstone) -> None:
+    shown = evalstone("annotate", "one", "--count", "3", typed="u\ny\nu\nm\nn\nq\n").stdout
+    assert "no label of this session to undo" in shown
+    assert "1 label added, 1 in the ledger" in shown
+    run = read_run(folder / "one")
+    with Ledger(DEFAULT_LEDGER, read_only=True) as ledger:
+        assert [label.value for label in labels(ledger, run.id)] == [0.0]
+
+
+def test_criterion_question_and_answer_fit_on_a_small_terminal() -> None:
+    texts = {name: " ".join(f"{name}{number}" for number in range(400)) for name in ("question", "answer", "passage 1")}
+    shown = list(fitted([*texts.items(), ("passage 2", "short")], 78, 24 - CHROME))
+    assert sum(1 + len(lines) for _, lines in shown) <= 24 - CHROME
+    assert max(len(line) for _, lines in shown for line in lines) <= 78
+    assert [name for name, _ in shown][:2] == ["question", "answer"]
+    assert all(lines[0].startswith(f"{name.split()[0]}") for name, lines in shown)
+    assert all("m more" in lines[-1] for _, lines in shown)
+    whole = list(fitted([("question", "a"), ("answer", "b\n\nc"), ("passage 1", "d")], 78, 18))
+    assert whole == [("question", ["a"]), ("answer", ["b", "", "c"]), ("passage 1", ["d"])]
 
 
 def test_a_run_without_a_score_has_nothing_to_label(folder: Path, told: Told) -> None:
     write_run(run_of(["skip", "fail"]), "none")
-    assert " score of given" in told("annotate", "none", "--labels", "l.csv")
+    assert " score of given" in told("annotate", "none")
 
 
 def test_the_judges_score_is_not_shown_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
-    assert "says" not in evalstone("annotate", "one", "--labels", "l.csv", typed="q\n").stdout
+    assert "says" not in evalstone("annotate", "one", typed="q\n").stdout
 
 
 @pytest.mark.parametrize("keep", [False, True])
 def test_the_one_who_labels_sees_what_was_scored(folder: Path, evalstone: Evalstone, keep: bool) -> None:
     rows = [{"id": "a", "output": "<think>Is it Bern?</think>\nIt is."}]
     write_run(evaluate(rows, "contains(expected=Bern)", keep_reasoning=keep, ledger=None), "t")
-    shown = evalstone("annotate", "t", "--labels", "l.csv", typed="q\n").stdout
+    shown = evalstone("annotate", "t", typed="q\n").stdout
     assert "It is." in shown
     assert ("Is it Bern?" in shown) == keep
 
 
 def test_hostile_text_is_visible_and_harmless_to_the_one_who_labels(folder: Path, evalstone: Evalstone) -> None:
     write_run(run_of(["0.5"], question="\x1b[2Jgone\u202e [bold]x"), "h")
-    shown = evalstone("annotate", "h", "--labels", "l.csv", typed="q\n").stdout
+    shown = evalstone("annotate", "h", typed="q\n").stdout
     assert "\\u001b[2Jgone\\u202e [bold]x" in shown
     assert "\x1b" not in shown
 
@@ -434,26 +472,23 @@ def test_runs_of_files_without_ids_are_paired_by_their_questions(
             "gate", "a", "--baseline", "b", "--max-regression", "contains=0.1", "--alpha", "0.4", *allowed
         )
         assert gated.returncode == 1
-    evalstone("annotate", "a", "--labels", "a.csv", "--count", "3", typed="y\nn\ny\n")
-    same = "annotate", "b", "--labels", "b.csv", "--same-as", "a.csv"
-    message = told(*same)
-    assert "a default ID" in message
-    assert re.search(r"a\.csv .* another .* --baseline", message)
-    assert "in --same-as" in told(*same[:4], "--baseline", "a")
-    assert "3 labels added" in evalstone(*same, "--baseline", "a", typed="y\nn\ny\n").stdout
-    labels = ("--labels", "A:contains=a.csv", "--labels", "B:contains=b.csv")
+    same = "annotate", "b", "--same-as", "a"
+    assert "no sample of run" in told(*same)
+    evalstone("annotate", "a", "--count", "3", typed="y\nn\ny\n")
+    assert "3 labels added" in evalstone(*same, typed="y\nn\ny\n").stdout
+    labels = ("--labels", "A:contains=ledger", "--labels", "B:contains=ledger")
     assert json.loads(evalstone("compare", "a", "b", *labels, "--json").stdout)["corrected"]
 
 
 def test_labels_of_both_runs_correct_their_difference(folder: Path, evalstone: Evalstone) -> None:
-    evalstone("annotate", "a", "--labels", "a.csv", "--count", "6", typed="y\nn\n" * 3)
-    evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv", "--count", "9", typed="y\nn\n" * 5)
-    texts = [(folder / f"{name}.csv").read_text() for name in "ab"]
-    ids = [{row["id"] for row in csv.DictReader(io.StringIO(text))} for text in texts]
-    assert ids[0] == ids[1]
-    again = evalstone("annotate", "b", "--labels", "b.csv", "--same-as", "a.csv").stdout
-    assert re.fullmatch(r"Every .* a\.csv .*\n", again)
-    given = ("--labels", "A:given=a.csv", "--labels", "B:given=b.csv")
+    evalstone("annotate", "a", "--count", "6", typed="y\nn\n" * 3)
+    evalstone("annotate", "b", "--same-as", "a", "--count", "9", typed="y\nn\n" * 5)
+    with Ledger(DEFAULT_LEDGER, read_only=True) as ledger:
+        kept = [labels(ledger, read_run(folder / name).id) for name in "ab"]
+    assert {label.key for label in kept[0]} == {label.key for label in kept[1]}
+    assert {label.chosen for label in kept[1]} == {"shared"}
+    assert re.fullmatch(r"Every .* of a .*\n", evalstone("annotate", "b", "--same-as", "a").stdout)
+    given = ("--labels", "A:given=ledger", "--labels", "B:given=ledger")
     (line,) = json.loads(evalstone("compare", "a", "b", *given, "--json").stdout)["corrected"]
     assert 0 < line["labeled"] <= 6
     assert "corrected" in evalstone("compare", "a", "b", *given).stdout

@@ -471,9 +471,7 @@ def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
     printed_safely(evalstone("ledger", "export", f"{ESCAPES[:5]}.jsonl", *ledger))
     printed_safely(evalstone("ledger", "import", f"{ESCAPES[:5]}.jsonl", "--ledger", f"other{ESCAPES[:5]}.db"))
     printed_safely(evalstone("ledger", "recover", f"l{ESCAPES[:5]}.db", "--into", f"new{ESCAPES[:5]}.db"))
-    printed_safely(
-        evalstone("annotate", "last", *ledger, "--labels", f"{ESCAPES[:5]}.jsonl", typed="y\nx\x1b[31m\nq\n")
-    )
+    printed_safely(evalstone("annotate", "last", *ledger, typed=f"y {ESCAPES}\nx\x1b[31m\nq\n"))
 
 
 @pytest.mark.parametrize(

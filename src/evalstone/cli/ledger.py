@@ -93,29 +93,50 @@ def scores(
 
 
 def export(
-    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file.", complete=FILE)],
+    to: Annotated[str, argument("FILE", "A .jsonl or .parquet file; for labels, .jsonl or .csv.", complete=FILE)],
     ledger: options.Ledger = None,
     what: Annotated[
-        Literal["all", "answers", "records"],
-        option("--what", "Options", "Rows to export; .parquet files contain answers or records."),
+        Literal["all", "answers", "records", "labels"],
+        option(
+            "--what",
+            "Options",
+            "Rows to export; .parquet files contain answers or records. Labels are a file for report, gate, compare "
+            "and calibrate.",
+        ),
     ] = "all",
     run: Annotated[
         str,
         option(
             "--run RUN",
             "Options",
-            "The run whose records to export: its ID or name, or last.",
+            "The run whose records or labels to export: its ID or name, or last.",
             complete=completion.runs,
         ),
     ] = "last",
+    scorer: Annotated[
+        str | None,
+        option(
+            "--scorer -s SCORER",
+            "Options",
+            "The scorer whose labels to export.",
+            default="the run's first",
+            complete=completion.scorers,
+        ),
+    ] = None,
+    by_hand: Annotated[
+        bool,
+        option("--by-hand", "Options", "Labels too whose samples were chosen by hand, which corrections can't use."),
+    ] = False,
 ) -> int:
-    """Export rows to a file, as a backup or for another ledger."""
+    """Export rows to a file, as a backup or for another ledger, or labels as a label file."""
     from evalstone.datasets.writing import write_jsonl
     from evalstone.ledger.copy import export_records, export_rows, write_parquet
     from evalstone.ledger.store import Ledger
     from evalstone.run.saved import find_row
 
     suffix = Path(to).suffix.lower()
+    if what == "labels":
+        return _export_labels(to, suffix, _existing(ledger), run, scorer, by_hand=by_hand)
     if suffix not in (".jsonl", ".parquet"):
         raise ConfigError(f"the file's name must end in .jsonl or .parquet, not {to!r}")
     if suffix == ".parquet" and what == "all":
@@ -142,6 +163,32 @@ def export(
             else:  # rows in the ledger are redacted already, except for samples
                 write_jsonl(to, writing.count(counted()), redact=False)
     console().print(f"{count(number, 'row')} written to {to}")
+    return ExitCode.OK
+
+
+def _export_labels(to: str, suffix: str, ledger: str, name: str, scorer: str | None, *, by_hand: bool) -> int:
+    """Write the labels of a scorer as a label file."""
+    from evalstone._core.file_format import LABEL_FORMAT
+    from evalstone.cli.results import find_run
+    from evalstone.cli.values import scorer_named
+    from evalstone.datasets.writing import write_jsonl, write_text
+    from evalstone.judge_quality.labeling import label_csv, label_rows
+    from evalstone.ledger.labels import labels
+    from evalstone.ledger.store import Ledger
+
+    if suffix not in (".csv", ".jsonl"):
+        raise ConfigError(f"the name of a label file must end in .csv or .jsonl, not {to!r}")
+    run = find_run(name, ledger)
+    info = run.scorers[0] if scorer is None else scorer_named(scorer, run.scorers, "--scorer")
+    with Ledger(ledger, read_only=True) as opened:
+        rows = label_rows(labels(opened, run.id, info.signature), by_hand=by_hand)
+    if not rows:
+        raise ConfigError(f"no sample of run {run.id} has a label of {run.titles[info.signature]} to export")
+    if suffix == ".csv":
+        write_text(to, label_csv(rows))
+    else:
+        write_jsonl(to, ({"format": LABEL_FORMAT, **row} for row in rows))
+    console().print(f"{count(len(rows), 'labeled sample')} written to {to}")
     return ExitCode.OK
 
 

@@ -23,6 +23,9 @@ from evalstone.cli.values import numbers_or_one, scorer_named
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, exit_code
 
+IN_LEDGER = "ledger"
+"""In place of a label file: the labels in the ledger."""
+
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
 
@@ -67,7 +70,11 @@ def report(
     slice_by: options.SliceBy = None,
     labels: Annotated[
         Values,
-        option("--labels SCORER=FILE", "Data", "Correct a scorer's mean with human labels (id, label)."),
+        option(
+            "--labels SCORER=FILE",
+            "Data",
+            "Correct a scorer's mean with human labels: a file (id, label) or `ledger`.",
+        ),
     ] = None,
     calibrated: Annotated[
         bool,
@@ -90,7 +97,7 @@ def report(
     result, location = find_run(run, ledger, data), DEFAULT_LEDGER if ledger is None else ledger
     with phase("making the report"):
         extra: list[PPIResult | RoganGladenResult] = [
-            _corrected_mean(result, text, slice_by or ()) for text in labels or ()
+            _corrected_mean(result, text, slice_by or (), ledger) for text in labels or ()
         ]
         if calibrated:
             extra += _corrected_rates(result, location)
@@ -105,30 +112,48 @@ def report(
     return exit_code(result)
 
 
-def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str]) -> PPIResult:
+def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str], ledger: str | None) -> PPIResult:
     """A mean corrected with the labels of `SCORER=FILE`. The scorer can be omitted if the run has only one."""
     from evalstone.results.human_labels import corrected
 
     scorer, file = _scorer_and_file(run, text)
-    return corrected(run, scorer, file, slice_by=slice_by)
+    return corrected(run, scorer, _labels_in(run, scorer, file, ledger), slice_by=slice_by)
 
 
-def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str) -> dict[str, Labels]:
+def _labels_in(run: evalstone.Run, scorer: str, file: str, ledger: str | None) -> Labels:
+    """The labels of a scorer in a file or, if that is `ledger`, in the ledger. Raises ConfigError if none is there."""
+    if file != IN_LEDGER:
+        return evalstone.load_labels(run, scorer, file)
+    from evalstone.judge_quality.labeling import Labeling, Sheet
+    from evalstone.ledger.base import existing, shown
+    from evalstone.ledger.store import Ledger
+
+    with Ledger(existing(ledger), read_only=True) as opened:
+        labels = Labeling.open(opened, Sheet.of(run, scorer), "").means()
+    if not labels:
+        where = f"{shown(existing(ledger))} has no label of {scorer} in run {run.id} that was chosen at random"
+        raise ConfigError(f"{where}; add some with evalstone annotate or evalstone view")
+    return labels
+
+
+def _labels_of(run: evalstone.Run, texts: Sequence[str], option: str, ledger: str | None) -> dict[str, Labels]:
     """The labels of each `SCORER=FILE`, by scorer."""
     labels: dict[str, Labels] = {}
     for text in texts:
         scorer, file = _scorer_and_file(run, text, option)
         _check_once(labels, scorer, f"{option} {text}")
-        labels[scorer] = evalstone.load_labels(run, scorer, file)
+        labels[scorer] = _labels_in(run, scorer, file, ledger)
     return labels
 
 
-def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict[str, dict[str, str]]:
-    """The file of labels of each `RUN:SCORER=FILE`, by the run's letter and the scorer."""
+def _labels_of_runs(
+    runs: Sequence[evalstone.Run], texts: Sequence[str], ledger: str | None
+) -> dict[str, dict[str, Labels]]:
+    """The labels of each `RUN:SCORER=FILE`, by the run's letter and the scorer."""
     from evalstone.results.compare import letters_of
 
     by_letter = letters_of(runs)
-    labels: dict[str, dict[str, str]] = {}
+    labels: dict[str, dict[str, Labels]] = {}
     for text in texts:
         letter, sign, rest = text.partition(":")
         if not sign or letter not in by_letter:
@@ -137,7 +162,7 @@ def _labels_of_runs(runs: Sequence[evalstone.Run], texts: Sequence[str]) -> dict
         scorer, file = _scorer_and_file(by_letter[letter], rest, form="RUN:SCORER=FILE")
         of_run = labels.setdefault(letter, {})
         _check_once(of_run, scorer, f"--labels {text}")
-        of_run[scorer] = file
+        of_run[scorer] = _labels_in(by_letter[letter], scorer, file, ledger)
     return labels
 
 
@@ -227,8 +252,8 @@ def compare(
         option(
             "--labels RUN:SCORER=FILE",
             "Data",
-            "Also correct differences with human labels (id, label) of a run's outputs; RUN is A, B … in the order "
-            "given.",
+            "Also correct differences with human labels of a run's outputs: a file (id, label) or `ledger`; RUN is "
+            "A, B … in the order given.",
         ),
     ] = None,
     *,
@@ -256,7 +281,7 @@ def compare(
             missing=missing,
             max_change=by_title(max_change, loaded[0].scorers, "max_change"),
             margin=by_title(margin, loaded[0].scorers, "margin"),
-            labels=_labels_of_runs(loaded, labels or ()),
+            labels=_labels_of_runs(loaded, labels or (), ledger),
         )
         compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
         view = comparison_view(compared, COMMAND_LINE, most=top)
@@ -305,7 +330,11 @@ def gate(
     ] = None,
     labels: Annotated[
         Values,
-        option("--labels SCORER=FILE", "Data", "Test means corrected with human labels (id, label)."),
+        option(
+            "--labels SCORER=FILE",
+            "Data",
+            "Test means corrected with human labels: a file (id, label) or `ledger`.",
+        ),
     ] = None,
     baseline_labels: Annotated[
         Values,
@@ -328,8 +357,8 @@ def gate(
     before = None if thresholds.baseline is None else find_run(thresholds.baseline, ledger)
     if baseline_labels and before is None:
         raise ConfigError("--baseline-labels needs the run that the labels are of: --baseline RUN")
-    human = _labels_of(loaded, labels or (), "--labels")
-    theirs = None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels")
+    human = _labels_of(loaded, labels or (), "--labels", ledger)
+    theirs = None if before is None else _labels_of(before, baseline_labels or (), "--baseline-labels", ledger)
     folder = Path(run) if is_folder(run) else None
     if look is None:
         look = 1

@@ -18,6 +18,7 @@ from evalstone.errors import ConfigError, absent, invalid
 from evalstone.ledger import labels as stored
 from evalstone.ledger.base import storable
 from evalstone.ledger.labels import Chosen, Label
+from evalstone.report.csv import csv_rows, inert
 from evalstone.results.human_labels import CORRECTION
 from evalstone.results.scores import refuse_weights, scores_of
 from evalstone.results.summary import ScorerInfo
@@ -256,6 +257,19 @@ def label_rows(labels: Iterable[Label], *, by_hand: bool = False) -> list[dict[s
             said = f"{label.annotator}: {label.note}" if len(annotators) > 1 else label.note
             row["note"] = "\n".join(filter(None, (str(row["note"]), said)))
     return [*rows.values()]
+
+
+def label_csv(rows: Sequence[Mapping[str, str | float | None]]) -> list[str]:
+    """Rows of labels as lines of CSV.
+
+    Raises:
+        ConfigError: An ID would be a formula in a spreadsheet.
+    """
+    for row in rows:
+        if inert(name := str(row["id"])) != name:
+            raise ConfigError(f"the ID {name!r:.100} can't be in a CSV file; take the labels as JSON")
+    header = [*rows[0]] if rows else ["id", "label"]
+    return [*csv_rows(header, ([row[name] for name in header] for row in rows))]
 
 
 def annotator_name(text: str | None = None) -> str:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, number
 from evalstone.errors import ConfigError, invalid, unknown
-from evalstone.judge_quality.labeling import Labeling, Next, Sheet, annotator_name, label_rows
+from evalstone.judge_quality.labeling import Labeling, Next, Sheet, annotator_name, label_csv, label_rows
 from evalstone.ledger import labels as stored
 from evalstone.ledger.base import storable
-from evalstone.report.csv import inert
 from evalstone.results.views.comparison import more_labels
 from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder
@@ -242,21 +241,6 @@ def findings(labeling: Labeling) -> Iterable[str]:
     by_hand = sum(label.chosen == "hand" and label.value is not None for label in labeling.labels)
     if by_hand:
         yield f"{count(by_hand, 'label')} of samples chosen by hand {'is' if by_hand == 1 else 'are'} not part of this."
-
-
-def label_csv(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Rows of labels as lines of CSV.
-
-    Raises:
-        ConfigError: An ID would be a formula in a spreadsheet.
-    """
-    from evalstone.report.csv import csv_rows  # noqa: PLC0415
-
-    for row in rows:
-        if inert(row["id"]) != row["id"]:
-            raise ConfigError(f"the ID {row['id']!r:.100} can't be in a CSV file; take the labels as JSON")
-    header = [*rows[0]] if rows else ["id", "label"]
-    return [*csv_rows(header, ([row[name] for name in header] for row in rows))]
 
 
 # ---- Writing ----
