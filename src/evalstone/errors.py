@@ -438,11 +438,14 @@ def _ratio(one: str, other: str) -> float:
     return difflib.SequenceMatcher(None, one, other).ratio()
 
 
-def unknown(what: str, name: str, known: Iterable[str]) -> Problem:
-    """An unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`"""
+def unknown(what: str, name: str, known: Iterable[str], *, meant: Iterable[str] = ()) -> Problem:
+    """An unknown name: `unknown scorer 'fathfulness'; did you mean faithfulness?`
+
+    meant: the known names that are suggested; by default, those that are most like the name.
+    """
     names = tuple(sorted(known))
     is_common = sum(name.lower() in each.split("_") for each in names) > MOST_GUESSES
-    guesses = () if is_common else tuple(near(name, names))
+    guesses = tuple(meant) or (() if is_common else tuple(near(name, names)))
     hint = f"did you mean {' or '.join(guesses)}?" if guesses else f"known: {', '.join(names) or 'none'}"
     text = f"unknown {what} {name!r}; {hint}"
     return Problem((text,), "unknown", what, masked(name), known=names, near=guesses)

@@ -136,6 +136,7 @@ def test_samples_that_decide_nothing_end_with_exit_code_4_and_what_to_do(
     assert done.returncode == code
     for told in ("? inconclusive", "more samples", "(--look 2)", "--alpha none"):
         assert told in done.stdout
+    assert (f"which counts as a {counted}" in done.stdout) == (counted != "report")
     assert "--labels corrects" not in done.stdout
 
 
@@ -279,7 +280,7 @@ def test_scorers_are_listed_and_explained(tmp_path: Path, evalstone: Evalstone) 
         (["run", "data.jsonl", "--judg", "x"], "unknown option --judg; did you mean --judge?"),
         (["run", "data.jsonl", "--max_change", "x"], "unknown option --max_change; did you mean --max-change"),
         (["run", "--data", "data.jsonl"], "unknown option --data; give DATA without an option"),
-        (["run", "data.jsonl", "--threshold", "1"], "unknown option --threshold; see "),
+        (["run", "data.jsonl", "--threshold", "1"], "unknown option --threshold; did you mean --min or --max?"),
         (["calibrat"], "unknown command 'calibrat'; did you mean calibrate?"),
         (["ledger", "inf"], "unknown command 'inf'; did you mean info?"),
         (["zzz"], "unknown command 'zzz'; known: annotate, audit"),
@@ -794,6 +795,17 @@ def test_what_a_file_turns_on_the_command_line_turns_off(data: Path, evalstone: 
         ('min = {faithfulness = "high"}', "min.faithfulness must be a number, not 'high'"),
         ("min = 0.8", "min must be a table, not 0.8"),
         ("cach = true", "unknown key 'cach'; did you mean cache?"),
+        ("gate = true", "unknown key 'gate'; did you mean min or max?"),
+        ("mapping = {}", "unknown key 'mapping'; did you mean map?"),
+        ("fail_under = {contains = 1}", "unknown key 'fail_under'; did you mean min?"),
+        ("scorer = 'contains'", "unknown key 'scorer'; did you mean scorers?"),
+        ("no_cache = true", "unknown key 'no_cache'; did you mean cache?"),
+        ("target_timeout = 5", "unknown key 'target_timeout'; did you mean target.timeout?"),
+        ("verbose = true", "unknown key 'verbose'; did you mean the option --verbose?"),
+        ('name = " "', "name must be one line of visible text, not ' ' (str)"),
+        ('tags = ["a\\nb"]', r"tags must be one line of visible text, not 'a\nb' (str)"),
+        ("[min]", "min is empty, so it checks nothing: name a scorer, or remove min"),
+        ("require = []", "require is empty, so it checks nothing: name a scorer, or remove require"),
     ],
 )
 def test_a_wrong_value_in_a_file_names_its_key(tmp_path: Path, evalstone: Evalstone, line: str, told: str) -> None:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, NoReturn, Union, cast, get_args, get_origin
 
 from evalstone._core.display import excerpt, is_line
+from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_number, is_sequence, is_whole
 from evalstone._core.redaction import masked
 from evalstone._core.text import is_blank
@@ -127,7 +128,8 @@ def _refuse(name: str, value: Any, rule: Rule, label: str = "", *, secret: bool 
     kind = type(value).__name__
     known = None if secret else masked(value)
     shown = f"this {kind}" if secret else f"{excerpt(known)} ({kind})"
-    raise ConfigError(f"{label}{': ' * bool(label)}", invalid(name, rule.words, known, shown))
+    setting = name if label else Setting(name)  # an argument of a function is a setting of every front end
+    raise ConfigError(f"{label}{': ' * bool(label)}", invalid(setting, rule.words, known, shown))
 
 
 class _Declared(NamedTuple):

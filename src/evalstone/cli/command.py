@@ -15,7 +15,7 @@ import click
 from click.core import ParameterSource
 
 from evalstone.cli import completion
-from evalstone.cli.options import Declared, Panel, declared
+from evalstone.cli.options import MEANT, Declared, Panel, declared
 from evalstone.cli.output import check_inputs_stay
 from evalstone.errors import ConfigError, WriteError, near, unknown
 from evalstone.results.endings import ExitCode
@@ -234,6 +234,7 @@ def usage_error(error: click.UsageError) -> str:
                 options += [name.lstrip("-") for name in (*known.opts, *known.secondary_opts)]
             elif given in (known.name, (known.metavar or "").strip("[].").lower()):
                 return f"{message}; give {(known.metavar or given).strip('[].')} without an option"
-        if guesses := near(given, options):
+        meant = [name for name in MEANT.get(given.replace("-", "_"), ()) if name in options]
+        if guesses := meant or near(given, options):
             help = f"; did you mean {' or '.join(f'--{name}' for name in guesses)}?"
     return message[:1].lower() + message[1:].rstrip(".") + help

@@ -41,6 +41,7 @@ from evalstone.cli.options import Declared, Outputs, argument, declared, option
 from evalstone.cli.thresholds import Thresholds
 from evalstone.cli.values import positive
 from evalstone.errors import ConfigError, Problem, absent, invalid, unknown
+from evalstone.results.gate_criteria import CRITERIA
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -199,6 +200,9 @@ class RunConfig(Thresholds, Outputs):
             elif value is not None and value not in ([], {}):
                 settings[name] = value
                 in_file.discard(name)
+        for name in in_file & CRITERIA.keys():
+            if settings[name] in ({}, []):
+                raise ConfigError(f"{data}: {name} is empty, so it checks nothing: name a scorer, or remove {name}")
         config = _checked(data, settings) if is_toml else cls(**settings)
         config = replace(config, **only_given, in_file=frozenset(in_file), file=data if is_toml else "")
         if not config.scorers:
@@ -375,6 +379,16 @@ def _with_logs_beside(file: Path, judge: Any) -> Any:
     )
 
 
+def _unknown_key(key: str) -> Problem:
+    """An unknown key, with what may be meant: another key, or what an option sets."""
+    for one in declared(RunConfig):
+        if one.option.flags and f"--{key.replace('_', '-')}" in one.flags:
+            if one.in_file:
+                return unknown("key", key, keys(), meant=(one.key,))
+            return unknown("key", key, keys(), meant=(f"the option {one.flag}",))
+    return unknown("key", key, keys(), meant=options.MEANT.get(key, ()))
+
+
 def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str | Problem:
     """What is wrong with each key: `concurrency must be a whole number, not 'eight'`."""
     expected: dict[str, dict[str, None]] = {}
@@ -382,7 +396,7 @@ def _explained(error: ValidationError, settings: Mapping[str, Any]) -> str | Pro
     for problem in error.errors():
         key = str(problem["loc"][0])
         if problem["type"] == "extra_forbidden":
-            return unknown("key", key, keys())
+            return _unknown_key(key)
         if problem["type"] == "missing":
             return absent(key, f"the key {key} is missing")
         # The rest of the location is an item's index or key, or else the member of a union that was tried.

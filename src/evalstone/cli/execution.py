@@ -142,8 +142,11 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
     from evalstone.run.plan import scorer_info
+    from evalstone.run.runner import check_names
     from evalstone.scorers import parse_scorers
 
+    with config.naming_file("name", "tags"):
+        check_names(config.name, config.tags)
     with config.naming_file("map"):
         try:
             with beside(config.folder("data")) as found:

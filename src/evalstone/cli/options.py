@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from types import UnionType
@@ -60,6 +60,29 @@ class Option:
     """If the setting is a table, the entry that the option sets."""
     type: Any = None
     """The type of the value, if it isn't that of the parameter."""
+
+
+MEANT: Mapping[str, tuple[str, ...]] = {
+    "columns": ("map",),
+    "criteria": ("min", "max"),
+    "evaluators": ("scorers",),
+    "fail_over": ("max",),
+    "fail_under": ("min",),
+    "fresh": ("cache",),
+    "gate": ("min", "max"),
+    "mapping": ("map",),
+    "maximum": ("max",),
+    "metrics": ("scorers",),
+    "minimum": ("min",),
+    "model": ("judge", "target"),
+    "repeat": ("trials",),
+    "repeats": ("trials",),
+    "threads": ("concurrency",),
+    "threshold": ("min", "max"),
+    "thresholds": ("min", "max"),
+    "workers": ("concurrency",),
+}
+"""The settings that people mean by names of other tools, which are spelled otherwise."""
 
 
 def option(usage: str, panel: Panel, help: str, **settings: Any) -> Any:

@@ -350,6 +350,7 @@ def gate(
     from evalstone._core.files import is_folder
     from evalstone.results.gate import gate_on
     from evalstone.results.looks import LOOKS, next_look
+    from evalstone.results.views.gate import gate_view
     from evalstone.results.views.junit import gate_junit
 
     loaded = find_run(run, ledger)
@@ -384,8 +385,12 @@ def gate(
         )
     if folder is not None:
         remember_look(folder, result, criteria, human, theirs)
-    view = result.view(COMMAND_LINE)
-    own = {"junit": (junit, lambda: gate_junit(result, inconclusive_fails=thresholds.inconclusive == "fail"))}
+    view = gate_view(result, COMMAND_LINE, thresholds.inconclusive)
+
+    def cases() -> Iterator[str]:
+        return gate_junit(result, inconclusive_fails=thresholds.inconclusive == "fail", front_end=COMMAND_LINE)
+
+    own = {"junit": (junit, cases)}
     present(view, formats(view, outputs, result.to_dict()) | own)
     return exit_code(loaded, COUNTED[thresholds.inconclusive] if result.verdict == "inconclusive" else result.verdict)
 

@@ -167,7 +167,7 @@ def tested(
         remember_look(config.out, gate, criteria)
     screen = console(stderr=not to_stdout)
     screen.print()
-    show(checks_view(gate, RUN), screen)
+    show(checks_view(gate, RUN, config.inconclusive), screen)
     return gate.verdict
 
 

@@ -57,7 +57,7 @@ def verdict(
     from evalstone.report.terminal import show
     from evalstone.results.gate import gate_on
     from evalstone.results.looks import remember
-    from evalstone.results.views.gate import decisions_view, rate
+    from evalstone.results.views.gate import MARKS, counted_as, decisions_view, rate
     from evalstone.stats.gates import overall
 
     alpha = ALPHA if config.rate is None else config.rate
@@ -91,7 +91,10 @@ def verdict(
         "all later gates on the run.",
         style="dim",
     )
-    return overall(decisions)
+    verdict = overall(decisions)
+    if verdict == "inconclusive" and config.inconclusive != "report":
+        screen.print(f"{MARKS[verdict]}{counted_as(config.inconclusive)}")
+    return verdict
 
 
 def _counted(decision: Decision) -> str:

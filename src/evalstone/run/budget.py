@@ -134,8 +134,8 @@ class Budget:
 def unpriced(judge: Judge) -> ConfigError:
     """The error of a judge without a known price under a budget."""
     return ConfigError(
-        f"a budget needs a price, and the price of {judge.identity} is unknown; "
-        "set it on the judge as prices = [input, output]"
+        f"a budget needs a price, and the price of {judge.identity} is unknown; set it, in US dollars per million "
+        "input and output tokens: prices=[1.25, 10] of a ModelJudge, or prices = [1.25, 10] in a file's [judge] table"
     )
 
 

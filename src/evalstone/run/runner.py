@@ -95,9 +95,7 @@ async def execute(
     `progress` is called with each record on the event loop.
     """
     _check(concurrency, ledger, batch)
-    for setting, texts in (("name", (name,) if name != "" else ()), ("tags", tags)):
-        for text in texts:
-            check_argument(setting, text, Annotated[str, NAME])
+    check_names(name, tags)
     concurrency = slots(plan, concurrency)
     if plan.target is not None and batch:
         raise ConfigError(
@@ -142,6 +140,13 @@ async def execute(
 def slots(plan: Plan, concurrency: int) -> int:
     """The concurrency that the process's limit on open files allows. A target gets half of the files."""
     return spare_files(concurrency, 1 if plan.target is None else 2)
+
+
+def check_names(name: object, tags: Iterable[object]) -> None:
+    """Raise ConfigError for a name or a tag that is no line of visible text. An empty name is none."""
+    for setting, texts in (("name", () if name == "" else (name,)), ("tags", tags)):
+        for text in texts:
+            check_argument(setting, text, Annotated[str, NAME])
 
 
 def _check(concurrency: object, ledger: object, batch: object) -> None:

@@ -7,8 +7,9 @@ from xml.etree import ElementTree
 import pytest
 
 from evalstone import Sample, evaluate, gate
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.results.gate_criteria import Inconclusive
-from evalstone.results.views.junit import Case, Suite, junit
+from evalstone.results.views.junit import Case, Suite, gate_junit, junit
 from tests.runs import Given, run_of
 
 
@@ -97,3 +98,10 @@ def test_a_gate_is_a_case_a_criterion(minimum: float, inconclusive: Inconclusive
     assert properties.keys() == {"estimate", "p_pass", "p_fail"}
     if result is not None:
         assert case[1].attrib["message"].startswith(f"{properties['estimate']} (")
+
+
+def test_a_check_names_settings_as_the_front_end_does() -> None:
+    found = gate(run_of(["0.7", "0.8", "0.75", "0.9"] * 3), min={"given": 0.76})
+    assert "at the next look (look=2)" in found.to_junit()
+    written = "".join(gate_junit(found, inconclusive_fails=False, front_end=COMMAND_LINE))
+    assert "at the next look (--look 2)" in written

@@ -11,7 +11,7 @@ from evalstone._core.front_ends import NOTHING, PYTHON, FrontEnd
 from evalstone.report.notes import clause_of, sentences_of
 from evalstone.report.view import FOOTER, Cell, Column, Fact, Section, Table, Tone, View, table, words
 from evalstone.results.endings import shortfall_of
-from evalstone.results.gate_criteria import OF_BASELINE
+from evalstone.results.gate_criteria import OF_BASELINE, Inconclusive
 from evalstone.types import case_key
 
 if TYPE_CHECKING:
@@ -29,17 +29,24 @@ MISSES = ("check", "sample", "score", "reason")
 TONES: Mapping[GateVerdict, Tone] = {"pass": "good", "fail": "bad", "inconclusive": "unsure"}
 
 
-def overall_text(gate: Gate) -> str:
-    """The verdict of the gate, and why a run whose checks pass isn't a success."""
+def overall_text(gate: Gate, inconclusive: Inconclusive = "report") -> str:
+    """The verdict of the gate, why a run whose checks pass isn't a success, and what an inconclusive verdict counts
+    as."""
     shortfall = shortfall_of(gate.run) if gate.verdict == "pass" else ""
-    return f"{MARKS[gate.verdict]}, but {shortfall}" if shortfall else MARKS[gate.verdict]
+    counted = counted_as(inconclusive) if gate.verdict == "inconclusive" else ""
+    return f"{MARKS[gate.verdict]}, but {shortfall}" if shortfall else f"{MARKS[gate.verdict]}{counted}"
 
 
-def gate_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
-    """A gate: each check with its verdict."""
+def counted_as(inconclusive: Inconclusive) -> str:
+    """What an inconclusive verdict counts as; "" if as such."""
+    return "" if inconclusive == "report" else f", which counts as a {inconclusive}"
+
+
+def gate_view(gate: Gate, front_end: FrontEnd = PYTHON, inconclusive: Inconclusive = "report") -> View:
+    """A gate: each check with its verdict. inconclusive: what an inconclusive verdict counts as."""
     baseline = () if gate.baseline is None else (Fact("Baseline", gate.baseline.id),)
     return replace(
-        checks_view(gate, front_end),
+        checks_view(gate, front_end, inconclusive),
         name="evalstone gate",
         lead=f"{gate.run.dataset_name} · {gate.run.samples_and_judge}",
         facts=(Fact("Run", gate.run.id), *baseline),
@@ -47,10 +54,10 @@ def gate_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
     )
 
 
-def checks_view(gate: Gate, front_end: FrontEnd = PYTHON) -> View:
+def checks_view(gate: Gate, front_end: FrontEnd = PYTHON, inconclusive: Inconclusive = "report") -> View:
     """The checks of a run that is shown above."""
     tables = (checks_table(gate.decisions, front_end, gate.next_look), *_misses(gate.decisions))
-    overall = overall_text(gate)
+    overall = overall_text(gate, inconclusive)
     return View(
         name="",
         lead="",

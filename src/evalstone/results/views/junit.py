@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 from xml.sax.saxutils import escape
 
 from evalstone._core.display import p_value, safe, visible
+from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.results.views.gate import check_cells, check_name, miss_cells, required, verdict_text
 from evalstone.stats.gates import Decision
 from evalstone.types import Failed, Record, Score, Skipped
@@ -133,16 +134,19 @@ def _record_case(record: Record, title: str) -> Case:
             return Case(name, title, "error", error, record.seconds)
 
 
-def gate_junit(gate: Gate, *, inconclusive_fails: bool) -> Iterator[str]:
+def gate_junit(gate: Gate, *, inconclusive_fails: bool, front_end: FrontEnd = PYTHON) -> Iterator[str]:
     """A gate as JUnit XML, with a case per check.
 
     inconclusive_fails: Report inconclusive checks as failures. Otherwise, they are skipped.
     """
-    cases = [_decision_case(decision, gate.next_look, inconclusive_fails) for decision in gate.decisions]
+    cases = [
+        _decision_case(decision, verdict_text(decision, gate.next_look, front_end), inconclusive_fails)
+        for decision in gate.decisions
+    ]
     return junit("evalstone", {"gate": Suite.of(cases)})
 
 
-def _decision_case(decision: Decision, look: int | None, inconclusive_fails: bool) -> Case:
+def _decision_case(decision: Decision, verdict: str, inconclusive_fails: bool) -> Case:
     estimate, interval, expected, n = check_cells(decision)
     # CI servers merge cases with the same name, and a scorer may have several checks.
     name = f"{check_name(decision)} {required(decision)}"
@@ -151,7 +155,7 @@ def _decision_case(decision: Decision, look: int | None, inconclusive_fails: boo
     if decision.verdict == "pass":
         return Case(name, "gate", properties=properties)
     about = f"n = {n}" if interval == "-" else f"{interval}, n = {n}"
-    message = f"{estimate} ({about}), {expected}: {verdict_text(decision, look)}"
+    message = f"{estimate} ({about}), {expected}: {verdict}"
     message += "".join(f"\n{sample}: {score} ({reason})" for sample, score, reason in map(miss_cells, decision.misses))
     failed = decision.verdict == "fail" or inconclusive_fails
     return Case(name, "gate", "failure" if failed else "skipped", message, properties=properties)
