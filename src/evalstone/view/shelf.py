@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import threading
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -22,7 +24,7 @@ from evalstone.results.files import read_summary
 from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.run.saved import read_run
-from evalstone.types import RunMetadata
+from evalstone.types import RunMetadata, StoredScorer
 
 NEW_AT_ONCE = 20
 """The number of new runs from which on all are read together."""
@@ -55,6 +57,26 @@ class Card:
         """The titles of its scorers by signature."""
         return {} if self.metadata is None else scorer_titles([*map(ScorerInfo.of, self.metadata.scorers)])
 
+    @cached_property
+    def by_title(self) -> Mapping[str, StoredScorer]:
+        """Its scorers by title."""
+        return {self.titles[each.signature]: each for each in (self.metadata.scorers if self.metadata else ())}
+
+    @cached_property
+    def words(self) -> str:
+        """What a search looks for words in: the names of the run and of what was run, in lower case."""
+        texts = [self.id, self.folder]
+        if (run := self.metadata) is not None:
+            texts += [run.name, run.dataset.name, run.judge.identity, *run.tags, *(info.name for info in run.scorers)]
+            texts += [] if run.target is None else [run.target.identity]
+        return "\n".join(texts).casefold()
+
+    @property
+    def n_missing(self) -> tuple[int, int]:
+        """The numbers of results that were skipped and that failed."""
+        scorers = self.metadata.scorers if self.metadata else ()
+        return sum(each.n_skipped for each in scorers), sum(each.n_failed for each in scorers)
+
     @property
     def expected(self) -> int:
         """The number of records of the whole run."""
@@ -81,6 +103,8 @@ class Shelf:
         self.ledger, self.folders, self.read_only = ledger, tuple(folders), read_only
         self._finished: dict[str, Card] = {}
         """The cards of finished runs in the ledger, which don't change any more."""
+        self._counted: tuple[Sequence[Card], Mapping[str, Counter[str]]] = (), {}
+        """The cards that were counted last, and the counts."""
         self._lock = threading.Lock()
 
     @property
@@ -99,6 +123,24 @@ class Shelf:
             cards.setdefault(card.id, card)
         listed = [card for card in cards.values() if card.metadata is None or card.metadata.kind == "evaluation"]
         return sorted(listed, key=lambda card: card.started, reverse=True)
+
+    def counts(self, cards: Sequence[Card]) -> Mapping[str, Counter[str]]:
+        """What runs are of, with the numbers of runs: datasets, tags, judges, targets, scorers by title, and states."""
+        counted, counts = self._counted
+        if len(counted) == len(cards) and all(map(operator.is_, counted, cards)):
+            return counts
+        counts = {name: Counter[str]() for name in ("dataset", "tag", "judge", "target", "scorer", "state")}
+        for card in cards:
+            counts["state"][card.state] += 1
+            if (run := card.metadata) is not None:
+                counts["dataset"][run.dataset.name] += 1
+                counts["judge"][run.judge.identity] += 1
+                counts["tag"].update(run.tags)
+                counts["scorer"].update([*card.by_title])
+                if run.target is not None:
+                    counts["target"][run.target.identity] += 1
+        self._counted = cards, counts
+        return counts
 
     def card(self, run: str) -> Card | None:
         """The card of a run of any kind; None if there is none. Errors as for `cards`."""

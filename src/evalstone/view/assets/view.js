@@ -68,7 +68,7 @@ for (const form of document.querySelectorAll('form[method="get"]')) {
     if (String(chosen) === String(usual)) for (const box of boxes) box.disabled = true;
     for (const field of form.querySelectorAll("input:not([type=checkbox]), select")) {
       const empty = field.value === "" || (field.name === "field" && field.value.endsWith("="));
-      const usualValue = (field.name === "show" && field.value === "all") || (field.name === "sort" && ["goodness", "change"].includes(field.value));
+      const usualValue = (field.name === "show" && field.value === "all") || (field.name === "sort" && ["goodness", "change", "-started"].includes(field.value));
       if (empty || usualValue) field.disabled = true;
     }
   });

@@ -1,0 +1,109 @@
+"""Which runs the first page lists: filters, order and columns, as they are in its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any, get_args
+
+from evalstone.errors import ConfigError, invalid, unknown
+from evalstone.view.indexing.tables import choice
+from evalstone.view.query import LONGEST, SCORE
+from evalstone.view.shelf import Card, State
+
+ORDERS: Mapping[str, str] = {
+    "started": "time",
+    "name": "name",
+    "failed": "failures",
+    "cost": "cost",
+    "seconds": "duration",
+}
+"""What runs are ordered by, besides the means of scorers, which are `score:TITLE`; after a minus sign from high to low,
+or, of means, the worst first."""
+USUAL = "-started"
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunsQuery:
+    """Filters, order and place of a list of runs.
+
+    Raises:
+        ConfigError: A value makes no sense.
+    """
+
+    q: str = ""
+    """Words that are in the names of a run, its dataset, target, judge, scorers and tags."""
+    dataset: str = ""
+    tag: str = ""
+    judge: str = ""
+    target: str = ""
+    scorer: str = ""
+    """The title of a scorer that runs have."""
+    state: str = ""
+    sort: str = USUAL
+    column: tuple[str, ...] = ()
+    """The titles of the scorers that are shown; without any, the first ones."""
+    before: str = ""
+    """The ID of the run after which the list goes on."""
+
+    def __post_init__(self) -> None:
+        if self.state and self.state not in get_args(State):
+            raise ConfigError(unknown("state", self.state, get_args(State)))
+        if self.order not in ORDERS and not self.order.startswith(SCORE):
+            raise ConfigError(unknown("order", self.order, [*ORDERS, f"{SCORE}TITLE"]))
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> RunsQuery:
+        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
+        known = {each.name for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, text in pairs:
+            if name not in known or not text.strip():
+                continue
+            if len(text) > LONGEST:
+                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
+            values[name] = (*values.get(name, ()), text) if name == "column" else text
+        return cls(**values)
+
+    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
+        """The parameters of an address, without defaults. changes: other values of fields."""
+        changed = replace(self, **changes)
+        pairs: list[tuple[str, str]] = []
+        for each in fields(self):
+            value = getattr(changed, each.name)
+            if each.name == "column":
+                pairs += [("column", title) for title in value]
+            elif value != each.default:
+                pairs.append((each.name, value))
+        return pairs
+
+    @property
+    def order(self) -> str:
+        """What the runs are ordered by."""
+        return self.sort.removeprefix("-")
+
+    @property
+    def descending(self) -> bool:
+        """Whether the order is from high to low, or the worst means first."""
+        return self.sort.startswith("-")
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether any run may be left out."""
+        return replace(self, sort=USUAL, column=(), before="") != RunsQuery()
+
+    def matches(self, card: Card) -> bool:
+        """Whether a run is listed."""
+        if self.state and card.state != self.state:
+            return False
+        run = card.metadata
+        for wanted, has in (
+            (self.dataset, (run.dataset.name,) if run else ()),
+            (self.tag, run.tags if run else ()),
+            (self.judge, (run.judge.identity,) if run else ()),
+            (self.target, (run.target.identity,) if run and run.target else ()),
+            (self.scorer, card.by_title),
+        ):
+            if wanted and not any(choice(each) == choice(wanted) for each in has):
+                return False
+        return all(word.casefold() in card.words for word in self.q.split())

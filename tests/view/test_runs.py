@@ -1,0 +1,215 @@
+"""The first page: filters, order, columns, and how runs differ from the pinned baseline of their dataset."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Run, Sample, compare, evaluate
+from evalstone.errors import ConfigError
+from evalstone.ledger.base import INDEXES
+from evalstone.ledger.labels import pin
+from evalstone.ledger.store import Ledger
+from evalstone.view.app import application
+from evalstone.view.indexing import differences, jobs
+from evalstone.view.runs_query import RunsQuery
+from evalstone.view.shelf import Shelf
+from tests.runs import Given, Harm, samples_of
+from tests.view.conftest import Client, Reply
+
+LOW, HIGH = ["0.1", "0.2", "0.15", "0.3", "0.2", "0.1"] * 3, ["0.9", "0.8", "0.85", "0.7", "0.9", "0.8"] * 3
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return str(tmp_path / "ledger.db")
+
+
+def client_of(ledger: str) -> Client:
+    return Client(application(Shelf(ledger)))
+
+
+def names(reply: Reply) -> list[str]:
+    """The runs of a list."""
+    return re.findall(r'<th role="rowheader" scope="row">.*?href="/runs/[^"]*">([^<]*)</a>', reply.text, re.DOTALL)
+
+
+def changes(reply: Reply) -> list[str]:
+    """The differences in a list, row by row."""
+    return re.findall(r'class="under change[^>]*>([^<]*)</a>', reply.text)
+
+
+def until(found: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    deadline = time.monotonic() + 30
+    while not found():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def pinned(ledger: str, run: Run) -> None:
+    with Ledger(ledger) as opened:
+        pin(opened, run.dataset_name, run.id)
+
+
+def test_runs_are_compared_with_the_pinned_baseline_of_their_dataset(url: str) -> None:
+    base, better = (
+        evaluate(samples_of(a), [Given(), Harm()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH))
+    )
+    client = client_of(url)
+    assert changes(client.get("/")) == []
+    pinned(url, base)
+    page = client.get("/")
+    lines = {line.title: line for line in compare(base, better).scorers}
+    found = changes(page)
+    assert [text[0] for text in found] == ["▲", "▼"]
+    for text, title in zip(found, ("given", "harm"), strict=True):
+        interval = lines[title].difference
+        assert interval.low is not None
+        assert f"{interval.estimate:+.3f} ({interval.low:+.3f} to " in text
+    assert "Compared with a ★" in page.words
+    assert page.links("^/compare.runs=")
+    data = client.get("/runs.json").json
+    assert data[0]["differences"]["of"][better.scorers[0].signature]["verdict"] == "better"
+    assert (data[0]["baseline"], data[1]["differences"]) == (base.id, None)
+    rows = list(csv.DictReader(io.StringIO(client.get("/runs.csv").text)))
+    assert float(rows[0]["difference"]) == lines["given"].difference.estimate
+    assert float(rows[0]["adjusted_p"]) == lines["given"].adjusted_p_value
+    assert [row["difference"] for row in rows[2:]] == ["", ""]
+
+
+def test_a_difference_is_computed_once_and_again_if_a_run_or_the_pin_changes(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
+    pinned(url, first)
+    made: list[tuple[str, str]] = []
+
+    def counted(a: Run, b: Run) -> Any:
+        made.append((a.id, b.id))
+        return compare(a, b)
+
+    monkeypatch.setattr(differences, "compare", counted)
+    for _ in range(2):
+        for _ in range(2):
+            assert changes(client_of(url).get("/"))[0].startswith("▲")
+    assert made == [(first.id, second.id)]
+    pinned(url, second)
+    assert changes(client_of(url).get("/"))[0].startswith("▼")
+    assert made[1:] == [(second.id, first.id)]
+    (Path(url).parent / INDEXES / differences.FILE).write_bytes(b"damaged" * 1000)
+    assert changes(client_of(url).get("/"))[0].startswith("▼")
+    assert len(made) == 3
+
+
+def test_differences_are_computed_in_the_background_with_progress(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = [evaluate(samples_of(LOW if n else HIGH), [Given()], ledger=url, name=f"n{n}") for n in range(3)]
+    pinned(url, runs[0])
+    monkeypatch.setattr(jobs, "PATIENCE", 0.0)
+    go_on = threading.Event()
+
+    def slow(a: Run, b: Run) -> Any:
+        assert go_on.wait(30)
+        return compare(a, b)
+
+    monkeypatch.setattr(differences, "compare", slow)
+    client = client_of(url)
+    page = client.get("/")
+    assert (page.status, page.headers["refresh"], changes(page)) == (200, "2", [])
+    assert re.search(r"Comparing with the baseline: 0 of 2 runs", page.words)
+    go_on.set()
+    until(lambda: len(changes(client.get("/"))) == 2)
+    assert "refresh" not in client.get("/").headers
+
+
+def test_what_cant_be_compared_says_why(url: str) -> None:
+    base = evaluate([Sample(id="x", input="?", output="1")] * 1, [Given()], ledger=url, name="a")
+    evaluate(samples_of(LOW), [Given()], ledger=url, name="b")
+    pinned(url, base)
+    page = client_of(url).get("/")
+    assert "not comparable: no sample was scored in both runs" in page.words
+    assert changes(page) == []
+    with Ledger(url) as ledger:
+        pin(ledger, base.dataset_name, "no such run")
+    assert "There is no baseline to compare with: the pinned run is gone" in client_of(url).get("/").words
+
+
+def test_differences_that_cant_be_stored_are_shown(url: str) -> None:
+    base, _ = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
+    pinned(url, base)
+    client = client_of(url)
+    (Path(url).parent / INDEXES / differences.FILE).mkdir(parents=True)
+    page = client.get("/")
+    assert (page.status, names(page)) == (200, ["b", "a"])
+    assert changes(page)[0].startswith("▲")
+
+
+def test_runs_are_filtered_by_what_was_run(url: str) -> None:
+    def target(input: str) -> str:
+        return "1"
+
+    evaluate(samples_of(LOW), [Given()], ledger=url, name="a", tags=["nightly"])
+    evaluate(samples_of(LOW), [Given(), Harm()], ledger=url, name="b", tags=["pr", "nightly"])
+    evaluate([Sample(id="q", input="?")], [Given()], target=target, ledger=url, name="c")
+    client = client_of(url)
+    identity = client.get("/runs.json").json[0]["target"]["identity"]
+    for query, expected in (
+        ("tag=nightly", ["b", "a"]),
+        ("tag=pr", ["b"]),
+        ("scorer=harm", ["b"]),
+        (f"target={identity}", ["c"]),
+        ("state=complete", ["c", "b", "a"]),
+        ("state=running", []),
+        ("tag=nightly&sort=started", ["a", "b"]),
+        ("sort=name", ["a", "b", "c"]),
+        ("sort=-name", ["c", "b", "a"]),
+        ("dataset=none", []),
+    ):
+        assert names(client.get(f"/?{query}")) == expected, query
+        assert {run["name"] for run in client.get(f"/runs.json?{query}").json} == set(expected)
+    page = client.get("/?tag=pr")
+    assert re.search(r'<option value="pr" selected>pr \(1\)</option>', page.text)
+    assert client.get("/?state=odd").status == client.get("/?sort=odd").status == 400
+
+
+def test_the_order_holds_over_all_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.pages.runs.RUNS_PER_PAGE", 2)
+    for number, answer in enumerate(("0.2", "0.9", "0.5", "0.7", "skip")):
+        evaluate(samples_of([answer] * 3), [Given()], ledger=url, name=f"{number}")
+    client, address, found = client_of(url), "/?sort=score:given", list[str]()
+    while address:
+        page = client.get(address)
+        found += names(page)
+        address = next((link for link in page.links("before=") if "rel" not in link), "")
+    assert found == ["1", "3", "2", "0", "4"]
+
+
+def test_many_scorers_are_chosen_from(url: str) -> None:
+    def named(number: int) -> Any:
+        return type(f"S{number}", (Given,), {"name": f"s{number:02}", "__doc__": "One of many."})()
+
+    evaluate(samples_of(["1", "skip"]), [*map(named, range(20))], ledger=url, name="a")
+    client = client_of(url)
+    page = client.get("/")
+    assert re.findall(r'data-label="(s\d\d)', page.text) == [f"s{n:02}" for n in range(6)]
+    assert "6 of 20 scorers are shown" in page.words
+    assert "14 skipped of scorers that aren&#39;t shown" in page.text
+    page = client.get("/?column=s19&column=s03")
+    assert re.findall(r'data-label="(s\d\d)', page.text) == ["s03", "s19"]
+
+
+def test_a_query_is_the_same_in_an_address() -> None:
+    query = RunsQuery(q="a b", tag="x", sort="-score:given", column=("b", "a"), state="ended")
+    assert RunsQuery.of(query.pairs()) == query
+    assert RunsQuery().pairs() == []
+    with pytest.raises(ConfigError) as caught:
+        RunsQuery.of([("q", "x" * 3000)])
+    assert caught.value.to_dict()["field"] == "q"
