@@ -12,6 +12,7 @@ import re
 import shutil
 import sqlite3
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -548,3 +549,30 @@ def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
     for address in (run_address(run.id), f"{run_address(run.id)}.json", f"{run_address(run.id)}.csv"):
         assert client.get(address).status == 200
     assert re.search(r">\s*</a></th>", client.get("/").text) is None
+
+
+def test_two_viewers_make_the_index_of_a_run_at_once(url: str) -> None:
+    run = evaluate(samples_of([str(n / 300) for n in range(300)]), [Given(), Harm()], ledger=url)
+    clients = [client_of(ledger=url) for _ in range(4)]
+    for _ in range(3):
+        shutil.rmtree(Path(url).parent / INDEXES)
+        (Path(url).parent / INDEXES).mkdir()
+        with ThreadPoolExecutor(4) as pool:
+            replies = [*pool.map(lambda client: client.get(f"{run_address(run.id)}.json"), clients)]
+        assert [(reply.status, reply.json["matching"]) for reply in replies] == [(200, 300)] * 4
+    assert [file.suffix for file in (Path(url).parent / INDEXES).iterdir()] == [".db"]
+
+
+def test_a_ledger_that_is_replaced_is_read_anew(url: str, tmp_path: Path) -> None:
+    first = evaluate(samples_of(["1"]), [Given()], ledger=url, name="first")
+    client = client_of(ledger=url)
+    assert client.get(run_address(first.id)).status == 200
+    other = str(tmp_path / "other.db")
+    second = evaluate(samples_of(["1"]), [Given()], ledger=other, name="second")
+    os.replace(other, url)
+    assert [run["id"] for run in client.get("/runs.json").json] == [second.id]
+    assert client.get(run_address(first.id)).status == 404
+    Path(url).write_bytes(b"not a database" * 1000)
+    for address in ("/", run_address(second.id), "/runs.json"):
+        reply = client.get(address)
+        assert (reply.status, "Traceback" in reply.text, "bug" in reply.text) == (503, False, False)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sqlite3
 from collections.abc import Generator
 from contextlib import closing, contextmanager
@@ -22,8 +23,8 @@ def written(file: Path, what: str) -> Generator[sqlite3.Connection]:
     Raises:
         StorageError: The disk is full.
     """
-    draft = file.with_name(f"{file.name}.{os.getpid()}.draft")
-    draft.unlink(missing_ok=True)
+    # Another thread, process or machine may write the same file.
+    draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}.draft")
     try:
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
