@@ -501,7 +501,7 @@ def offered(page: str, name: str) -> list[str]:
 )
 def test_whatever_a_form_offers_is_found(url: str, text: str) -> None:
     class Odd(Given):
-        name = f"given {text}"
+        name = "odd"
 
         def score(self, *, output: str) -> Score | Skipped:
             return Skipped(f"{text} {'and so on ' * 500}") if output == "0" else Score(1.0)
@@ -541,7 +541,7 @@ def test_an_address_that_makes_no_sense_breaks_nothing(url: str, query: str) -> 
 
 
 def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
-    run = evaluate(samples_of(["1"]), [Given()], ledger=url, name="  ")
+    run = evaluate(samples_of(["1"]), [Given()], ledger=url)
     with closing(sqlite3.connect(url, isolation_level=None)) as connection:
         connection.execute("DELETE FROM records")
         connection.execute("UPDATE runs SET finished = NULL")
@@ -569,7 +569,7 @@ def test_a_ledger_that_is_replaced_is_read_anew(url: str, tmp_path: Path) -> Non
     assert client.get(run_address(first.id)).status == 200
     other = str(tmp_path / "other.db")
     second = evaluate(samples_of(["1"]), [Given()], ledger=other, name="second")
-    os.replace(other, url)
+    Path(other).replace(url)
     assert [run["id"] for run in client.get("/runs.json").json] == [second.id]
     assert client.get(run_address(first.id)).status == 404
     Path(url).write_bytes(b"not a database" * 1000)
