@@ -362,3 +362,17 @@ def test_what_is_refused_is_a_sentence(call: Callable[[], object], kind: type[Ev
     with pytest.raises(kind) as raised:
         call()
     assert str(raised.value) == said
+
+
+def test_a_column_of_weights_that_is_blank_in_every_row_has_none_and_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "d.csv"
+    file.write_text("id,output,weight\na,x,\nb,y, \n")
+    dataset = load(file)
+    assert [sample.weight for sample in dataset.samples] == [None, None]
+    assert dataset.notes == ("column 'weight' is blank in every row, so all samples weigh the same",)
+    assert "weight" not in dataset.columns
+    for rows in ("a,x,\nb,y,2\n", "a,x,2\nb,y,\n"):
+        file.write_text(f"id,output,weight\n{rows}")
+        with pytest.raises(DataError, match="line 3: column 'weight' has weights, and not one in every row"):
+            load(file)
+    assert load([{"output": "x", "weight": None}]).notes == ()

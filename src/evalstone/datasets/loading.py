@@ -252,7 +252,7 @@ def _read(
         raise DataError(f"{source}: " if source else "", error) from None
     if not samples:
         raise DataError(f"{source or 'the dataset'} has no samples")
-    lines = (*reader.lost_types.notes(), *notes.lines())
+    lines = (*reader.notes(), *notes.lines())
     dataset = Dataset(samples, name, reader.columns.became, tuple(reader.ignored), lines)
     if large:
         dataset.__dict__["version"] = str(version)

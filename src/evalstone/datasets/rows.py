@@ -88,6 +88,13 @@ class RowReader:
         self._plain_fields: dict[tuple[str, ...], tuple[str, ...]] = {}
         """By the columns of a row that was read: the field of each; empty if one is no field, or needs more reading."""
 
+    def notes(self) -> Iterator[str]:
+        """What was read with a caveat, once all rows are read."""
+        yield from self.lost_types.notes()
+        if self._lacks_weight and self.text_cells:
+            self.columns.became.pop(self._lacks_weight, None)
+            yield f"column {named(self._lacks_weight)!r} is blank in every row, so all samples weigh the same"
+
     def read(self, row: object, where: str = "") -> Sample:
         """Convert a row to a sample. Raises DataError, prefixed with the row's position."""
         if type(row) is dict:
@@ -270,13 +277,13 @@ class RowReader:
 
     def _weight(self, chosen: Mapping[str, Cell], cells: Mapping[str, Any]) -> float | None:
         """The weight of the row. Raises DataError if it or that of an earlier row is missing: that must not count as 1.
-        A null in every row says nothing: files of samples may have that."""
+        A column that is blank in every row has no weights: templates of tables and files of samples may have one."""
         weight = self._value("weight", chosen, lambda cell: read_weight(number_in(cell.value), ""))
         if weight is not None or (column := self.columns.column("weight", cells)) is None:
             self._weighted = self._weighted or weight is not None
         else:
             self._lacks_weight = column
-        if self._lacks_weight and (self._weighted or self.text_cells):
+        if self._lacks_weight and self._weighted:
             raise DataError(
                 absent("weight", f"column {named(self._lacks_weight)!r} has weights, and not one in every row")
             )

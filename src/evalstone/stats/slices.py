@@ -45,7 +45,7 @@ class Slice:
     key: Hashable
     interval: Interval
     indexes: tuple[int, ...]
-    level: float = 0.95
+    confidence: float = 0.95
     """The confidence level of this interval alone. It is higher than `interval.confidence` if several intervals hold
     together."""
 
@@ -104,7 +104,7 @@ def slice_by(
         ConfigError: confidence is outside (0, 1).
     """
     check_confidence(confidence)
-    level = 1 - (1 - confidence) / together
+    own = 1 - (1 - confidence) / together
     same_length(values=values, keys=keys, groups=groups, weights=weights)
     column("values", values, 0.0, scale)
     members: dict[Hashable, list[int]] = {}
@@ -117,14 +117,14 @@ def slice_by(
         if groups is not None or weights is not None:
             of_group = groups and [groups[place] for place in places]
             of_weight = weights and [weights[place] for place in places]
-            interval = mean_interval(part, low=0.0, high=scale, confidence=level, groups=of_group, weights=of_weight)
+            interval = mean_interval(part, low=0.0, high=scale, confidence=own, groups=of_group, weights=of_weight)
         else:
             cache_key = tuple(sorted(part))
             if cache_key not in known:
-                known[cache_key] = mean_interval(part, low=0.0, high=scale, confidence=level)
+                known[cache_key] = mean_interval(part, low=0.0, high=scale, confidence=own)
             interval = known[cache_key]
         if interval is not None:
-            slices.append(Slice(key, replace(interval, confidence=confidence), tuple(places), level))
+            slices.append(Slice(key, replace(interval, confidence=confidence), tuple(places), own))
     return tuple(slices)
 
 
@@ -175,7 +175,7 @@ def worst_slices(
             inside, outside = population.units(places)
             if min(inside, outside) < MIN_SAMPLES:
                 continue
-            others = population.others(places, replace(own, confidence=part.level))
+            others = population.others(places, replace(own, confidence=part.confidence))
             p = population.p_value(places, 1 if lower_is_better else -1)
             difference = _difference(own, others)
             of_field.append(
