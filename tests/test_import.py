@@ -54,7 +54,9 @@ def test_every_public_name_is_there() -> None:
 
 def test_at_most_eighty_names_are_public_and_each_has_one_home() -> None:
     assert len(evalstone.__all__) <= 80
-    assert set(evalstone.__all__) <= set(dir(evalstone))
+    assert {*evalstone.__all__, "checks", "errors", "__version__"} <= set(dir(evalstone))
+    assert {name for name in dir(evalstone) if name.startswith("_")} == {"__version__"}
+    assert [name for name in dir(evalstone.checks) if name.startswith("_") or "lazy" in name] == []
     assert evalstone.__version__ == importlib.metadata.version("evalstone")
     with pytest.raises(AttributeError, match="no attribute 'evaluat'"):
         _ = getattr(evalstone, "evaluat")  # noqa: B009 - the name is not there, which is what is tested

@@ -56,7 +56,6 @@ UNTYPED = {
         "*.citation_note(value) PromptStep.*answer* GradedScorer.undecided(answer) MemberCalls.__init__(ask) SoFar.*"
     ),
     "the scorer declares the fields of its score, with their types": "*.score(fields) Scorer.score(args)",
-    "fields of a sample other than those that are parameters": "agent_sample(fields)",
     "one function for any value, which it refuses if it can't read it": (
         "Answer.of(value) parse_target(spec) parse_user(spec) read_transcript(value) Criterion.parse(value) "
         "load_labels(source) Rule.*"

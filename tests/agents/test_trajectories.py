@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from evalstone._core.json import content_hash
+from evalstone.agents import trajectory_sample
 from evalstone.datasets.writing import json_line
 from evalstone.errors import ConfigError
 from evalstone.types import STEP_DATA, ExpectedStep, Sample, Trajectory, TrajectoryExpectation, TrajectoryStep
@@ -171,6 +172,7 @@ def test_absent_trajectories_leave_the_content_hash_of_older_samples_as_it_was()
         (5, "a trajectory must be a list, not int"),
         ({"stps": []}, "a trajectory must have steps; it has stps"),
         ([5], "a step must be an object, not int"),
+        ([""], "name"),
         ([{"name": "f"}], "step 'f': it has no step_type"),
         ([{"name": "f", "stepType": "tol_call"}], "unknown step_type 'tol_call'; did you mean tool_call"),
         ([{"stepType": "tool_call"}], "a step must have a name"),
@@ -224,3 +226,9 @@ def test_every_type_of_step_takes_its_own_data_and_no_other(step_type: Any):
     assert TrajectoryStep(step_type=step_type, name="s", data=data).data == data
     with pytest.raises(ConfigError, match=f"unknown entry of {step_type} 'other'"):
         TrajectoryStep(step_type=step_type, name="s", data={"other": 1})
+
+
+def test_a_text_in_a_trajectory_is_a_tool_that_was_called() -> None:
+    called = [TrajectoryStep(step_type="tool_call", name=name) for name in ("search", "answer")]
+    assert Trajectory.read(["search", {"step_type": "tool_call", "name": "answer"}]).steps == tuple(called)
+    assert trajectory_sample(["search", "answer"]).trajectory == Trajectory(steps=called)

@@ -1011,3 +1011,18 @@ def test_reasoning_in_front_of_outputs_is_scored_if_asked(
     shown = " ".join(evalstone("run", *options, *scorer).stdout.split())
     assert "a model's reasoning" in shown
     assert ("(--keep-reasoning " in shown) == (mean < 1)
+
+
+def test_a_sample_that_changes_by_more_than_declared_fails_the_checks_of_a_finished_run(
+    tmp_path: Path, evalstone: Evalstone
+) -> None:
+    for name, output in (("before", "x"), ("now", "y")):
+        rows = [json.dumps({"id": str(n), "output": output if n else "x"}) for n in range(8)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(rows))
+    checks = ["--baseline", "b", "--max-regression", "contains=0.9", "--max-change", "0.5", "--allow-mismatch"]
+    assert evalstone("run", "before.jsonl", "-s", "contains(expected=x)", "--out", "b").returncode == 0
+    done = evalstone("run", "now.jsonl", "-s", "contains(expected=x)", "--out", "n", *checks)
+    assert done.returncode == 1
+    assert "Gate: ✕ fail: --max-change 0.5, but contains of sample '1' changes by 1, from 1 to 0" in done.stderr
+    assert (tmp_path / "n" / "records.jsonl").exists()
+    assert "Next:" in done.stdout

@@ -49,6 +49,6 @@ def lazy_exports(package: str, file: str) -> "tuple[Callable[[str], Any], Callab
         return value
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *exports()})
+        return sorted(exports())
 
     return get, names

@@ -15,7 +15,17 @@ from typing import Any, Unpack, cast
 from evalstone._core.json import to_jsonable
 from evalstone._core.reasoning import split_reasoning
 from evalstone._core.text import is_blank
-from evalstone.types import ExpectationData, Message, Role, Sample, SampleFields, ToolCall, TrajectoryStep, Usage
+from evalstone.types import (
+    ExchangeFields,
+    ExpectationData,
+    Message,
+    Role,
+    Sample,
+    SampleFields,
+    ToolCall,
+    TrajectoryStep,
+    Usage,
+)
 
 _TAKEN = re.compile(r"Final result processed\.$|Returning structured response: ")
 """The result of a call whose arguments are the structured answer, in pydantic-ai and LangChain."""
@@ -141,7 +151,7 @@ def agent_sample(
     tool_calls: Sequence[ToolCall] = (),
     history: Sequence[Message] = (),
     reasoning: str | None = None,
-    **fields: Any,
+    **fields: Unpack[ExchangeFields],
 ) -> Sample:
     """A sample of one exchange between a user and an agent.
 
@@ -161,7 +171,7 @@ def agent_sample(
 
 
 def trajectory_sample(
-    steps: Sequence[TrajectoryStep | Mapping[str, Any]],
+    steps: Sequence[TrajectoryStep | Mapping[str, Any] | str],
     *,
     expected: ExpectationData | None = None,
     **fields: Unpack[SampleFields],
@@ -169,7 +179,7 @@ def trajectory_sample(
     """A sample of one trajectory.
 
     Args:
-        steps: TrajectoryStep values, or plain data.
+        steps: TrajectoryStep values, plain data, or names of tools that were called.
         expected: The expected trajectory.
         fields: Other fields of the sample, such as `input`.
     """

@@ -152,17 +152,24 @@ def tested(
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
 
-    with phase("checking the thresholds"):
-        gate = gate_on(
-            result,
-            criteria,
-            baseline=baseline,
-            alpha=config.rate,
-            look=config.look or 1,
-            missing=config.missing or "worst",
-            max_change=config.largest_changes(result.scorers, criteria),
-            allow_mismatch=config.allow_mismatch,
-        )
+    try:
+        with phase("checking the thresholds"):
+            gate = gate_on(
+                result,
+                criteria,
+                baseline=baseline,
+                alpha=config.rate,
+                look=config.look or 1,
+                missing=config.missing or "worst",
+                max_change=config.largest_changes(result.scorers, criteria),
+                allow_mismatch=config.allow_mismatch,
+            )
+    except evalstone.DataError as error:
+        if not (isinstance(error.parts[0], Setting) and error.parts[0].name == "max_change"):
+            raise
+        # Only the scores show it, and the run is done: its checks fail, instead of the command.
+        to_stderr(f"Gate: ✕ fail: {COMMAND_LINE.written(error.parts)}")
+        return "fail"
     if config.out is not None:
         remember_look(config.out, gate, criteria)
     screen = console(stderr=not to_stdout)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Generic, TypeVar
 
 from evalstone._core.guards import class_of
@@ -23,7 +23,7 @@ MOST_COUNTED = 2**31 - 1
 """The maximum token or request count of an answer: the limit of the ledger's columns."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class JudgeAnswer(NoTruthValue, Generic[A]):
     """A judge's answer with its usage, cost and time.
 
@@ -37,6 +37,7 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
 
     value: A
     """The typed answer."""
+    _: KW_ONLY
     judge: str
     """The identity of the judge."""
     reply: str | None = None

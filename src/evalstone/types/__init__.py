@@ -40,6 +40,7 @@ from evalstone.types.samples import LARGEST as LARGEST
 from evalstone.types.samples import LISTS as LISTS
 from evalstone.types.samples import SAMPLE_FIELDS as SAMPLE_FIELDS
 from evalstone.types.samples import USER_METADATA as USER_METADATA
+from evalstone.types.samples import ExchangeFields as ExchangeFields
 from evalstone.types.samples import Sample as Sample
 from evalstone.types.samples import SampleFields as SampleFields
 from evalstone.types.samples import case_key as case_key
@@ -65,6 +66,7 @@ __all__ = [
     "CallSource",
     "Drawn",
     "EndingName",
+    "ExchangeFields",
     "ExpectationData",
     "ExpectedStep",
     "Failed",

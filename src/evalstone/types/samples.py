@@ -193,15 +193,12 @@ class Sample:
         return hash((self.id, self.content_hash))
 
 
-class SampleFields(TypedDict, total=False):
-    """The fields of a sample as keyword arguments: what a call that scores one sample takes instead of a Sample."""
+class ExchangeFields(TypedDict, total=False):
+    """The fields of a sample beside its input, output and messages, as keyword arguments."""
 
     id: str
-    input: str | None
-    output: str | None
     context: Sequence[str] | str | None
     reference: str | None
-    messages: Sequence[Message | Mapping[str, Any]]
     instructions: str | None
     metadata: Mapping[str, Any]
     group: str | float | None
@@ -210,6 +207,14 @@ class SampleFields(TypedDict, total=False):
     expected_trajectory: ExpectationData | None
     state: Any
     turns: Sequence[Sample | Mapping[str, Any] | str]
+
+
+class SampleFields(ExchangeFields, total=False):
+    """The fields of a sample as keyword arguments: what a call that scores one sample takes instead of a Sample."""
+
+    input: str | None
+    output: str | None
+    messages: Sequence[Message | Mapping[str, Any]]
 
 
 def _turns(value: object) -> tuple[Sample, ...]:

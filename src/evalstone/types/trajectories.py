@@ -92,10 +92,13 @@ class TrajectoryStep:
             yield from child.walk()
 
     @classmethod
-    def read(cls, data: TrajectoryStep | Mapping[str, Any]) -> TrajectoryStep:
-        """A step from plain data. Entries that its type doesn't have go to the metadata. Raises ConfigError."""
+    def read(cls, data: TrajectoryStep | Mapping[str, Any] | str) -> TrajectoryStep:
+        """A step from plain data, or a tool call from the tool's name. Entries that its type doesn't have go to the
+        metadata. Raises ConfigError."""
         if isinstance(data, cls):
             return data
+        if isinstance(data, str):
+            return cls(step_type="tool_call", name=data)
         entries = _given(entries_of(data, "a step"))
         known = _check_step(kind := entries.pop("step_type", None), name := entries.pop("name", None), {})
         attributes = {**_pop_data(entries, known), **{key: entries.pop(key) for key in known if key in entries}}
@@ -246,8 +249,8 @@ class TrajectoryExpectation:
         return cls(**entries)
 
 
-TrajectoryData: TypeAlias = Trajectory | Mapping[str, Any] | Sequence[TrajectoryStep | Mapping[str, Any]]
-"""A trajectory, its data, or its steps."""
+TrajectoryData: TypeAlias = Trajectory | Mapping[str, Any] | Sequence[TrajectoryStep | Mapping[str, Any] | str]
+"""A trajectory, its data, or its steps; a text is the name of a tool that was called."""
 ExpectationData: TypeAlias = (
     TrajectoryExpectation
     | Trajectory

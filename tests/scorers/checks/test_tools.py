@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from evalstone import checks
-from evalstone.scorers.checks import ToolCheck, is_subsequence
+from evalstone.scorers.checks import ToolCheck
+from evalstone.scorers.checks.tools import is_subsequence
 from evalstone.types import Message, Sample, ToolCall
 from tests.fakes import score_of
 

@@ -35,8 +35,6 @@ from evalstone.scorers.checks.tools import ToolCalled as ToolCalled
 from evalstone.scorers.checks.tools import ToolCheck as ToolCheck
 from evalstone.scorers.checks.tools import ToolNotCalled as ToolNotCalled
 from evalstone.scorers.checks.tools import ToolOrder as ToolOrder
-from evalstone.scorers.checks.tools import has_failed as has_failed
-from evalstone.scorers.checks.tools import is_subsequence as is_subsequence
 from evalstone.scorers.checks.tools import max_tool_calls as max_tool_calls
 from evalstone.scorers.checks.tools import no_tool_calls as no_tool_calls
 from evalstone.scorers.checks.tools import no_tool_errors as no_tool_errors
