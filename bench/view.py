@@ -1,11 +1,11 @@
-"""How fast the pages are: a ledger with one large run, its index, and each kind of page.
+"""How fast the pages are: a ledger with two large runs, their indexes and comparison, and each kind of page.
 
     python bench/view.py [--samples 250000] [--requests 40] [--folder DIR]
 
-Makes a ledger of samples scored by four code scorers (10^6 records by default), or uses the one that is in the folder,
-and prints how long it takes to show the first page in a new process, to make the index and how large that is, and the
-time of each kind of page, from the request to the last byte, without the network. Times are wall time and, in brackets,
-CPU time, in milliseconds.
+Makes a ledger of two runs over samples scored by four code scorers (10^6 records each by default), or uses the one that
+is in the folder, and prints how long it takes to show the first page in a new process, to make the index of a run and
+the comparison of both and how large they are, and the time of each kind of page, from the request to the last byte,
+without the network. Times are wall time and, in brackets, CPU time, in milliseconds.
 """
 
 from __future__ import annotations
@@ -18,15 +18,17 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from evalstone import Sample, Score, Scorer, Skipped, evaluate
+from evalstone.ledger.base import INDEXES
 from evalstone.ledger.store import Ledger
-from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
+from evalstone.view.indexing.comparisons import Comparisons
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.security import App
 from evalstone.view.shelf import Shelf
@@ -77,9 +79,9 @@ def vocabulary() -> list[str]:
     return list(dict.fromkeys(made))[:WORDS]
 
 
-def samples(number: int) -> Iterator[Sample]:
-    """Samples of some 100 words."""
-    draw = random.Random(7)
+def samples(number: int, *, other: bool = False) -> Iterator[Sample]:
+    """Samples of some 100 words. other: with other words and scores in two of five."""
+    draw, change = random.Random(7), random.Random(11)
     words = vocabulary()
     weights = [1 / (n + 1) for n in range(WORDS)]
     texts = draw.choices(words, weights, k=1_000_000)
@@ -89,24 +91,38 @@ def samples(number: int) -> Iterator[Sample]:
         return " ".join(texts[start : start + size])
 
     for place in range(number):
-        yield Sample(
+        sample = Sample(
             id=f"q{place:06}",
             input=text(15),
             output=text(60),
             reference=text(20),
             metadata={"topic": draw.choice(TOPICS), "numbers": [draw.betavariate(3, 1.5) for _ in range(4)]},
         )
+        if other and change.random() < 0.4:
+            answer = (sample.output or "").split()
+            for at in change.sample(range(len(answer)), change.randrange(1, 20)):
+                answer[at] = words[change.randrange(WORDS)]
+            numbers = [change.betavariate(3, 1.4) for _ in range(4)]
+            sample = replace(sample, output=" ".join(answer), metadata={**sample.metadata, "numbers": numbers})
+        yield sample
 
 
-def make(url: str, number: int) -> str:
-    """A ledger with a run, and the run's ID."""
-    with ExitStack() as stack:
-        if Path(url).exists() and (row := stack.enter_context(Ledger(url)).run("last")) is not None:
-            return row.id
-    began = time.perf_counter()
-    run = evaluate([*samples(number)], [Given(), Second(), Third(), Fourth()], ledger=url, name="large")
-    print(f"{len(run):,} records in {time.perf_counter() - began:.0f} s, {Path(url).stat().st_size / 1e6:,.0f} MB")
-    return run.id
+def make(url: str, number: int) -> tuple[str, str]:
+    """A ledger with two runs, and their IDs."""
+    if Path(url).exists():
+        with Ledger(url) as ledger:
+            runs = {row.metadata["name"]: row.id for row in ledger.runs()}
+        if runs.keys() >= {"large", "other"}:
+            return runs["large"], runs["other"]
+    ids: list[str] = []
+    for name in ("large", "other"):
+        began = time.perf_counter()
+        given = [*samples(number, other=name == "other")]
+        run = evaluate(given, [Given(), Second(), Third(), Fourth()], ledger=url, name=name)
+        ids.append(run.id)
+        print(f"{len(run):,} records in {time.perf_counter() - began:.0f} s, {Path(url).stat().st_size / 1e6:,.0f} MB")
+        del run, given
+    return ids[0], ids[1]
 
 
 def get(app: App, address: str) -> bytes:
@@ -139,9 +155,10 @@ def quantile(values: Sequence[float], share: float) -> float:
     return sorted(values)[min(len(values) - 1, int(share * len(values)))]
 
 
-def kinds(run: str, number: int, draw: random.Random) -> dict[str, Callable[[], str]]:
+def kinds(runs: tuple[str, str], number: int, draw: random.Random) -> dict[str, Callable[[], str]]:
     """Each kind of page, with what makes an address of it."""
-    here = run_address(run)
+    run = runs[0]
+    here, both = run_address(run), compare_address(runs)
 
     def cursor() -> str:
         return quote(f"[{draw.random():.3f}, {draw.randrange(number)}]")
@@ -174,6 +191,20 @@ def kinds(run: str, number: int, draw: random.Random) -> dict[str, Callable[[], 
         "sample": lambda: sample_address(run, f"q{draw.randrange(number):06}"),
         "sample in a filter": lambda: f"{sample_address(run, f'q{draw.randrange(number):06}')}?scorer=given&max=0.5",
         "sample in a search": lambda: f"{sample_address(run, f'q{draw.randrange(number):06}')}?q={word(50, 500)}",
+        "comparison": lambda: both,
+        "c. page in the middle": lambda: f"{both}&after={cursor()}",
+        "c. page before another": lambda: f"{both}&before={cursor()}",
+        "c. regressed": lambda: f"{both}&show=regressed",
+        "c. fixed, one scorer": lambda: f"{both}&show=fixed&scorer=third&sort=better",
+        "c. most regressed, one scorer": lambda: f"{both}&scorer=second&sort=worse",
+        "c. failed": lambda: f"{both}&show=failed&sort=order",
+        "c. missing, one scorer": lambda: f"{both}&show=missing&scorer=given",
+        "c. other answers, topic": lambda: f"{both}&show=different&field=topic%3D{draw.choice(TOPICS)}",
+        "c. a rare word": lambda: f"{both}&q={word(10_000, WORDS)}",
+        "c. a usual word, changed": lambda: f"{both}&show=changed&q={word(50, 500)}",
+        "c. a word in most samples": lambda: f"{both}&q={word(0, 5)}",
+        "c. by slice": lambda: f"{both}&by=topic",
+        "c. JSON": lambda: f"{compare_address(runs, suffix='.json')}&after={cursor()}",
     }
 
 
@@ -187,7 +218,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.folder or Path(temporary)
         url = str(folder / "ledger.db")
-        run = make(url, options.samples)
+        runs = make(url, options.samples)
         start = (
             "import time\nfrom evalstone.view.app import application\nfrom evalstone.view.shelf import Shelf\n"
             f"import uvicorn\nshelf = Shelf({url!r})\nshelf.cards()\napplication(shelf)\n"
@@ -198,19 +229,32 @@ def main() -> None:
         wall = 1000 * (time.perf_counter() - began)
         print(f"start: {wall:,.0f} ({1000 * float(done.stdout):,.0f}) ms, with Python and imports")
         shelf = Shelf(url)
-        indexes, card = Indexes(shelf), shelf.card(run)
-        if card is None:
-            raise SystemExit("the run is gone")
+        indexes, cards = Indexes(shelf), [shelf.card(run) for run in runs]
+        card, other = cards
+        if card is None or other is None:
+            raise SystemExit("a run is gone")
         made = time.perf_counter(), time.process_time()
         while type(opened := indexes.open(card)).__name__ == "Building":
             time.sleep(0.1)
         seconds = time.perf_counter() - made[0], time.process_time() - made[1]
-        size = sum(file.stat().st_size for file in indexes.folder.iterdir())
+        size = sum(file.stat().st_size for file in indexes.folder.joinpath(INDEXES).iterdir())
         print(f"index: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU time), {size / 1e6:,.0f} MB")
+        while type(indexes.open(other)).__name__ == "Building":
+            time.sleep(0.1)
+        before = {*indexes.folder.joinpath(INDEXES).iterdir()}
+        for by in ("", "topic"):
+            made = time.perf_counter(), time.process_time()
+            while type(opened := Comparisons(indexes).open([card, other], anyway=False, by=by)).__name__ == "Building":
+                time.sleep(0.1)
+            seconds = time.perf_counter() - made[0], time.process_time() - made[1]
+            new = {*indexes.folder.joinpath(INDEXES).iterdir()} - before
+            size = sum(file.stat().st_size for file in new)
+            what = f"comparison by {by}" if by else "comparison"
+            print(f"{what}: {seconds[0]:.1f} s ({seconds[1]:.1f} s of CPU time), {size / 1e6:,.0f} MB")
         del opened
         app, draw = application(shelf), random.Random(1)
         print(f"{'page':28}{'p50':>16}{'p95':>16}{'bytes':>10}")
-        for name, address in kinds(run, options.samples, draw).items():
+        for name, address in kinds(runs, options.samples, draw).items():
             get(app, address())
             wall, cpu, length = list[float](), list[float](), 0
             for _ in range(options.requests):

@@ -8,10 +8,12 @@ differ in a sentence cost as little as short ones. Of what is between, `MOST_WOR
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
+from evalstone._core.display import visible
+from evalstone._core.redaction import redacted
 from evalstone._core.text import SPACELESS
 
 MOST_WORDS = 2000
@@ -21,7 +23,7 @@ _LONGEST_WORD = 1000
 _LONGEST_NOISE = 12
 _LETTER = rf"[^\s!-/:-@\[-`{{-~\u2010-\u205e\u3000-\u303f\uff00-\uff0f{SPACELESS}]"
 _WORD = re.compile(rf"(?:{_LETTER}+(?:[.,'’]{_LETTER}+)*|\S)\s*|\s+")
-_SPACE = re.compile(r"\s")
+_SPACE, _SPACES = re.compile(r"\s"), re.compile(r"\s+")
 Kind: TypeAlias = Literal["same", "removed", "added", "gap"]
 """Whether a piece is in both texts, in the first or the second alone, or stands for what is left out."""
 
@@ -105,10 +107,26 @@ class WordDiff:
 
 
 GAP = Piece("gap", "")
+_MARKS: Mapping[Kind, tuple[str, str]] = {
+    "same": ("", ""),
+    "removed": ("[-", "-]"),
+    "added": ("{+", "+}"),
+    "gap": (" … ", ""),
+}
+
+
+def marked(pieces: Iterable[Piece]) -> Iterator[Piece]:
+    """Pieces as on a line of plain text, with marks around what is removed and added, as in `git diff --word-diff`.
+    Invisible characters are escaped."""
+    for kind, text in pieces:
+        start, end = _MARKS[kind]
+        yield Piece(kind, start + visible(_SPACES.sub(" ", text)) + end)
 
 
 def word_diff(before: str, after: str) -> WordDiff:
-    """The difference of two texts. White space doesn't count."""
+    """The difference of two texts. White space doesn't count. Secrets are replaced by `***` first, because nobody would
+    recognize one in pieces."""
+    before, after = redacted(before), redacted(after)
     if before == after:
         return WordDiff((Piece("same", after),) if after else ())
     start = end = 0

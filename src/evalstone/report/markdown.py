@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from evalstone._core.display import safe
+from evalstone._core.word_diff import marked
 from evalstone.report.view import Cell, Examples, SampleView, Section, Table, View
 
 LONG = 2000
@@ -116,6 +117,8 @@ def _sample(sample: SampleView) -> Iterator[str]:
             yield f"{name} {literal(text)}"
     if sample.loss:
         yield f"loss: {prose(sample.loss)}"
+    if sample.changes:
+        yield f"answer {literal(''.join(text for _, text in marked(sample.changes)), LONG)}"
     for outcome in sample.outcomes:
         reason = f" {literal(outcome.reason, 240)}" if outcome.reason else ""
         yield f"{prose(outcome.title)} **{prose(outcome.text)}**{reason}"

@@ -16,6 +16,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from evalstone._core.display import safe
+from evalstone._core.word_diff import marked
 from evalstone.report.view import Cell, SampleView, Section, Table, Tone, View
 
 STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}
@@ -270,6 +271,10 @@ def _sample(sample: SampleView, console: Console) -> None:
         _indented(console, 2, ("question  ", "dim"), safe(sample.question, 160))
     if sample.answer:
         _indented(console, 2, ("answer    ", "dim"), safe(sample.answer))
+    if sample.changes:
+        styles: Mapping[str, str] = {"removed": STYLES["bad"], "added": STYLES["good"], "gap": "dim"}
+        parts = [(text, styles.get(kind, "")) for kind, text in marked(sample.changes)]
+        _indented(console, 2, ("answer    ", "dim"), *parts)
     if sample.label:
         _indented(console, 2, ("label     ", "dim"), safe(sample.label, 160))
     if sample.loss:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone._core.display import digits_for, limits, number, safe
+from evalstone._core.word_diff import Piece
 
 if TYPE_CHECKING:
     from evalstone.stats.calibration import Bin
@@ -265,6 +266,7 @@ class Block:
         items: Nested blocks.
         cites: The numbers of the passages that decide a claim.
         folded: Whether it is opened on demand.
+        pieces: The text, with what is removed and added; if there are some, they are shown in its place.
     """
 
     kind: str = "part"
@@ -276,6 +278,7 @@ class Block:
     items: tuple[Block, ...] = ()
     cites: tuple[int, ...] = ()
     folded: bool = False
+    pieces: tuple[Piece, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -297,6 +300,8 @@ class SampleView:
         goodness: The mean over its scores, each from 0 (worst) to 1 (best), regardless of scale and direction.
         label: Whether the answer is grounded, in the words of the data; "" if it doesn't say.
         loss: Where a low answer is lost, such as "retrieval: …"; "" for other answers.
+        changes: Of a sample in two runs, the answer of the first with what the second removes and adds, for reports
+            that don't show the whole sample.
         headline: What is wrong with it, on one line.
         findings: Claims that no passage supports, for reports that don't show the whole sample.
         panel: The whole sample, for reports that show it.
@@ -309,6 +314,7 @@ class SampleView:
     outcomes: tuple[OutcomeView, ...]
     label: str = ""
     loss: str = ""
+    changes: tuple[Piece, ...] = ()
     headline: str = ""
     findings: tuple[Block, ...] = ()
     panel: tuple[Block, ...] = ()

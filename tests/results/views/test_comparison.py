@@ -6,9 +6,10 @@ import itertools
 from dataclasses import replace
 from typing import Any, cast, get_args, get_type_hints
 
-from evalstone import Score, compare, drift, evaluate, gate
+from evalstone import Score, Scorer, compare, drift, evaluate, gate
 from evalstone.report.html import page
 from evalstone.report.markdown import lines
+from evalstone.report.text import text
 from evalstone.report.view import DifferenceChart, Section
 from evalstone.results.drift import DriftResult
 from evalstone.results.views.comparison import comparison_view
@@ -17,7 +18,7 @@ from evalstone.results.views.gate import gate_view
 from evalstone.stats.drift import Drift
 from tests.report.hostile import hostile_comparison
 from tests.report.test_html import Seen
-from tests.runs import Given, Harm, run_of
+from tests.runs import Given, Harm, run_of, samples_of
 
 LOW, HIGH = [str(n / 100) for n in range(10)], [str(n / 100 + 0.75) for n in range(10)]
 
@@ -93,6 +94,50 @@ def test_the_answers_of_both_runs_stand_side_by_side() -> None:
     assert "says 0.5" in shown
     assert "says 0.75" in shown
     assert view.examples[0].samples[0].outcomes[0].text == "0.5 → 0.75"
+
+
+def test_what_an_answer_changes_is_marked_in_every_report() -> None:
+    class Length(Scorer):
+        """The share of ten words."""
+
+        name = "length"
+
+        def score(self, *, output: str) -> Score:
+            return Score(output.count(" ") / 10)
+
+    texts = "It opens at nine on Monday.", "It opens at ten sharp on Monday."
+    before, after = (evaluate(samples_of([text, "the same"]), [Length()], ledger=None) for text in texts)
+    comparison = compare(before, after)
+    marked = "It opens at [-nine-]{+ten sharp+} on Monday."
+    assert f"  answer    {marked}" in str(text(comparison_view(comparison)))
+    assert f"  - answer `{marked}`" in [*lines(comparison_view(comparison))]
+    html = "".join(page(comparison_view(comparison)))
+    assert '<del><span class="aloud">[removed: </span>nine<span class="aloud">]</span></del>' in html
+    assert '<ins><span class="aloud">[added: </span>ten sharp<span class="aloud">]</span></ins>' in html
+
+
+def test_a_long_answer_is_shown_around_its_changes_and_once_in_the_terminal() -> None:
+    words = "word " * 2000
+    before, after = (run_of([f"0.{n}"] * 2, [Given(), Harm()]) for n in (1, 2))
+    before, after = (
+        replace(run, samples=[replace(sample, output=f"{words}{n} {words}") for sample in run.samples or ()])
+        for run, n in ((before, "one"), (after, "two"))
+    )
+    shown = text(comparison_view(compare(before, after, allow_mismatch=True)))
+    answers = [line for line in shown.splitlines() if line.startswith("  answer")]
+    assert len(answers) == 2
+    assert len(answers[0]) < 300
+    assert "word [-one-]{+two+} word" in answers[0]
+    html = "".join(page(comparison_view(compare(before, after, allow_mismatch=True))))
+    assert html.count("word ") > 6000
+
+
+def test_equal_answers_with_other_scores_are_called_the_same() -> None:
+    before, after = run_of(["0.5"] * 3), run_of(["1"] * 3)
+    after = replace(after, samples=before.samples, dataset_version=before.dataset_version)
+    view = comparison_view(compare(before, after))
+    assert "the answers are the same" in text(view)
+    assert "the answers are the same" in "".join(page(view))
 
 
 def test_hostile_samples_bring_nothing_into_the_page_of_a_comparison() -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, digits_for, limits, listed, number, p_value, signed, tests_used
 from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.word_diff import Piece, word_diff
 from evalstone.report.notes import clause_of, sentence_of
 from evalstone.report.view import (
     FOOTER,
@@ -51,6 +52,10 @@ VERDICTS: Mapping[ComparisonVerdict, str] = {
 }
 
 
+LONGEST_CHANGES = 400
+"""About the most characters of each answer where the changes are shown on a few lines."""
+LONGEST_TEXT = 50_000
+"""About the most characters of an answer that is shown in full. Browsers take minutes to lay out megabytes."""
 TONES: Mapping[str, Tone] = {"better": "good", "worse": "bad", "equivalent": "good", "inconclusive": "dim"}
 
 
@@ -235,10 +240,14 @@ def _changes(comparison: Comparison, most: int) -> Iterator[Examples]:
         for entry in entries:
             record = run.records[entry.place]
             records[name].setdefault((record.sample_id, record.signature), []).append(record)
+    above: set[tuple[str, str]] = set()
     for line in comparison.scorers:
         if line.changes[:most]:
-            changes = tuple(_change(line, change, texts, records) for change in line.changes[:most])
-            yield Examples(f"Most changed: {line.title}, {line.a} to {line.b}", changes)
+            changes = [_change(line, change, texts, records) for change in line.changes[:most]]
+            # What is shown for another scorer isn't shown again, except where it is folded.
+            changes = [replace(view, changes=()) if (line.b, view.id) in above else view for view in changes]
+            above |= {(line.b, view.id) for view in changes}
+            yield Examples(f"Most changed: {line.title}, {line.a} to {line.b}", tuple(changes))
 
 
 def _change(
@@ -250,6 +259,7 @@ def _change(
     """A changed sample. Of several trials, it shows the one that illustrates the change best: for the run with the
     lower mean, the one with the lowest score."""
     question = ""
+    answers: list[str] = []
     gain = (change.a - change.b) if line.info.lower_is_better else (change.b - change.a)
     both: list[Block] = []
     sides = (
@@ -261,7 +271,10 @@ def _change(
         pick = min if value < other else max
         record = pick(scored, key=lambda record: record.value or 0.0, default=None)
         sample = texts[name].get((id, None if record is None else record.trial))
-        answer = sample.output if sample is not None and sample.output is not None else "The text is not available."
+        answer = "The text is not available."
+        if sample is not None and sample.output is not None:
+            answer = sample.output
+            answers.append(answer)
         question = question or (sample.input if sample is not None and sample.input else "")
         score = score_text(value, line.info.scale)
         title = f"{name} · {score}"
@@ -270,12 +283,27 @@ def _change(
             title = f"{name} in trial {record.trial} · {shown}; mean of the trials {score}"
         reason = "" if record is None else getattr(record.outcome, "reason", "")
         both.append(Block("passage", title, answer, why=reason))
+    pieces, note = tuple[Piece, ...](), ""
+    if len(answers) == 2:
+        difference = word_diff(*answers)
+        pieces = difference.shortened(LONGEST_CHANGES).pieces
+        note = "the answers are the same" if difference.is_same else ""
+        whole = difference.shortened(LONGEST_TEXT, LONGEST_TEXT)
+        sides = whole.before, whole.after
+        both = [replace(block, pieces=side) for block, side in zip(both, sides, strict=True)]
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
-    panel = (Block("part", "Question", question),) if question else ()
+    panel = [Block("part", "Question", question)] if question else []
+    panel += [Block("note", text=note)] if note else []
     tone: Tone = "good" if gain > 0 else "bad"
-    outcomes = (OutcomeView(line.title, change.b, values, tone, ""),)
+    outcomes = (OutcomeView(line.title, change.b, values, tone, note),)
     return SampleView(
-        change.sample_id, question, "", None, outcomes, panel=(*panel, Block("columns", items=tuple(both)))
+        change.sample_id,
+        question,
+        "",
+        None,
+        outcomes,
+        changes=pieces,
+        panel=(*panel, Block("columns", items=tuple(both))),
     )
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import digits_for, signed
-from evalstone._core.word_diff import Piece, WordDiff, word_diff
+from evalstone._core.redaction import redacted
+from evalstone._core.word_diff import Piece, word_diff
 from evalstone.errors import ConfigError
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
@@ -407,7 +408,7 @@ def compared_rows(
             ComparedRow(
                 sample.name if sample.name.strip() else repr(sample.name),
                 next(answer.href for answer in reversed(answers) if answer.href),
-                next((cell.question for cell in cells if cell.question), "")[:LONGEST_ANSWER],
+                redacted(next((cell.question for cell in cells if cell.question), ""))[:LONGEST_ANSWER],
                 tuple((text, tone) for text, tone, holds in every if holds),
                 tuple(answers),
             )
@@ -422,7 +423,7 @@ def _pieces(cells: Sequence[_Cell], number: int, sample: ComparedSample) -> tupl
     if cell.shown is None:
         return (), "The run doesn't have this sample."
     note = "" if cell.stored is not None else "The beginning of a very long sample."
-    plain = WordDiff((Piece("same", cell.answer),)).shortened(LONGEST_ANSWER).pieces
+    plain = word_diff(cell.answer, cell.answer).shortened(LONGEST_ANSWER).pieces
     other = cells[0] if number else cells[1]
     if other.shown is None or (number == 0 and len(cells) > 2):
         return plain, note
@@ -463,7 +464,7 @@ def _reasons(compared: Compared, cell: _Cell, number: int) -> tuple[tuple[str, s
     return tuple(
         (titles[record.signature], reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}…")
         for record in cell.records
-        if record.signature in titles and (reason := record.outcome.reason)
+        if record.signature in titles and (reason := redacted(record.outcome.reason))
     )
 
 
