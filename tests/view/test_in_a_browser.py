@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from evalstone import Run, Sample, ScriptedJudge, evaluate, write_run
-from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.browsing import NEEDS_BROWSER, chromium
@@ -180,14 +180,41 @@ def test_hostile_text_is_text_on_every_page(opened: Opened, make: Callable[[], R
         assert HOSTILE[0] in tab.locator(".samples .words .text").all_text_contents()
 
 
+def test_keys_walk_through_what_changed(opened: Opened) -> None:
+    before, after = run_of(["0.5", "1", "0", "0.25"]), run_of(["1", "1", "0", "0"])
+    tab = opened([before, after], compare_address([before.id, after.id], [("sort", "order")]))
+    focused = "document.activeElement.textContent"
+    for key, name in (("n", "s1"), ("n", "s4"), ("p", "s1"), ("j", "s2"), ("n", "s4")):
+        tab.keyboard.press(key)
+        assert tab.evaluate(focused) == name
+    assert tab.locator("ins").all_text_contents() == []
+    tab.get_by_role("link", name="regressed 1").click()
+    assert tab.locator(".sides tbody th a").all_text_contents() == ["s4"]
+    tab.get_by_text("Reasons").last.click()
+    expect(tab.get_by_text("says 0", exact=True)).to_be_visible()
+
+
+def test_hostile_answers_are_text_where_they_are_compared(opened: Opened) -> None:
+    run = hostile_words_with_a_time()
+    other = replace(run, id="other", samples=[replace(each, output=f"New {each.output}") for each in run.samples or ()])
+    tab = opened([run, other], compare_address([run.id, other.id], [("anyway", "1")]))
+    tab.wait_for_selector(".sides")
+    assert tab.locator("main img, main script, main style, base, [onerror], [onload], [style]").count() == 0
+    assert "New" in tab.locator("ins").first.text_content() or ""
+
+
 @pytest.mark.parametrize("width", [400, 800, 2560])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overflows_a_screen_of_any_width(opened: Opened, width: int, scheme: str) -> None:
     long = Sample(id="i" * 200, input="w" * 500, output="0.5", context=["x" * 900], metadata={"k" * 90: "v" * 90})
-    run = evaluate([long, Sample(id="b", input="x", output="fail")], [Given(), Harm()], ledger=None, name="n" * 120)
-    tab = opened([run], "/", width=width, color_scheme=scheme)
+    short, other = Sample(id="b", input="x", output="fail"), replace(long, output="0.5" + "0" * 900)
+    run, compared = (
+        evaluate([sample, short], [Given(), Harm()], ledger=None, name="n" * 120) for sample in (long, other)
+    )
+    tab = opened([run, compared], "/", width=width, color_scheme=scheme)
     base = tab.url.rstrip("/")
-    for address in ("/", run_address(run.id), sample_address(run.id, "i" * 200), sample_address(run.id, "b")):
+    addresses = ["/", run_address(run.id), sample_address(run.id, "i" * 200), sample_address(run.id, "b")]
+    for address in (*addresses, compare_address([run.id, compared.id]), compare_address([run.id])):
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('main details').forEach(e => { e.open = true })")
         assert tab.evaluate("document.documentElement.scrollWidth") <= width, address
@@ -211,9 +238,14 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
     answers = ["0.5", "skip", "0.25", "1", "fail"]
     run = run_of(answers, [Given(), Harm()], metadata=[{"topic": f"t{n % 2}"} for n in range(5)])
-    tab = opened([run, hostile_evidence_run()], color_scheme=scheme, bypass_csp=True)
+    other = run_of(
+        ["1", "0.5", "0", "1", "0.5"], [Given(), Harm()], metadata=[{"topic": f"t{n % 2}"} for n in range(5)]
+    )
+    tab = opened([run, other, hostile_evidence_run()], color_scheme=scheme, bypass_csp=True)
     base = tab.url.rstrip("/")
-    for address in ("/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")):
+    addresses = ["/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")]
+    addresses += [compare_address([run.id, other.id], [("by", "topic")]), compare_address([run.id])]
+    for address in addresses:
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
         found = axe.run(tab).response["violations"]

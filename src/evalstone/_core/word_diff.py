@@ -17,6 +17,8 @@ from evalstone._core.redaction import redacted
 from evalstone._core.text import SPACELESS
 
 MOST_WORDS = 2000
+LEAST_SHARED = 0.2
+"""The least share of what is the same for changes to be marked in texts that stand side by side."""
 _LONG = 20_000
 """The characters of a text from which on its ends are compared as a whole."""
 _LONGEST_WORD = 1000

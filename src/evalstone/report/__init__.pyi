@@ -3,6 +3,7 @@
 from evalstone._core.front_ends import FrontEnd as FrontEnd
 from evalstone._core.front_ends import SettingValue as SettingValue
 from evalstone._core.front_ends import WordingPart as WordingPart
+from evalstone._core.word_diff import Piece as Piece
 from evalstone.report.frames import CellValue as CellValue
 from evalstone.report.frames import SampleRows as SampleRows
 from evalstone.report.notes import sentence_of as sentence_of

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.display import by_text, count, digits_for, limits, listed, number, p_value, signed, tests_used
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone._core.word_diff import Piece, word_diff
+from evalstone._core.word_diff import LEAST_SHARED, Piece, word_diff
 from evalstone.report.notes import clause_of, sentence_of
 from evalstone.report.view import (
     FOOTER,
@@ -288,9 +288,9 @@ def _change(
         difference = word_diff(*answers)
         pieces = difference.shortened(LONGEST_CHANGES).pieces
         note = "the answers are the same" if difference.is_same else ""
-        whole = difference.shortened(LONGEST_TEXT, LONGEST_TEXT)
-        sides = whole.before, whole.after
-        both = [replace(block, pieces=side) for block, side in zip(both, sides, strict=True)]
+        if difference.shared >= LEAST_SHARED:
+            whole = difference.shortened(LONGEST_TEXT, LONGEST_TEXT)
+            both = [replace(both[0], pieces=whole.before), replace(both[1], pieces=whole.after)]
     values = f"{score_text(change.a, line.info.scale)} → {score_text(change.b, line.info.scale)}"
     panel = [Block("part", "Question", question)] if question else []
     panel += [Block("note", text=note)] if note else []

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import digits_for, signed
 from evalstone._core.redaction import redacted
-from evalstone._core.word_diff import Piece, word_diff
+from evalstone._core.word_diff import LEAST_SHARED, Piece, word_diff
 from evalstone.errors import ConfigError
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 MOST_RUNS = 16
 LONGEST_ANSWER = 900
 """About the most characters of an answer in the list. The page of the sample has all of it."""
-LEAST_SHARED = 0.2
-"""The least share of an answer that is the same in both for its changes to be marked."""
 LONGEST_REASON = 1500
 MOST_BYTES = 1 << 20
 """The most bytes of stored samples that are read for a row; of larger ones, the beginning is shown."""
