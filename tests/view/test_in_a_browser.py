@@ -200,7 +200,7 @@ def test_hostile_answers_are_text_where_they_are_compared(opened: Opened) -> Non
     tab = opened([run, other], compare_address([run.id, other.id], [("anyway", "1")]))
     tab.wait_for_selector(".sides")
     assert tab.locator("main img, main script, main style, base, [onerror], [onload], [style]").count() == 0
-    assert "New" in tab.locator("ins").first.text_content() or ""
+    assert "New" in (tab.locator("ins").first.text_content() or "")
 
 
 @pytest.mark.parametrize("width", [400, 800, 2560])
