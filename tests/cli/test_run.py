@@ -728,7 +728,7 @@ def test_a_gate_tells_scorers_of_one_name_apart_by_their_parameters(tmp_path: Pa
     assert "contains(expected=Oslo)     1.000" in done.stdout
     assert len(records(tmp_path / "r")) < 2 * len(rows)
     page = evalstone(*both, "--min", "contains(expected=Oslo)=0.9", "--no-cache", "--markdown", "-")
-    assert (page.stdout.startswith("### d.jsonl"), "after every sample" in page.stdout) == (True, False)
+    assert (page.stdout.startswith("### d.jsonl"), "after every sample" in page.stdout) == (True, True)
     assert "after every sample" in page.stderr
     assert evalstone(*both, "--min", "contains(expected=Rome)=0.9").returncode == 1
     ambiguous = evalstone(*both, "--min", "contains=0.9")
@@ -1026,3 +1026,17 @@ def test_a_sample_that_changes_by_more_than_declared_fails_the_checks_of_a_finis
     assert "Gate: ✕ fail: --max-change 0.5, but contains of sample '1' changes by 1, from 1 to 0" in done.stderr
     assert (tmp_path / "n" / "records.jsonl").exists()
     assert "Next:" in done.stdout
+
+
+@pytest.mark.parametrize(("how", "code", "verdict"), [([], 1, "✕ fail"), (["--sequential"], 4, "? inconclusive")])
+def test_reports_of_a_run_have_its_checks(
+    data: Path, evalstone: Evalstone, tmp_path: Path, how: list[str], code: int, verdict: str
+) -> None:
+    files = ["--html", "r.html", "--markdown", "r.md"]
+    done = evalstone("run", str(data), "-s", "faithfulness", "--min", "faithfulness=0.99", *how, *files)
+    assert done.returncode == code
+    assert re.search(rf"faithfulness .*at least 0.99.*{re.escape(verdict)}", done.stdout)
+    markdown, html = ((tmp_path / name).read_text() for name in ("r.md", "r.html"))
+    assert markdown.splitlines()[0].endswith(f": {verdict}")
+    assert "at least 0.99" in markdown
+    assert "at least 0.99" in html

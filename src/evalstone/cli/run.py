@@ -37,6 +37,8 @@ from evalstone.results.endings import ExitCode, exit_code
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
+    from evalstone.results.gate_criteria import GateCriteria
+    from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import GateVerdict
 
 DEMO_SCORERS = ["faithfulness", "hallucination", "context_relevance", "context_precision", "context_position"]
@@ -152,6 +154,8 @@ def _run(
 
 
 def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None) -> int:
+    from evalstone.report.terminal import show
+    from evalstone.results.views.gate import with_checks
     from evalstone.results.views.run import run_view
     from evalstone.run.runner import slots
 
@@ -177,19 +181,23 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
         say_broken_off(result, config, plan.size, saved)
         if not config.files:
             return exit_code(result, saved=False)  # a report of many results takes seconds, and nobody would see it
+    verdict, checks, failure = _checked(result, criteria, config, baseline, gate)
     with phase("making the report"):
         view = run_view(result, COMMAND_LINE, worst=config.top, calibrations=calibrations_of(result, config.ledger))
-    outputs = formats(view, config, result.to_dict(), csv=result.csv_lines)
+    outputs = formats(
+        view if checks is None else with_checks(view, checks), config, result.to_dict(), csv=result.csv_lines
+    )
     shown = not deliver(outputs)
     if result.ending.broken_off:
         return exit_code(result, saved=False)
     if shown:
         _show_run(view, result, config, [*saved, *filter(None, [written(outputs)])])
-    verdict: GateVerdict = "pass"
-    if gate is not None:
-        verdict = watched_gate.verdict(gate, result, criteria, config, to_stdout=shown)
-    elif criteria.scorers:
-        verdict = thresholds.tested(result, criteria, config, baseline, to_stdout=shown)
+    if checks is not None:
+        screen = console(stderr=not shown)
+        screen.print()
+        show(checks, screen)
+    if failure is not None:
+        raise failure
     if shown:
         _say_next(result, config, next_commands)
     if verdict == "inconclusive":
@@ -199,6 +207,24 @@ def _saved_and_shown(config: RunConfig, next_commands: Mapping[str, str] | None)
     if result.ending.code:
         to_stderr(f"The run is incomplete: {ended(result.stop_reason)} {sentence(resume_text(config, result.ending))}")
     return exit_code(result, verdict, saved=False)
+
+
+def _checked(
+    result: evalstone.Run,
+    criteria: GateCriteria,
+    config: RunConfig,
+    baseline: evalstone.Run | None,
+    gate: RunGate | None,
+) -> tuple[GateVerdict, View | None, evalstone.EvalstoneError | None]:
+    """The verdict on a run that wasn't broken off, its checks, and why it can't be checked: then it is still shown."""
+    try:
+        if result.ending.broken_off or (gate is None and not criteria.scorers):
+            return "pass", None, None
+        if gate is not None:
+            return *watched_gate.decided(gate, result, criteria, config), None
+        return *thresholds.tested(result, criteria, config, baseline), None
+    except evalstone.EvalstoneError as error:
+        return "fail", None, error
 
 
 def _print_record(record: evalstone.Record) -> None:

@@ -12,12 +12,13 @@ from evalstone._core.front_ends import COMMAND_LINE, Setting, WordingPart
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
 from evalstone.cli.options import option
-from evalstone.cli.output import console, to_stderr
+from evalstone.cli.output import to_stderr
 from evalstone.cli.values import error_rate, pass_rates, scorer_numbers, scorers_named
 from evalstone.results.gate_criteria import CRITERIA, GateCriteria, Inconclusive
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
+    from evalstone.report.view import View
     from evalstone.results.gate import Gate
     from evalstone.results.summary import ScorerInfo
     from evalstone.run.plan import Plan
@@ -145,10 +146,9 @@ def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalst
 
 
 def tested(
-    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None, *, to_stdout: bool
-) -> GateVerdict:
-    """Check a run that has ended, as `evalstone gate` does, and show the checks; returns the verdict."""
-    from evalstone.report.terminal import show
+    result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None
+) -> tuple[GateVerdict, View | None]:
+    """Check a run that has ended, as `evalstone gate` does: the verdict, and the checks."""
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
 
@@ -169,13 +169,10 @@ def tested(
             raise
         # Only the scores show it, and the run is done: its checks fail, instead of the command.
         to_stderr(f"Gate: ✕ fail: {COMMAND_LINE.written(error.parts)}")
-        return "fail"
+        return "fail", None
     if config.out is not None:
         remember_look(config.out, gate, criteria)
-    screen = console(stderr=not to_stdout)
-    screen.print()
-    show(checks_view(gate, RUN, config.inconclusive), screen)
-    return gate.verdict
+    return gate.verdict, checks_view(gate, RUN, config.inconclusive)
 
 
 def remember_look(folder: str | Path, gate: Gate, criteria: GateCriteria, *labels: Any) -> None:

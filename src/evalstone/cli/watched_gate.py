@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import evalstone
-from evalstone._core.display import count, safe
+from evalstone._core.display import count
 from evalstone._core.front_ends import COMMAND_LINE
-from evalstone.cli.output import console, to_stderr
+from evalstone.cli.output import to_stderr
 from evalstone.cli.thresholds import ALPHA, say_unwritten
 from evalstone.results.gate_criteria import GateCriteria
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
+    from evalstone.report.view import View
     from evalstone.run.plan import Plan
     from evalstone.run.sequential import RunGate
     from evalstone.stats.gates import Decision, GateVerdict
@@ -47,17 +49,16 @@ def watching(
     return gate
 
 
-def verdict(
-    gate: RunGate, result: evalstone.Run, criteria: GateCriteria, config: RunConfig, *, to_stdout: bool
-) -> GateVerdict:
-    """Show the decisions of a gate that watched a run, with what the run must meet without a test; returns the verdict.
+def decided(
+    gate: RunGate, result: evalstone.Run, criteria: GateCriteria, config: RunConfig
+) -> tuple[GateVerdict, View]:
+    """The verdict of a gate that watched a run, and its decisions, with what the run must meet without a test.
 
     The gate is recorded as the first look at the run, so that later gates on its folder take it into account.
     """
-    from evalstone.report.terminal import show
     from evalstone.results.gate import gate_on
     from evalstone.results.looks import remember
-    from evalstone.results.views.gate import MARKS, counted_as, decisions_view, rate
+    from evalstone.results.views.gate import decided_view
     from evalstone.stats.gates import overall
 
     alpha = ALPHA if config.rate is None else config.rate
@@ -69,32 +70,30 @@ def verdict(
         )
     required = gate_on(result, GateCriteria(require=criteria.require)).decisions if criteria.require else ()
     decisions = (*gate.decisions(), *required)
-    screen = console(stderr=not to_stdout)
-    screen.print()
-    show(decisions_view(decisions, COMMAND_LINE), screen)
+    return overall(decisions), decided_view(decisions, _notes(gate, alpha), COMMAND_LINE, config.inconclusive)
+
+
+def _notes(gate: RunGate, alpha: float) -> Iterator[str]:
+    """What was tested, and what is left out."""
+    from evalstone.results.views.gate import rate
+
     if gate.waiting:
-        screen.print(
+        yield (
             f"Not tested: {count(gate.waiting, 'score')} in the table above. The run ended before an earlier sample in "
-            "the random order was scored.",
-            style="dim",
+            "the random order was scored."
         )
     if gate.baseline is not None and gate.baseline.unpaired:
         without = f"{count(gate.baseline.unpaired, 'score')} of samples that the baseline has not scored"
-        screen.print(f"Left out of the comparison: {without}.", style="dim")
+        yield f"Left out of the comparison: {without}."
     if missing := ", ".join(f"{_counted(one)} {one.missing:,}" for one in gate.decisions() if one.missing):
         counted = "count as the worst in tests for a pass and as the best in tests for a fail"
         leaving = "--missing ignore leaves them out"
-        screen.print(safe(f"Samples without a score ({missing}) {counted}; {leaving}.", 2000), style="dim")
-    screen.print(
+        yield f"Samples without a score ({missing}) {counted}; {leaving}."
+    yield (
         "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
         f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(alpha)} with "
-        "all later gates on the run.",
-        style="dim",
+        "all later gates on the run."
     )
-    verdict = overall(decisions)
-    if verdict == "inconclusive" and config.inconclusive != "report":
-        screen.print(f"{MARKS[verdict]}{counted_as(config.inconclusive)}")
-    return verdict
 
 
 def _counted(decision: Decision) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -74,9 +74,26 @@ def _misses(decisions: Sequence[Decision]) -> Iterator[Table]:
         yield table("Samples without the best score", columns, rows)
 
 
-def decisions_view(decisions: Sequence[Decision], front_end: FrontEnd = PYTHON) -> View:
-    """The state of the checks of a running evaluation, without the number of samples that they still need."""
-    return View("", "", (Section("", tables=(checks_table(decisions, front_end),)),))
+def with_checks(report: View, checks: View) -> View:
+    """The report of a run with its checks, after the scores."""
+    first, *others = report.sections
+    return replace(report, verdict=checks.verdict, sections=(first, *checks.sections, *others))
+
+
+def decided_view(
+    decisions: Sequence[Decision], notes: Iterable[str], front_end: FrontEnd, inconclusive: Inconclusive
+) -> View:
+    """The checks of a run that is shown above, which were decided while it ran."""
+    from evalstone.stats.gates import overall  # noqa: PLC0415 - numpy
+
+    verdict = overall(decisions)
+    counted = counted_as(inconclusive) if verdict == "inconclusive" else ""
+    return View(
+        name="",
+        lead="",
+        verdict=Cell(f"{MARKS[verdict]}{counted}", TONES[verdict]),
+        sections=(Section("Checks", tables=(checks_table(decisions, front_end),), notes=tuple(notes)),),
+    )
 
 
 def checks_table(decisions: Sequence[Decision], front_end: FrontEnd, next_look: int | None = None) -> Table:
