@@ -15,7 +15,7 @@ from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES
-from evalstone.view.pages.runs_table import Baseline, run_group
+from evalstone.view.pages.runs_table import MOST_SCORERS, Baseline, run_group
 from evalstone.view.query import SCORE
 from evalstone.view.responses import WATCH, BadAddress, NotThere, csv_file, json_data, page
 from evalstone.view.runs_query import ORDERS, RunsQuery
@@ -64,16 +64,18 @@ def runs_page(library: Library, request: Request) -> Response:
     baselines, progress = _baselines(library, pins, groups)
     running = any(card.state == "running" for card in shown) and not query.before
     watch = SOON if progress else WATCH if running else ""
+    tables = [run_group(name, of, of_datasets[name], query, baselines.get(name)) for name, of in groups.items()]
+    titles = dict.fromkeys(title for table in tables for title in table.titles)
     return page(
         "runs.html",
         headers={"refresh": watch} if watch else {},
         title="Runs",
         places=library.shelf.places,
-        groups=[run_group(name, of, of_datasets[name], query, baselines.get(name)) for name, of in groups.items()],
+        groups=tables,
         query=query,
         choices=choices(library.shelf.counts(every), query),
         orders=orders(query, shown),
-        columns=query.column,
+        columns=list(titles) if len(titles) > MOST_SCORERS or query.column else (),
         total=len(cards),
         progress=progress,
         token=library.form_token,

@@ -105,8 +105,8 @@ class RunGroup:
     trends: tuple[Trend | None, ...]
     """By scorer, its means over time; None for a few runs."""
     rows: tuple[RunRow, ...]
-    columns: tuple[tuple[str, bool], ...] = ()
-    """The scorers to choose from, and whether each is shown; empty if all are."""
+    titles: tuple[str, ...] = ()
+    """The scorers to choose from."""
     baseline: str = ""
     """What the others are compared with, in words."""
     baseline_href: str = ""
@@ -159,7 +159,7 @@ def run_group(
         tuple(headers),
         tuple(_trend(title, every) for title in shown),
         tuple(_run_row(card, tuple(shown), baseline if isinstance(baseline, Baseline) else None) for card in cards),
-        tuple((title, title in shown) for title in titles) if len(shown) < len(titles) or chosen else (),
+        tuple(titles),
         baseline if isinstance(baseline, str) else "" if pinned is None else name_of(pinned),
         "" if pinned is None else run_address(pinned.id),
     )
@@ -228,7 +228,7 @@ def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> Ru
         money(card.cost) if card.cost or card.cost is None else "",
         duration(run.seconds) if card.state != "running" else "",
         pinned=is_baseline,
-        compare=compare_address([baseline.card.id, card.id]) if baseline is not None and others and not note else "",
+        compare=compare_address([baseline.card.id, card.id]) if baseline is not None and others else "",
         note=note,
         left_out=_left_out(card, titles),
     )
