@@ -11,6 +11,7 @@ from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
+from evalstone.view.pages.modes import assign_mode, change_mode, create_mode, merge_mode, mode_file, modes_page
 from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
 from evalstone.view.pages.runs import runs_page
@@ -32,9 +33,20 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/compare{suffix}", compare_page),
     ("/label{suffix}", label_page),
     ("/label", label_page),
+    ("/modes{suffix}", modes_page),
+    ("/modes", modes_page),
+    ("/modes/{mode}/{file}", mode_file),
 )
 """The routes of the pages. IDs are one part of a path; a suffix asks for the data of a page."""
-WRITES: tuple[tuple[str, Write], ...] = (("/pins", pin_run), ("/label", write_label), ("/label/undo", undo_label))
+WRITES: tuple[tuple[str, Write], ...] = (
+    ("/pins", pin_run),
+    ("/label", write_label),
+    ("/label/undo", undo_label),
+    ("/modes/create", create_mode),
+    ("/modes/assign", assign_mode),
+    ("/modes/change", change_mode),
+    ("/modes/merge", merge_mode),
+)
 """The routes of the forms that change something."""
 BUG = "This page can't be shown: evalstone has a bug. The terminal that serves it shows where."
 

@@ -211,6 +211,7 @@ def _context(labeling: Labeling, place: Place, key: str) -> dict[str, Any]:
         ],
         "findings": [*findings(labeling)],
         "csv_href": with_query("/label.csv", [("run", place.card.id), ("scorer", place.title)]),
+        "modes_href": with_query("/modes", [("run", place.card.id)]),
         "json_href": with_query("/label.json", [("run", place.card.id), ("scorer", place.title)]),
     }
 
