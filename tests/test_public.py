@@ -58,7 +58,7 @@ UNTYPED = {
     "the scorer declares the fields of its score, with their types": "*.score(fields) Scorer.score(args)",
     "one function for any value, which it refuses if it can't read it": (
         "Answer.of(value) parse_target(spec) parse_user(spec) read_transcript(value) Criterion.parse(value) "
-        "load_labels(source) Rule.*"
+        "load_labels(source) Rule.* GateCriteria.of(given)"
     ),
     "a setting by its name": (
         "*.is_usual(value) LanguageModel.request_settings(probabilities) "

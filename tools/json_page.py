@@ -57,7 +57,6 @@ OTHERS = {
     (ScorerComparison, "slice"): "`field` and `key` of the slice; null for all samples",
     (Gate, "run"): "The ID of the run",
     (Gate, "baseline"): "The ID of the run that regressions are measured against",
-    (Gate, "criteria"): "One decision per criterion",
     (PowerAnalysis, "run"): "The ID of the pilot run",
     (PowerAnalysis, "baseline"): "The ID of the second pilot run",
     (Calibration, "measures"): "How well the judge agrees with people",
@@ -69,8 +68,6 @@ OTHERS = {
     (DriftResult, "now"): "The ID of the later run",
 }
 """The fields that are no attributes, or another form of them."""
-ATTRIBUTES = {(Gate, "criteria"): "decisions"}
-"""The attribute behind a field of another name."""
 
 
 def json_page() -> str:
@@ -109,10 +106,9 @@ def _type(kind: type, owner: type, name: str) -> Any:
         return CalibrationMeasures
     if (kind, name) == (Effect, "perturbation"):
         return str
-    attribute = ATTRIBUTES.get((kind, name), name)
-    if (known := _types(owner).get(attribute)) is not None:
+    if (known := _types(owner).get(name)) is not None:
         return known
-    value = inspect.getattr_static(owner, attribute, None)
+    value = inspect.getattr_static(owner, name, None)
     function = value.fget if isinstance(value, property) else getattr(value, "func", None)
     return None if function is None else typing.get_type_hints(function, localns=_modules(owner)).get("return")
 

@@ -517,7 +517,7 @@ def test_a_gate_takes_labels_of_the_run_and_of_its_baseline(folder: Path, evalst
     assert done.returncode == 1
     assert "30 (30 labels)" in done.stdout
     both = ("--baseline", "b", "--max-regression", "given=0.5", "--baseline-labels", "given=b.csv")
-    checks = json.loads(evalstone(*check, "--labels", "given=a.csv", *both, "--json").stdout)["criteria"]
+    checks = json.loads(evalstone(*check, "--labels", "given=a.csv", *both, "--json").stdout)["decisions"]
     assert [one["labeled"] is None for one in checks] == [False, False]
     assert "--baseline-labels needs" in told(*check, "--baseline-labels", "given=b.csv")
     assert " takes SCORER=FILE" in told(*check, "--labels", "no=a.csv")

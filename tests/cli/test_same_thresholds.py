@@ -128,8 +128,8 @@ def test_every_door_decides_alike(
     by_gate = command("gate", "now", "--json", "--look", "1", *options_of(criteria))
     assert by_gate[0] == code
     shown = json.loads(by_gate[1])
-    assert (shown["verdict"], [one["verdict"] for one in shown["criteria"]]) == (wanted, decisions)
-    assert [one["name"] for one in shown["criteria"]] == [one.name for one in held.decisions]
+    assert (shown["verdict"], [one["verdict"] for one in shown["decisions"]]) == (wanted, decisions)
+    assert [one["name"] for one in shown["decisions"]] == [one.name for one in held.decisions]
     table = rows_of(command("gate", "now", "--look", "1", *options_of(criteria))[1])
     scorers = [word for name in SCORERS for word in ("-s", name)]
     by_run = command("run", "now.jsonl", *scorers, *options_of(criteria))

@@ -420,7 +420,7 @@ def test_a_gate_passes_if_a_run_is_equivalent_to_its_baseline_within_a_margin() 
     before, now = run_of(["0.5"] * 200, [Given(), Harm()]), run_of(["0.51"] * 200, [Given(), Harm()])
     criteria: dict[str, Any] = {"max_difference": {"given": 0.05, "harm": 0.05}}
     found = gate(now, **criteria, baseline=before)
-    assert (found.verdict, found.to_dict()["criteria"][0]["kind"]) == ("pass", "max_difference")
+    assert (found.verdict, found.to_dict()["decisions"][0]["kind"]) == ("pass", "max_difference")
     assert [required(one) for one in found.decisions] == ["within ±0.050"] * 2
     assert ", difference from baseline" in str(found)
     assert 'baseline within ±0.050"' in "".join(gate_junit(found, inconclusive_fails=False))

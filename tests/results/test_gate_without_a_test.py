@@ -149,7 +149,7 @@ def test_reports_show_what_is_required_and_which_samples_miss_it() -> None:
     assert {one.attrib["name"] for one in case.iter("property")} == {"estimate"}
     assert "s2: 0.5 (says 0.5)" in (case[1].text or "")
     assert "without a test" not in str(gate(run, require=["given"], alpha=None))
-    (plain,) = found.to_dict()["criteria"]
+    (plain,) = found.to_dict()["decisions"]
     assert (plain["kind"], plain["p_pass"]) == ("require", None)
     assert plain["misses"][0] == {"sample_id": "s2", "trial": None, "value": 0.5, "reason": "says 0.5"}
 

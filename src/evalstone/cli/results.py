@@ -384,7 +384,7 @@ def gate(
             baseline_labels=theirs,
         )
     if folder is not None:
-        remember_look(folder, result, criteria, human, theirs)
+        remember_look(folder, result, human, theirs)
     view = gate_view(result, COMMAND_LINE, thresholds.inconclusive)
 
     def cases() -> Iterator[str]:

@@ -171,22 +171,19 @@ def tested(
         to_stderr(f"Gate: ✕ fail: {COMMAND_LINE.written(error.parts)}")
         return "fail", None
     if config.out is not None:
-        remember_look(config.out, gate, criteria)
+        remember_look(config.out, gate)
     return gate.verdict, checks_view(gate, RUN, config.inconclusive)
 
 
-def remember_look(folder: str | Path, gate: Gate, criteria: GateCriteria, *labels: Any) -> None:
+def remember_look(folder: str | Path, gate: Gate, *labels: Any) -> None:
     """Record a gate on a results folder, so that later gates on it take it into account. Without a test, it is no
     look."""
     from evalstone.results.looks import remember
 
     if gate.alpha is None:
         return
-    say_unwritten(
-        remember(
-            folder, gate.run, criteria, gate.verdict, *labels, look=gate.look, alpha=gate.alpha, missing=gate.missing
-        )
-    )
+    settings: dict[str, Any] = {"look": gate.look, "alpha": gate.alpha, "missing": gate.missing}
+    say_unwritten(remember(folder, gate.run, gate.criteria, gate.verdict, *labels, **settings))
 
 
 def say_unwritten(warning: Sequence[WordingPart]) -> None:

@@ -31,6 +31,7 @@ from evalstone.results.estimate import JudgeEstimate as JudgeEstimate
 from evalstone.results.estimate import ScorerEstimate as ScorerEstimate
 from evalstone.results.files import write_run as write_run
 from evalstone.results.gate import Gate as Gate
+from evalstone.results.gate_criteria import GateCriteria as GateCriteria
 from evalstone.results.human_labels import CorrectedDifference as CorrectedDifference
 from evalstone.results.human_labels import CorrectedSlice as CorrectedSlice
 from evalstone.results.human_labels import Labels as Labels

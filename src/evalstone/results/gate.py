@@ -52,6 +52,8 @@ class Gate(Shown):
     """The run."""
     baseline: Run | None
     """The run that regressions are measured against."""
+    criteria: GateCriteria
+    """The criteria, by the scorers' titles."""
     decisions: tuple[Decision, ...]
     """One decision per criterion."""
     alpha: float | None
@@ -116,7 +118,7 @@ class Gate(Shown):
             "run": self.run.id,
             "baseline": None if self.baseline is None else self.baseline.id,
             "notes": [note.to_dict() for note in self.notes],
-            "criteria": [to_jsonable(decision) for decision in self.decisions],
+            "decisions": [to_jsonable(decision) for decision in self.decisions],
         }
 
 
@@ -228,6 +230,7 @@ def gate_on(
     return Gate(
         run=run,
         baseline=baseline,
+        criteria=criteria,
         decisions=tuple(decisions),
         alpha=alpha,
         look=look,

@@ -29,8 +29,8 @@ from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeE
 from evalstone.judges import Judge, parse_judge
 from evalstone.judges.base import JudgeSpec
 from evalstone.results.compare import BySetting
-from evalstone.results.gate import Gate, gate_on
-from evalstone.results.gate_criteria import GateCriteria, Inconclusive
+from evalstone.results.gate import Gate, gate
+from evalstone.results.gate_criteria import Inconclusive
 from evalstone.results.human_labels import LabelsSpec
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
@@ -290,17 +290,14 @@ class Evalstone:
         __tracebackhide__ = True
         check_argument("inconclusive", inconclusive, Inconclusive)
         try:
-            criteria = GateCriteria.of(
+            result = gate(
+                run,
                 min=min,
                 max=max,
                 pass_rate=pass_rate,
                 max_regression=max_regression,
                 max_difference=max_difference,
                 require=require,
-            ).titled(lambda name: run[name].info, run.titles)
-            result = gate_on(
-                run,
-                criteria,
                 baseline=baseline,
                 alpha=alpha,
                 look=look,
@@ -312,13 +309,10 @@ class Evalstone:
             )
         except EvalstoneError as error:
             _raise(error)
-        return self.check_gate(result, criteria.scorers, inconclusive=inconclusive)
+        return self.check_gate(result, inconclusive=inconclusive)
 
-    def check_gate(
-        self, result: Gate, scorers: Sequence[str], *, inconclusive: Inconclusive, front_end: FrontEnd = PYTHON
-    ) -> Gate:
-        """The gate if it passes; see `assert_gate`. scorers: those with a criterion. front_end: how its text writes
-        settings."""
+    def check_gate(self, result: Gate, *, inconclusive: Inconclusive, front_end: FrontEnd = PYTHON) -> Gate:
+        """The gate if it passes; see `assert_gate`. front_end: how its text writes settings."""
         __tracebackhide__ = True
         run, missing, shown = result.run, result.missing, result.text(front_end)
         self._property("verdict", result.verdict)
@@ -327,7 +321,7 @@ class Evalstone:
         missed = [one for one in result.decisions if one.verdict != "pass"]
         noun = "sample" if run.trials == 1 else "answer"
         heads = "; ".join(_head(one, noun) for one in missed)
-        undecided = result.verdict == "inconclusive" and _measured(run, scorers, missing)
+        undecided = result.verdict == "inconclusive" and _measured(run, result.criteria.scorers, missing)
         if result.verdict == "pass" or (undecided and inconclusive == "pass"):
             return result
         if undecided and inconclusive == "report":
@@ -338,11 +332,11 @@ class Evalstone:
         raise AssertionError(
             "\n".join(
                 [
-                    *(_unscored(run, scorers, noun) if counted else ()),
+                    *(_unscored(run, result.criteria.scorers, noun) if counted else ()),
                     heads,
                     "",
                     shown,
-                    *_worst(run, scorers, result),
+                    *_worst(run, result.criteria.scorers, result),
                 ]
             )
         )

@@ -152,7 +152,7 @@ def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
             max_change=mark.max_change,
             allow_mismatch=mark.allow_mismatch,
         )
-        fixture.check_gate(result, case.criteria.scorers, inconclusive=mark.inconclusive, front_end=MARK)
+        fixture.check_gate(result, inconclusive=mark.inconclusive, front_end=MARK)
     except AssertionError as error:
         raise pytest.fail.Exception(str(error), pytrace=False) from None
 
