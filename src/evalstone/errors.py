@@ -44,7 +44,7 @@ from __future__ import annotations
 import os
 import re
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias
@@ -343,6 +343,7 @@ class JudgeError(EvalstoneError):
     reply: the last raw text it gave, if any. usage: the `Usage` of all attempts, None when nothing was used. cost: US
     dollars, None when the price is unknown. seconds: from the question to this error. members: the steps of the judges
     that a judge of judges asked. source: `shared` when an equal call of the run failed, and this one wasn't made.
+    corrections: the replies that were corrected before, each with its error.
     """
 
     def __init__(
@@ -361,6 +362,7 @@ class JudgeError(EvalstoneError):
         self.usage, self.cost, self.seconds = usage, cost, seconds
         self.members = members
         self.source: Literal["asked", "shared"] = "asked"
+        self.corrections: tuple[Mapping[str, str], ...] = ()
 
 
 class JudgeDeclined(JudgeError):

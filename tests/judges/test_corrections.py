@@ -11,10 +11,10 @@ import pytest
 
 from evalstone import Failed, ModelJudge, ScriptedJudge, evaluate
 from evalstone.errors import ReplyError
-from evalstone.judges.corrections import SEED_STEP, correction, repetition
+from evalstone.judges.corrections import MOST_STORED, SEED_STEP, correction, repetition
 from evalstone.models.provider import ChatMessage, RequestSettings
 from evalstone.questions import ClaimSupported, ListClaims, MiniCheck
-from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.answers import JudgeAnswer, failed_call
 from evalstone.questions.base import Ask
 from evalstone.results.views.spending import corrections_text
 from evalstone.scorers.base import Scorer
@@ -208,7 +208,7 @@ def test_the_second_correction_starts_afresh_without_the_replies_so_far() -> Non
     seeds = [request["seed"] for request in requests]
     assert seeds == [7, 7, 7 + SEED_STEP, 7 + 2 * SEED_STEP]
     assert [request["temperature"] for request in requests] == [0, 0, 0.5, 0.5]
-    assert answer.detail == {"temperature": 0.5, "seed": seeds[-1]}
+    assert drawn(answer) == {"temperature": 0.5, "seed": seeds[-1]}
     assert answer.usage.requests == 4
 
 
@@ -219,14 +219,41 @@ def test_a_temperature_above_that_of_a_fresh_start_stays_and_none_is_left_to_the
     answer, requests = asked(wrong, wrong, GOOD, temperature=None)
     assert not any("temperature" in request or "seed" in request for request in requests)
     assert isinstance(answer, JudgeAnswer)
-    assert answer.detail is None
+    assert drawn(answer) == {}
 
 
 def test_an_answer_that_was_not_drawn_afresh_says_nothing_of_it() -> None:
     for replies in ([GOOD], [completion("wrong"), GOOD]):
         answer, _ = asked(*replies, seed=7)
         assert isinstance(answer, JudgeAnswer)
-        assert answer.detail is None
+        assert drawn(answer) == {}
+
+
+LONG = " ".join(map(str, range(2000)))
+
+
+def test_an_answer_has_the_replies_that_were_corrected_and_why() -> None:
+    answer, _ = asked(completion("wrong"), completion(LONG), GOOD)
+    assert isinstance(answer, JudgeAnswer)
+    why = "the reply holds no complete JSON object; it may be cut off"
+    assert (answer.detail or {})["corrections"] == [
+        {"reply": "wrong", "error": why},
+        {"reply": f"{LONG[:MOST_STORED]}\n[…]", "error": why},
+    ]
+    error, _ = asked(*[completion("wrong")] * 3, retries=2)
+    assert isinstance(error, ReplyError)
+    assert failed_call(QUESTION, error, "judge").detail == {
+        "error": why,
+        "corrections": [{"reply": "wrong", "error": why}] * 2,
+    }
+    plain, _ = asked(GOOD)
+    assert isinstance(plain, JudgeAnswer)
+    assert plain.detail is None
+
+
+def drawn(answer: JudgeAnswer[Any]) -> dict[str, Any]:
+    """The detail of an answer without the replies that were corrected."""
+    return {name: value for name, value in (answer.detail or {}).items() if name != "corrections"}
 
 
 CLAIM = ClaimSupported(claim="c", context=("p",))
@@ -246,9 +273,8 @@ def test_prose_twice_is_undecided() -> None:
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value.verdict, len(requests)) == ("undecided", 2)
     assert answer.reply == PROSE + " Again."
-    assert answer.detail is not None
-    assert list(answer.detail) == ["doubt"]
-    assert "neither yes nor" in answer.detail["doubt"]
+    assert list(drawn(answer)) == ["doubt"]
+    assert "neither yes nor" in drawn(answer)["doubt"]
 
 
 @pytest.mark.parametrize(
@@ -364,14 +390,14 @@ def test_a_correction_names_every_ungrounded_item_and_one_that_is_left_then_is_d
     assert "claims.4: 'It flies.'" in shown
     assert (answer.value, len(requests), answer.usage.requests) == (tuple(GROUNDED), 2, 2)
     why = "claims.3: 'Lost in 1903.' is not from the text, which doesn't have: 1903"
-    assert answer.detail == {"dropped": [why]}
+    assert drawn(answer) == {"dropped": [why]}
     assert json.loads(answer.reply or "") == {"claims": [*GROUNDED, "Lost in 1903."]}
 
 
 def test_nothing_is_dropped_before_a_correction_could_help() -> None:
     answer, requests = asked(listed("Lost in 1902."), listed(), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
-    assert (answer.value, answer.detail, len(requests)) == (tuple(GROUNDED), None, 2)
+    assert (answer.value, drawn(answer), len(requests)) == (tuple(GROUNDED), {}, 2)
     answer, requests = asked(completion("prose"), listed("Lost in 1902."), listed(), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     assert (answer.value, len(requests)) == (tuple(GROUNDED), 3)
@@ -386,8 +412,7 @@ def test_too_many_ungrounded_items_get_two_fresh_tries() -> None:
     answer, requests = asked(several, several, several, listed("It flies."), question=FLEET)
     assert isinstance(answer, JudgeAnswer)
     assert answer.value == tuple(GROUNDED)
-    assert answer.detail is not None
-    assert answer.detail.keys() == {"temperature", "dropped"}
+    assert drawn(answer).keys() == {"temperature", "dropped"}
     assert [len(request["messages"]) for request in requests] == [2, 4, 2, 2]
     error, requests = asked(several, question=FLEET)
     assert isinstance(error, ReplyError)

@@ -24,6 +24,8 @@ FRESH_TEMPERATURE = 0.5
 """The minimum temperature of a correction that starts over: at 0, the model would give the same reply."""
 SEED_STEP = 1_000_003
 """The difference between the seeds of two corrections. Seeds of repetitions differ by 1."""
+MOST_STORED = 4000
+"""Characters of a corrected reply that are stored."""
 REPETITION_WINDOW = 4000
 """Characters at the end of a reply that are checked for repetition."""
 
@@ -66,6 +68,11 @@ def correction(
 def sampling_settings(settings: RequestSettings) -> dict[str, Any]:
     """The temperature and seed of a correction that started over, for the answer's detail."""
     return {name: value for name in ("temperature", "seed") if (value := getattr(settings, name)) is not None}
+
+
+def beginning(reply: str) -> str:
+    """A corrected reply as it is stored."""
+    return reply if len(reply) <= MOST_STORED else f"{reply[:MOST_STORED]}\n[…]"
 
 
 def _excerpt(reply: str, error: str) -> str:

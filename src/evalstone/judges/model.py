@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias, TypeVar
 
@@ -18,7 +18,7 @@ from evalstone._core.parsing import MAX_REPLY
 from evalstone._core.sizes import MOST_RETRIES
 from evalstone.errors import JudgeDeclined, JudgeError, PromptTooLong, ReplyError
 from evalstone.judges.base import Judge
-from evalstone.judges.corrections import correction, read_completion, sampling_settings
+from evalstone.judges.corrections import beginning, correction, read_completion, sampling_settings
 from evalstone.judges.logprobs import alternatives_of, label_probability, probability_of
 from evalstone.models.catalog import split_model
 from evalstone.models.families import usual_temperature
@@ -144,7 +144,8 @@ async def converse(
     `correction`). If `Question.doubt` doubts a reply, the question is asked once more, and the new reply is used. If a
     reply to a correction that named ungrounded items, or the last reply, still has a few of them, they are dropped.
 
-    Every error has the usage and cost of all attempts, and the last raw reply.
+    Every error has the usage and cost of all attempts, and the last raw reply. Answers and errors also have the replies
+    that were corrected, with what was wrong with them.
 
     Raises:
         BudgetExceeded: A correction doesn't fit into the budget.
@@ -162,6 +163,7 @@ async def converse(
     first, detail = settings, None
     failure: JudgeError | None = None
     doubtful: JudgeAnswer[A] | None = None
+    corrections: list[Mapping[str, str]] = []
     try:
         while True:
             try:
@@ -212,7 +214,7 @@ async def converse(
                     probability=completion.probability,
                     alternatives=completion.alternatives,
                     refused_settings=completion.refused_settings,
-                    detail={**(detail or {}), **dropped} if dropped else detail,
+                    detail={**(detail or {}), **(dropped or {}), **_corrected(corrections)} or None,
                     response_model=completion.model,
                 )
                 if not (doubt := question.doubt(reply)):
@@ -225,7 +227,9 @@ async def converse(
                 if last:
                     raise
                 failure = error
-            messages, settings = correction(opening, first, question, reply, str(failure), len(costs))
+            problem = str(failure)
+            corrections = [*corrections, {"reply": beginning(reply), "error": problem}]
+            messages, settings = correction(opening, first, question, reply, problem, len(costs))
             detail = None if settings == first else sampling_settings(settings)
             pay_for_attempt(costs[-1], _size(messages))
     except JudgeError as error:
@@ -234,6 +238,7 @@ async def converse(
         error.cost = total_cost([*costs, lost, error.cost])
         error.seconds = time.perf_counter() - started
         error.reply = reply if error.reply is None else error.reply
+        error.corrections = tuple(corrections)
         raise
 
 
@@ -249,6 +254,11 @@ def _system_message(system: str, added: str) -> tuple[ChatMessage, ...]:
     """The system message of all questions of a kind; none if it is empty."""
     text = f"{system}\n{added}" if added else system
     return (ChatMessage("system", text),) if text else ()
+
+
+def _corrected(corrections: list[Mapping[str, str]]) -> Mapping[str, Any]:
+    """The corrections as a part of an answer's detail."""
+    return {"corrections": corrections} if corrections else {}
 
 
 def _usage_of(error: JudgeError) -> Usage:

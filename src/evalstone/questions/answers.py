@@ -59,8 +59,8 @@ class JudgeAnswer(NoTruthValue, Generic[A]):
     """For a composite judge: its members' calls."""
     detail: Mapping[str, Any] | None = None
     """For a composite judge: how the members' answers were combined. For a model: the `temperature` and `seed` of a
-    correction that started over, the remaining `doubt` about the reply, and the list items that were `dropped` because
-    they are not from the judged text."""
+    correction that started over, the replies before it and their errors (`corrections`), the remaining `doubt` about
+    the reply, and the list items that were `dropped` because they are not from the judged text."""
     response_model: str = ""
     """The model that replied, as named by its provider; "" if unknown, or if the answer is from the ledger."""
 
@@ -142,7 +142,7 @@ def failed_call(question: Question[Any], error: JudgeError, judge: str, repeat_i
         reply=error.reply,
         repeat_index=repeat_index,
         members=tuple(error.members),
-        detail={"error": str(error)},
+        detail={"error": str(error), **({"corrections": list(error.corrections)} if error.corrections else {})},
     )
 
 

@@ -169,9 +169,9 @@ class JudgeCall:
     members: tuple[JudgeCall, ...] = ()
     """The calls of a composite judge's members; their usage and cost are included in this call's."""
     detail: Mapping[str, Any] | None = None
-    """For a composite judge, how it combined the answers. For a model, the `temperature` and `seed` of a correction
-    that started afresh, a `doubt` about the reply, or why there is no answer (`error`). For any judge, which
-    `citations` hardly fit their claims."""
+    """For a composite judge, how it combined the answers. For a model, the replies that were corrected, with their
+    errors (`corrections`), the `temperature` and `seed` of a correction that started afresh, a `doubt` about the reply,
+    or why there is no answer (`error`). For any judge, which `citations` hardly fit their claims."""
 
     def leaves(self) -> Iterator[JudgeCall]:
         """The calls to single judges: this one, or those of the members."""
