@@ -259,3 +259,30 @@ def test_a_page_prints_without_its_controls(opened: Opened) -> None:
     for part in (".controls", "nav.top", ".exports"):
         assert not tab.locator(part).first.is_visible()
     assert tab.locator("h1").is_visible()
+
+
+def test_judge_calls_and_evidence_open_by_keys_and_stay_open_on_the_next_sample(opened: Opened) -> None:
+    samples = [Sample(id=f"s{n}", output=f"At {n}.", context=["At 9."], metadata={"a": {"b": 1}}) for n in (8, 9)]
+    judge = ScriptedJudge(
+        {"list_claims": [claims("At 8."), claims("At 9.")], "verify_claims": [verdicts("supported")] * 2}
+    )
+    run = evaluate(samples, ["faithfulness"], judge=judge, ledger=None)
+    tab = opened([run], sample_address(run.id, "s8"))
+    reply, metadata = tab.locator(".call .raw").first, tab.locator(".panel").get_by_text("b", exact=True)
+    expect(reply).not_to_be_visible()
+    tab.keyboard.press("c")
+    expect(reply).to_be_visible()
+    assert tab.url.endswith("#calls")
+    expect(metadata).not_to_be_visible()
+    tab.keyboard.press("e")
+    expect(metadata).to_be_visible()
+    assert tab.locator(".locate").count() == 1  # not in what was read from the reply
+    tab.keyboard.press("n")
+    tab.wait_for_url(f"**{sample_address(run.id, 's9')}*#calls")
+    expect(reply).to_be_visible()
+    tab.keyboard.press("c")
+    expect(reply).not_to_be_visible()
+    assert "#" not in tab.url
+    tab.set_viewport_size({"width": 400, "height": 900})
+    tab.keyboard.press("c")
+    assert tab.evaluate("document.documentElement.scrollWidth") <= 400

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
-from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.front_ends import COMMAND_LINE, Setting
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
-from evalstone.cli.options import FOLDER, Outputs, Values, option
+from evalstone.cli.options import FOLDER, Outputs, Value, Values, option
 from evalstone.cli.output import (
     calibrations_of,
     formats,
@@ -80,15 +80,28 @@ def report(
         bool,
         option("--calibrated", "Data", "Correct pass rates with the judge's calibrations, stored next to the ledger."),
     ] = False,
+    sample: Annotated[
+        Value,
+        option(
+            "--sample KEY", "Data", "Show one sample instead: its texts, its scores and the judge calls behind them."
+        ),
+    ] = None,
     *,
     outputs: Outputs,
     junit: options.Junit = None,
     top: options.Top = 3,
 ) -> int:
-    """Show a saved run, or export it.
+    """Show a saved run or one of its samples, or export it.
 
     The run is shown in the terminal, unless a format goes to stdout. Several formats can be written at once.
     """
+    if sample is not None:
+        of_runs = {"slice_by": slice_by, "labels": labels, "calibrated": calibrated, "junit": junit}
+        if named := [name for name, value in of_runs.items() if value]:
+            raise ConfigError(
+                Setting(named[0]), " is about the whole run, and ", Setting("sample"), " about one sample"
+            )
+        return _sample_report(find_run(run, ledger, data), sample, outputs)
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.views.junit import run_junit
@@ -110,6 +123,19 @@ def report(
     own = {"junit": (junit, lambda: run_junit(result))}
     present(view, formats(view, outputs, plain, csv=result.csv_lines) | own)
     return exit_code(result)
+
+
+def _sample_report(run: evalstone.Run, key: str, outputs: Outputs) -> int:
+    from evalstone.results.views.one_sample import one_sample, one_sample_view
+    from evalstone.run.rebuilt import prompts_behind
+
+    with phase("making the report"):
+        found = one_sample(run, key)
+        keeps = bool(run.keeps_reasoning)
+        prompts = prompts_behind(found.records, found.sample, run.scorers, keeps_reasoning=keeps)
+        view = one_sample_view(run, found, prompts)
+    present(view, formats(view, outputs, found.to_dict(prompts)))
+    return ExitCode.OK
 
 
 def _corrected_mean(run: evalstone.Run, text: str, slice_by: Sequence[str], ledger: str | None) -> PPIResult:

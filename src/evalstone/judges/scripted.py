@@ -20,6 +20,7 @@ from evalstone.errors import ConfigError, DataError, JudgeDeclined, JudgeError
 from evalstone.judges.base import Judge
 from evalstone.judges.lexical import LexicalJudge
 from evalstone.judges.model import ModelJudge, converse
+from evalstone.models.catalog import is_provider
 from evalstone.models.provider import Completion
 from evalstone.questions.answers import JudgeAnswer
 from evalstone.questions.base import Question
@@ -212,6 +213,18 @@ def limits_named(identity: str) -> ContextLimits:
         with contextlib.suppress(ConfigError):  # a custom judge's identity
             limits.append(ModelJudge(model, **sizes).context_limits)
     return narrowest(*limits)
+
+
+def instructions_named(identity: str) -> str | None:
+    """What the language model with this identity is told besides a question's prompt; None for any other judge."""
+    match = _MODEL.match(identity)
+    if match is None or match[1] or not is_provider(match[2].partition("/")[0]):
+        return None
+    language = _LANGUAGE.search(match[3] or "")
+    return ModelJudge(match[2], language=language[1] if language else None).instructions
+
+
+_LANGUAGE = re.compile(r"\blanguage=([^,]+)")
 
 
 def _calls(file: Path, judge: str | None, identities: set[str]) -> Iterator[Mapping[str, Any]]:

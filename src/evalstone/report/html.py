@@ -19,9 +19,11 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from evalstone._core.display import visible
-from evalstone.report.view import ReliabilityChart, SampleList, SampleView, View
+from evalstone.report.view import LONGEST_TEXT, ReliabilityChart, SampleList, SampleView, View, cut
 
 SCRIPTS = ("sentences.js", "claims.js", "list.js")
+OF_ONE = ("sentences.js", "claims.js", "whole.js")
+"""The scripts of a page about one sample."""
 MOST_BYTES = 1 << 24
 """The most characters of the list of all samples. A browser takes seconds to open much more."""
 
@@ -29,7 +31,7 @@ MOST_BYTES = 1 << 24
 def page(view: View) -> Iterator[str]:
     """A report as an HTML page, in pieces."""
     style = asset("page.css")
-    script = "\n".join(map(asset, SCRIPTS)) if view.samples is not None else ""
+    script = "\n".join(map(asset, SCRIPTS if view.samples is not None else () if view.whole is None else OF_ONE))
     sources = f"style-src '{_hash(style)}'; script-src '{_hash(script) if script else 'none'}'"
     stream = (
         environment()
@@ -72,7 +74,7 @@ def environment(*packages: str) -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    cast("dict[str, Any]", made.globals)["zip"] = zip
+    cast("dict[str, Any]", made.globals).update(zip=zip, cut=cut, longest_text=LONGEST_TEXT)
     return made
 
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from evalstone._core.display import safe
+from evalstone._core.display import safe, visible
+from evalstone._core.redaction import redacted
 from evalstone._core.word_diff import marked
-from evalstone.report.view import Cell, Examples, SampleView, Section, Table, View
+from evalstone.report.view import LONGEST_TEXT, Cell, Examples, SampleView, Section, Table, View, cut, outline
 
 LONG = 2000
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>()#+!|~$@:&-])")
@@ -55,6 +56,8 @@ def lines(view: View) -> Iterator[str]:
         yield from _section(section, heading=len(view.sections) > 1)
     for examples in view.examples:
         yield from _folded(prose(examples.title), _samples(examples))
+    if view.whole is not None:
+        yield from _whole(view.whole)
     for section in view.details:
         yield from _section(section, heading=True)
     footer = [*(fact.line for fact in view.facts if fact.line), *view.footer]
@@ -103,6 +106,19 @@ def _cell(cell: Cell) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def _whole(sample: SampleView) -> Iterator[str]:
+    """A sample in full. Its texts are in blocks of code, so that nothing in them has a meaning."""
+    for line in outline(sample.panel):
+        if line.heading or line.labels:
+            title = " ".join(filter(None, (line.heading, *(f"· {text}" for text, _ in line.labels))))
+            yield from ("", f"{'&emsp;' * line.depth}**{prose(title)}**")
+        if line.text:
+            text = visible(redacted(line.text)[:LONGEST_TEXT])
+            ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+            yield from ("", f"{ticks}text", *text.splitlines(), ticks)
+            yield from filter(None, [cut(line.text)])
 
 
 def _samples(examples: Examples) -> Iterator[str]:

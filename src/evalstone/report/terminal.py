@@ -15,9 +15,10 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from evalstone._core.display import safe
+from evalstone._core.display import safe, visible
+from evalstone._core.redaction import redacted
 from evalstone._core.word_diff import marked
-from evalstone.report.view import Cell, SampleView, Section, Table, Tone, View
+from evalstone.report.view import LONGEST_TEXT, Cell, SampleView, Section, Table, Tone, View, cut, outline
 
 STYLES: Mapping[Tone, str] = {"": "", "good": "green", "bad": "red", "unsure": "yellow", "dim": "dim", "strong": "bold"}
 LONG = 1000
@@ -43,6 +44,8 @@ def show(view: View, console: Console) -> None:
             if place:
                 console.print()
             _sample(sample, console)
+    if view.whole is not None:
+        _whole(view.whole, console)
     for section in view.details:
         _section(section, console, heading=True)
     if facts := [fact.line for fact in view.facts if fact.line]:
@@ -288,6 +291,16 @@ def _sample(sample: SampleView, console: Console) -> None:
         _indented(console, 4, (f"{safe(label)}: ", STYLES[tone]), safe(finding.text, 160), (why, "dim"))
     if (more := len(sample.findings) - MOST_FINDINGS) > 0:
         _indented(console, 2, (f"  and {more} more {'claim' if more == 1 else 'claims'}", "dim"))
+
+
+def _whole(sample: SampleView, console: Console) -> None:
+    console.print()
+    for line in outline(sample.panel):
+        if line.heading or line.labels:
+            labels = ((f"  {safe(text, 160)}", STYLES[tone]) for text, tone in line.labels)
+            _indented(console, 2 * line.depth, (safe(line.heading, LONG), "bold"), *labels)
+        for part in (*redacted(line.text)[:LONGEST_TEXT].splitlines(), *filter(None, [cut(line.text)])):
+            _indented(console, 2 * line.depth, visible(part))
 
 
 def _indented(console: Console, by: int, *parts: str | tuple[str, str]) -> None:

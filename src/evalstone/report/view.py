@@ -6,9 +6,9 @@ Texts are raw here. Each renderer escapes them for its format and makes invisibl
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from evalstone._core.display import digits_for, limits, number, safe
 from evalstone._core.word_diff import Piece
@@ -372,6 +372,7 @@ class View:
         examples: The samples to look at first.
         details: Further sections.
         samples: All samples.
+        whole: The sample that the report is about, to be shown in full; None for a report about more.
         facts: Run metadata.
         footer: Sentences at the end.
     """
@@ -385,8 +386,44 @@ class View:
     examples: tuple[Examples, ...] = ()
     details: tuple[Section, ...] = ()
     samples: SampleList | None = None
+    whole: SampleView | None = None
     facts: tuple[Fact, ...] = ()
     footer: tuple[str, ...] = ()
+
+
+LONGEST_TEXT = 100_000
+"""Characters of a text that are shown. Browsers take minutes to lay out megabytes."""
+
+
+def cut(text: str) -> str:
+    """A sentence on the rest of a text that is too long to be shown; "" if it is shown whole."""
+    is_whole = len(text) <= LONGEST_TEXT
+    return "" if is_whole else f"The first {LONGEST_TEXT:,} of {len(text):,} characters."
+
+
+class Line(NamedTuple):
+    """A part of a sample for formats that show one below the other: a heading with labels, or a text.
+
+    depth: How far it is indented.
+    """
+
+    depth: int
+    heading: str = ""
+    labels: tuple[tuple[str, Tone], ...] = ()
+    text: str = ""
+
+
+def outline(blocks: Iterable[Block], depth: int = 0) -> Iterator[Line]:
+    """The blocks of a sample one below the other, with those inside them."""
+    for block in blocks:
+        has_head = bool(block.title or block.labels)
+        if has_head:
+            yield Line(depth, block.title, block.labels)
+        inner = depth + has_head
+        texts = [block.text, block.why, *(f"{name}: {value}" for name, value in block.pairs)]
+        for text in filter(None, texts):
+            yield Line(inner, text=text)
+        yield from outline(block.items, inner)
 
 
 def interval_cells(name: str, interval: Interval | None, scale: float, lower: bool | None = None) -> tuple[Cell, Cell]:

@@ -307,7 +307,7 @@ class Run(Framed, Shown):
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             **({} if self.target is None else {"target": to_jsonable(self.target)}),
-            "scorers": [info.to_dict() for info in self.scorers],
+            "scorers": [info.to_stored() for info in self.scorers],
         }
 
     def to_junit(self) -> str:

@@ -43,7 +43,7 @@ TINY = 1e-9
 """US dollars; smaller amounts are rounding errors of sums."""
 
 
-_OMITTED = ("case_metadata", "description")
+_OMITTED = ("case_metadata", "description", "definition")
 """Fields that are left out of data if they are empty."""
 
 
@@ -63,6 +63,9 @@ class ScorerInfo:
     """The entries of the metadata that answers are held against, such as `goal`, or paths of names in one."""
     description: str = field(default="", compare=False)
     """What it measures; for a custom scorer, what it asks."""
+    definition: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False, repr=False)
+    """The table of the name and parameters that define a built-in scorer, as files have it; empty for one with code of
+    the user's."""
 
     def goodness(self, value: float) -> float:
         """How good a score is, from 0 to 1, regardless of scale and direction."""
@@ -79,10 +82,15 @@ class ScorerInfo:
             lower_is_better=stored.lower_is_better,
             case_metadata=stored.case_metadata,
             description=stored.description,
+            definition=stored.definition,
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The scorer as plain data."""
+        """The scorer as plain data, without its definition."""
+        return {name: value for name, value in self.to_stored().items() if name != "definition"}
+
+    def to_stored(self) -> dict[str, Any]:
+        """The scorer as a run stores it."""
         return {name: value for name, value in asdict(self).items() if value or name not in _OMITTED}
 
     @property
@@ -224,7 +232,7 @@ class ScorerSummary(NoTruthValue):
         """The summary as stored in `summary.json`."""
         interval = self.interval
         return {
-            **self.info.to_dict(),
+            **self.info.to_stored(),
             "mean": interval.estimate if interval else None,
             "interval": [interval.low, interval.high] if interval else None,
             "confidence": interval.confidence if interval else None,

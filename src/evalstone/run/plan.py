@@ -23,6 +23,7 @@ from evalstone.results.drawn import place_in_order
 from evalstone.results.summary import ScorerInfo, find_scorer, scorer_titles
 from evalstone.scorers import SCORERS, Scorer
 from evalstone.scorers.registry import names_wrapper, parse_scorer
+from evalstone.scorers.tables import definition_of
 from evalstone.scorers.wrappers import applied
 from evalstone.targets import FunctionTarget, Target
 from evalstone.targets.users import FunctionUser, User
@@ -310,4 +311,5 @@ def scorer_info(scorer: Scorer) -> ScorerInfo:
         lower_is_better=scorer.lower_is_better,
         case_metadata=scorer.case_metadata,
         description=scorer.description(),
+        definition=definition_of(scorer) or {},
     )

@@ -46,6 +46,7 @@ class StoredScorer:
     case_metadata: tuple[str, ...] = ()
     description: str = ""
     """What it measures; for a custom scorer, what it asks."""
+    definition: Mapping[str, Any] = field(default_factory=dict[str, Any])
     mean: float | None = None
     interval: tuple[float, float] | None = None
     """The confidence interval of the mean; None without a score."""
@@ -204,6 +205,8 @@ class RunMetadata:
     drawn: Drawn | None = None
     target: StoredTarget | None = None
     paid: Paid | None = None
+    evalstone: str = ""
+    """The version of evalstone that made the run."""
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.report.html import asset, environment
+from evalstone.report.html import OF_ONE, asset, environment
 from evalstone.view.addresses import CSV, JSON, name_in
 from evalstone.view.query import SampleQuery
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 ASSETS = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
-SHARED_SCRIPTS = ("sentences.js", "claims.js")
+SHARED_SCRIPTS = OF_ONE
 """Scripts of reports that are a part of the script of the pages."""
 WATCH = "10"
 """Seconds until a page with a run in progress is loaded again."""

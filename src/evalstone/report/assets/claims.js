@@ -4,7 +4,8 @@ function markClaims(panel) {
   const own = (block) => block.querySelector(":scope > .text");
   const answer = panel.querySelector(".block.answer > .text");
   const passages = [...panel.querySelectorAll(".block.passage")].map((element) => ({ element, text: own(element) }));
-  const claims = [...panel.querySelectorAll(".block.claim")].map((element) => ({
+  const shown = [...panel.querySelectorAll(".block.claim")].filter((block) => !block.closest(".calls"));
+  const claims = shown.map((element) => ({
     element,
     text: own(element)?.textContent ?? "",
     cites: (element.dataset.cites ?? "").split(" ").filter(Boolean).map(Number),

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from evalstone._core.display import money
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone.report.notes import sentence_of
-from evalstone.report.view import FOOTER, Cell, Column, Section, View, table, words
-from evalstone.types import JudgeCall, Note, Record, Score, Skipped, without_fingerprints
-
-CALLS = ("question", "judge", "answer", "source")
+from evalstone.report.view import FOOTER, Section, View, table
+from evalstone.results.views.calls import CALL_COLUMNS, call_rows
+from evalstone.types import Note, Record, Score, Skipped, without_fingerprints
 
 
 def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[Note] = ()) -> View:
@@ -23,9 +21,8 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
             warnings = (f"skipped: {text}",)
         case failed:
             warnings = (f"failed: {failed.error}",)
-    columns = (*map(words, CALLS), Column("time"), Column("cost"))
-    rows = [_row(call, depth) for asked in record.calls for call, depth in _nested(asked)]
-    calls = (table("Judge calls", columns, rows),) if rows else ()
+    rows = [row for call in record.calls for row in call_rows(call)]
+    calls = (table("Judge calls", CALL_COLUMNS, rows),) if rows else ()
     sentences = tuple(sentence_of(note, front_end) for note in notes)
     return View(
         name=without_fingerprints(record.signature),
@@ -34,16 +31,3 @@ def record_view(record: Record, front_end: FrontEnd = PYTHON, notes: Sequence[No
         sections=(Section("", reason, calls, notes=sentences),),
         footer=FOOTER,
     )
-
-
-def _row(call: JudgeCall, depth: int) -> Sequence[Cell | str]:
-    answer = "none" if call.answer is None else "given"
-    source = "" if call.members else next(call.sources(), "")
-    return Cell(call.question, level=depth), call.judge, answer, source, f"{call.seconds:.2f} s", money(call.cost)
-
-
-def _nested(call: JudgeCall, depth: int = 0) -> Iterator[tuple[JudgeCall, int]]:
-    """A judge call and the calls of a composite judge's members, each with its depth."""
-    yield call, depth
-    for member in call.members:
-        yield from _nested(member, depth + 1)

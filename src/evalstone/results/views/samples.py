@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any, Literal, TypeVar, cast
+from typing import Any, Literal, TypeVar
 
 from evalstone._core.display import digits_for, listed
 from evalstone._core.json import to_jsonable
@@ -15,33 +14,12 @@ from evalstone.report.view import Block, OutcomeView, SampleView, Tone, tone_of
 from evalstone.results.grounding_labels import FIELD, grounding_label
 from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import OUTCOME_NAMES, Failed, JudgeCall, Message, Record, Sample, Score
+from evalstone.results.views.calls import Prompts, call_block
+from evalstone.results.views.conversation import conversation, data_blocks, took
+from evalstone.results.views.evidence import about_passages, claims_of, is_claims, labels_of, laid_out
+from evalstone.types import OUTCOME_NAMES, Failed, Record, Sample, Score
 
 K = TypeVar("K", bound=Hashable)
-
-VERDICTS: Mapping[str, tuple[str, Tone]] = {
-    "supported": ("✓ supported", "good"),
-    "contradicted": ("✕ contradicted", "bad"),
-    "not_mentioned": ("? not mentioned", "unsure"),
-    "high": ("high relevance", "good"),
-    "medium": ("medium relevance", "unsure"),
-    "low": ("low relevance", "unsure"),
-    "none": ("no relevance", "bad"),
-}
-"""The labels of judges' verdicts and levels."""
-HARMS = ("biased", "toxic", "redundant", "refused")
-"""Yes-or-no verdicts where yes is the bad answer."""
-NEUTRAL = ("used", "useful")
-"""Yes-or-no verdicts where no is not a fault."""
-_LABELS = ("verdict", "level", "choice", "impact")
-_FAULTS: Mapping[tuple[str, str], str] = {
-    ("addresses", "no"): "off topic",
-    ("match", "missing"): "missing",
-    ("verdict", "no"): "no",
-}
-"""Entries of evidence with a value that is a fault, and what it is called."""
-_FAULT_NAMES = ("addresses", "match")
-_HANDLED = ("reason", "passages", "passage", *_LABELS)
 
 
 def goodness(record: Record, info: ScorerInfo) -> float | None:
@@ -80,6 +58,7 @@ def sample_view(
     mean_goodness: float | None,
     *,
     keeps_reasoning: bool,
+    prompts: Mapping[str, Prompts] | None = None,
 ) -> SampleView:
     """A sample with its outcomes.
 
@@ -91,10 +70,11 @@ def sample_view(
         titles: Their titles by signature.
         mean_goodness: The mean of its scores, as `goodness` gives them.
         keeps_reasoning: Whether the reasoning in front of the output was scored. If not, it isn't shown as the answer.
+        prompts: What the judges were asked, by the signature of the scorer; None to leave it out.
     """
     scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
     evidence = {r.signature: to_jsonable(r.evidence) for r in records}
-    claims = _claims(evidence, titles)
+    claims = claims_of(evidence, titles)
     passages = sample.context if sample is not None and sample.context else ()
     outcomes = tuple(
         _outcome(record, scorers[record.signature], titles, evidence[record.signature]) for record in records
@@ -105,7 +85,13 @@ def sample_view(
     panel += [Block("loss", "Loss", why, ((where, "unsure"),))] if where else []
     panel += claims
     panel += [
-        _explained(record, outcome, evidence[record.signature], shown_above=bool(passages))
+        _explained(
+            record,
+            outcome,
+            evidence[record.signature],
+            None if prompts is None else prompts.get(record.signature, Prompts()),
+            shown_above=bool(passages),
+        )
         for record, outcome in zip(records, outcomes, strict=True)
     ]
     findings = [item for block in claims for item in block.items if any(tone != "good" for _, tone in item.labels)]
@@ -182,7 +168,7 @@ def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], eviden
     outcome, title = record.outcome, titles[record.signature]
     if isinstance(outcome, Score):
         # The claims are shown anyway, so the reason's list of them is cut off.
-        reason = re.split("[;:]", outcome.reason)[0] if _is_claims(evidence) else outcome.reason
+        reason = re.split("[;:]", outcome.reason)[0] if is_claims(evidence) else outcome.reason
         return OutcomeView(
             title, outcome.value, score_text(outcome.value, info.scale), tone_of(goodness(record, info)), reason
         )
@@ -195,8 +181,9 @@ def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], eviden
 
 
 def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator[Block]:
+    spent = took(sample)
     texts = [
-        Block(kind, title, text)
+        Block(kind, title, text, spent if kind == "answer" else ())
         for kind, title, text in (
             ("part", "Question", sample.input),
             ("part", "Reasoning, not scored", scored.reasoning),
@@ -215,106 +202,31 @@ def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator
         ("Trajectory", to_jsonable(sample.trajectory)),
         ("Expected trajectory", to_jsonable(sample.expected_trajectory)),
     ]
-    texts += [Block("data", title, items=(_data(value),), folded=True) for title, value in others if value]
+    texts += data_blocks(others)
     right = [Block("group", "Passages", items=tuple(passages))] if passages else []
-    if sample.messages:
-        right.append(Block("group", "Conversation", items=tuple(map(_message, sample.messages))))
+    if (messages := conversation(sample)) is not None:
+        right.append(messages)
     yield Block("columns", items=(Block("group", items=tuple(texts)), Block("group", items=tuple(right))))
-
-
-def _message(message: Message) -> Block:
-    calls = [
-        Block(
-            "data",
-            call.name,
-            labels=((call.state, "bad" if call.state == "error" else "dim"),),
-            items=tuple(
-                Block("group", title, items=(_data(to_jsonable(value)),))
-                for title, value in (
-                    ("arguments", call.arguments),
-                    ("error" if call.error else "result", call.error or call.result),
-                )
-                if value not in (None, {})
-            ),
-        )
-        for call in message.tool_calls
-    ]
-    notes = (Block("part", "note", note) for note in message.notes)
-    return Block("message", message.role, message.content, items=(*calls, *notes))
-
-
-def _data(value: Any) -> Block:
-    """A sample's data, unchanged: names with plain values first, then names with nested values."""
-    if isinstance(value, dict):
-        entries = cast("dict[str, Any]", value).items()
-        nested = [(name, item) for name, item in entries if _is_nested(item)]
-        pairs = tuple((name, _exact(item)) for name, item in entries if not _is_nested(item))
-        return Block(
-            "item", pairs=pairs, items=tuple(Block("group", name, items=(_data(item),)) for name, item in nested)
-        )
-    if _is_nested(value):
-        return Block("group", items=tuple(map(_data, cast("list[Any]", value))))
-    return Block("part", text=_exact(value))
-
-
-def _is_nested(value: Any) -> bool:
-    return bool(value) and (isinstance(value, dict) or (isinstance(value, list) and not _is_flat(value)))
-
-
-def _exact(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Block]:
     """The passages, each with the judge's labels."""
     labels: dict[int, dict[tuple[str, Tone], None]] = {}
     for value in evidence.values():
-        for item in _about_passages(value):
-            labels.setdefault(item["passage"], {}).update(dict.fromkeys(_labels(item)))
+        for item in about_passages(value):
+            labels.setdefault(item["passage"], {}).update(dict.fromkeys(labels_of(item)))
     return [
         Block("passage", f"Passage {number}", text, labels=tuple(labels.get(number, ())))
         for number, text in enumerate(passages, start=1)
     ]
 
 
-# ---- Evidence ----
-
-
-def _objects(value: Any) -> list[dict[str, Any]]:
-    """The objects of a list that contains nothing else; empty for any other value."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return cast("list[dict[str, Any]]", items) if all(isinstance(item, dict) for item in items) else []
-
-
-def _is_claims(value: Any) -> bool:
-    items = _objects(value)
-    return bool(items) and all(isinstance(i.get("claim"), str) and isinstance(i.get("verdict"), str) for i in items)
-
-
-def _about_passages(value: Any) -> list[dict[str, Any]]:
-    """The objects of the evidence that are about passages by number."""
-    inside = cast("dict[str, Any]", value).get("passages") if isinstance(value, dict) else value
-    items = _objects(inside)
-    return items if all(isinstance(item.get("passage"), int) for item in items) else []
-
-
-def _claims(evidence: Mapping[str, Any], titles: Mapping[str, str]) -> list[Block]:
-    """The claims with their verdicts, once for scorers that share them."""
-    shared: dict[str, tuple[list[dict[str, Any]], list[str]]] = {}
-    for scorer, value in evidence.items():
-        if _is_claims(value):
-            shared.setdefault(json.dumps(value, sort_keys=True), (_objects(value), []))[1].append(titles[scorer])
-    several = len(shared) > 1
-    return [
-        Block("claims", f"Claims: {listed(names)}" if several else "Claims", items=tuple(map(_item, items)))
-        for items, names in shared.values()
-    ]
-
-
-def _explained(record: Record, outcome: OutcomeView, evidence: Any, *, shown_above: bool) -> Block:
+def _explained(
+    record: Record, outcome: OutcomeView, evidence: Any, prompts: Prompts | None, *, shown_above: bool
+) -> Block:
     """A scorer's outcome: its reason, evidence that isn't shown with the claims and passages, and its judge calls."""
     items: list[Block] = []
-    if evidence and not _is_claims(evidence) and not (shown_above and _about_passages(evidence)):
+    if evidence and not is_claims(evidence) and not (shown_above and about_passages(evidence)):
         items.append(laid_out(evidence))
     if isinstance(record.outcome, Failed):
         failed = {"The judge's raw reply": record.outcome.reply, "Traceback": record.outcome.traceback}
@@ -322,108 +234,6 @@ def _explained(record: Record, outcome: OutcomeView, evidence: Any, *, shown_abo
             if text:
                 items.append(Block("data", title, items=(Block("raw", text=text),), folded=True))
     if record.calls:
-        calls = tuple(Block("note", text=_judge_call(call)) for call in record.calls)
-        items.append(Block("data", "Judge calls", items=calls, folded=True))
+        calls = tuple(call_block(call, prompts) for call in record.calls)
+        items.append(Block("calls", "Judge calls", labels=((str(len(calls)), "dim"),), items=calls, folded=True))
     return Block("outcome", outcome.title, outcome.reason, ((outcome.text, outcome.tone),), items=tuple(items))
-
-
-def _judge_call(call: JudgeCall) -> str:
-    text = f"{call.question}: {'answered' if call.answer is not None else 'not answered'} by {call.judge}"
-    text += f", {call.seconds:.2f} s" if call.source == "asked" else f", {call.source}"
-    text += f", ${call.cost:.4f}" if call.cost else ""
-    text += "" if call.probability is None else f", probability {call.probability:.2f}"
-    citations = (call.detail or {}).get("citations")
-    return f"{text}. Doubtful citations: {citations}" if citations else text
-
-
-def findings_in(evidence: Any) -> Iterator[tuple[str, str]]:
-    """What is wrong by the evidence, as data: the label and the text of each item whose label isn't good, such as a
-    claim that no passage supports. Items that are named by a number, such as passages, have no text of their own."""
-    if isinstance(evidence, list):
-        for item in cast("list[Any]", evidence):
-            yield from findings_in(item)
-    elif isinstance(evidence, dict):
-        item = cast("dict[str, Any]", evidence)
-        label = next((text for text, tone in _labels(item) if tone in ("bad", "unsure")), "")
-        label = label or next((said for (name, value), said in _FAULTS.items() if item.get(name) == value), "")
-        text = next(
-            (v for name, v in item.items() if isinstance(v, str) and name not in (*_HANDLED, *_FAULT_NAMES)), ""
-        )
-        if label and text:
-            yield label, text
-        for value in item.values():
-            if isinstance(value, dict | list):
-                yield from findings_in(value)
-
-
-def laid_out(value: Any) -> Block:
-    """Any evidence as a block: verdicts as labels, lists as items, everything else as names and values."""
-    if isinstance(value, dict):
-        return _item(cast("dict[str, Any]", value))
-    if isinstance(value, list):
-        return Block("group", items=tuple(map(laid_out, cast("list[Any]", value))))
-    return Block("part", text=_plain(value))
-
-
-def _item(item: Mapping[str, Any]) -> Block:
-    """One object of the evidence: its main text, its verdict, the reason, the passages it cites, and the rest."""
-    rest = {name: value for name, value in item.items() if name not in _HANDLED and value not in (None, "", [], {})}
-    headline = next((name for name, value in rest.items() if isinstance(value, str)), None)
-    text = str(rest.pop(headline)) if headline is not None else ""
-    if isinstance(item.get("passage"), int):
-        text = text or f"Passage {item['passage']}"
-    nested: dict[str, Any] = {
-        k: v for k, v in rest.items() if isinstance(v, dict) or (isinstance(v, list) and not _is_flat(v))
-    }
-    pairs = [
-        (_words(name), _plain(value))
-        for name, value in rest.items()
-        if name not in nested and not isinstance(value, bool)
-    ]
-    if isinstance(item.get("passages"), list):
-        cited = cast("list[Any]", item["passages"])
-        if not all(isinstance(number, int) for number in cited):
-            nested["passages"] = cited
-    cites = tuple(cast("list[int]", item["passages"])) if _cites(item) else ()
-    inside = tuple(
-        Block("group", _words(name), items=laid_out(value).items or (laid_out(value),))
-        for name, value in nested.items()
-    )
-    cited = f"passage {listed(map(str, cites))}" if cites else ""
-    why = " · ".join(filter(None, (str(item.get("reason") or ""), cited)))
-    kind = "claim" if isinstance(item.get("claim"), str) else "item"
-    return Block(kind, "", text, tuple(_labels(item)), why, tuple(pairs), inside, cites)
-
-
-def _cites(item: Mapping[str, Any]) -> bool:
-    cited = item.get("passages")
-    return isinstance(cited, list) and all(isinstance(number, int) for number in cast("list[Any]", cited))
-
-
-def _labels(item: Mapping[str, Any]) -> Iterator[tuple[str, Tone]]:
-    for name, value in item.items():
-        if name in _LABELS and isinstance(value, str):
-            yield VERDICTS.get(value, (_words(value), ""))
-        elif isinstance(value, bool):
-            tone = "good" if value != (name in HARMS) else "dim" if name in NEUTRAL else "bad"
-            yield (_words(name) if value else f"not {_words(name)}", tone)
-
-
-def _is_flat(value: Any) -> bool:
-    """Whether a value is a list without nested lists or objects."""
-    items = cast("list[Any]", value) if isinstance(value, list) else []
-    return isinstance(value, list) and not any(isinstance(item, dict | list) for item in items)
-
-
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def _plain(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:.15g}"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, list):
-        return listed(map(_plain, cast("list[Any]", value)))
-    return "none" if value is None else str(value)

@@ -30,7 +30,30 @@ function follow(relation) {
   if (links.length > 0) links[links.length - 1].click();
 }
 
+/* Opens what is folded, or closes it if all of it is open. */
+function toggle(blocks) {
+  const open = blocks.some((block) => !block.open);
+  for (const block of blocks) block.open = open;
+  return open;
+}
+
+/* Judge calls that are open stay open on the next sample, and in the address that is sent to someone. */
+const CALLS = "#calls";
+const callBlocks = () => [...document.querySelectorAll("main details.calls, main .calls details")];
+
+function keepCalls(open) {
+  history.replaceState(history.state, "", open ? CALLS : location.pathname + location.search);
+  for (const link of document.querySelectorAll('a[rel="next"], a[rel="prev"], .chips a')) link.hash = open ? CALLS : "";
+}
+
 const KEYS = {
+  c: () => {
+    const blocks = callBlocks();
+    if (blocks.length === 0) return;
+    keepCalls(toggle(blocks));
+    blocks[0].scrollIntoView({ block: "nearest" });
+  },
+  e: () => toggle([...document.querySelectorAll("main .panel details:not(.calls)")].filter((one) => !one.closest(".calls"))),
   j: () => step(1),
   k: () => step(-1),
   n: () => walk(1, "next"),
@@ -76,5 +99,4 @@ for (const form of document.querySelectorAll('form[method="get"]')) {
 addEventListener("pageshow", () => {
   for (const field of document.querySelectorAll("form [disabled]")) field.disabled = false;
 });
-
-for (const panel of document.querySelectorAll("main > .panel")) markClaims(panel);
+if (location.hash === CALLS && callBlocks().length > 0) keepCalls(toggle(callBlocks()));

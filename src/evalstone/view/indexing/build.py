@@ -114,7 +114,7 @@ class _Writer:
         about = {
             "totals": {"all": place, **self.totals},
             "facets": [[self.field_numbers[name], name, values] for name, values in facets.items()],
-            "scorers": [info.to_dict() for info in self.run.scorers],
+            "scorers": [info.to_stored() for info in self.run.scorers],
             "titles": dict(self.run.titles),
             "keeps_reasoning": keeps,
             "spreads": {

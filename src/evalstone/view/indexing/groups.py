@@ -15,7 +15,7 @@ from typing import Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.results.summary import ScorerInfo
-from evalstone.results.views.samples import findings_in
+from evalstone.results.views.evidence import findings_in
 from evalstone.types import TOLERANCE, Failed, Outcome, Score
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone.errors import ConfigError
+from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import goodness, sample_view
+from evalstone.run.rebuilt import prompts_behind
 from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
 from evalstone.view.indexing.index import Case, Index, Stored
 from evalstone.view.library import Library
@@ -18,6 +23,10 @@ from evalstone.view.responses import BadAddress, NotThere, json_data, named, pag
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+KEYS = (("c", "judge calls: open or close"), ("e", "evidence and data: open or close"))
+STEPS, MOST_STACKED = 20, 5
+"""Of the chart of trials: the number of places on its axis, and the highest stack of dots."""
 
 
 def sample_page(library: Library, request: Request) -> Response:
@@ -34,10 +43,13 @@ def sample_page(library: Library, request: Request) -> Response:
         if case is None:
             raise NotThere(f"Run {name_of(card)} has no results of sample {key}.")
         stored = index.stored(case.place)
+        keeps = index.keeps_reasoning
+        prompts = prompts_behind(stored.records, stored.sample, index.scorers, keeps_reasoning=keeps)
         if suffix == JSON:
-            return json_data({"run": card.id, "key": key, **stored.data})
+            asked = {signature: each.to_dict() for signature, each in prompts.items()}
+            return json_data({"run": card.id, "key": key, **stored.data, "asked": asked})
         try:
-            context = sample_context(card.id, index, case, stored, query)
+            context = sample_context(card.id, index, case, stored, query, prompts)
         except ConfigError as error:
             raise BadAddress(error) from None
         return page(
@@ -47,11 +59,14 @@ def sample_page(library: Library, request: Request) -> Response:
             name=name_of(card),
             dataset=dataset_of(card),
             run_href=run_address(card.id),
+            keys=KEYS,
             **context,
         )
 
 
-def sample_context(run: str, index: Index, case: Case, stored: Stored, query: SampleQuery) -> dict[str, Any]:
+def sample_context(
+    run: str, index: Index, case: Case, stored: Stored, query: SampleQuery, prompts: Mapping[str, Prompts]
+) -> dict[str, Any]:
     """What the page of a sample shows. Raises ConfigError if the query doesn't suit the run."""
     infos = {info.signature: info for info in index.scorers}
     titles = dict(zip(infos, index.titles, strict=True))
@@ -66,16 +81,9 @@ def sample_context(run: str, index: Index, case: Case, stored: Stored, query: Sa
         titles,
         sum(values) / len(values) if values else None,
         keeps_reasoning=index.keeps_reasoning,
+        prompts=prompts,
     )
-    trials = [
-        Link(
-            f"{each.trial}",
-            with_query(sample_address(run, each.key), pairs),
-            each.key == case.key,
-            "no score" if each.goodness is None else f"{each.goodness:.2f}",
-        )
-        for each in (index.trials(case.sample) if case.trial is not None else ())
-    ]
+    trials = index.trials(case.sample) if case.trial is not None else []
     facts = [
         ("cost", number_cell(case, "cost") if case.cost or case.cost is None else ""),
         ("judge tokens", f"{case.tokens:,}" if case.tokens else ""),
@@ -83,12 +91,62 @@ def sample_context(run: str, index: Index, case: Case, stored: Stored, query: Sa
     ]
     return {
         "sample": view,
-        "trials": trials,
+        "spread": trial_spread(run, trials, case.key, pairs) if len(trials) > 1 else None,
         "facts": [fact for fact in facts if fact[1]],
         "previous": with_query(sample_address(run, before), pairs) if before else "",
         "following": with_query(sample_address(run, after), pairs) if after else "",
         "list_href": with_query(run_address(run), pairs) + "#samples",
+        "permalink": sample_address(run, case.key),
         "json_href": f"{sample_address(run, case.key)}.json",
         "filtered": query.is_filtered,
         "order": order_text(query),
     }
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How the scores of a sample's trials are spread.
+
+    Attributes:
+        number: The trial that is shown.
+        trials: The way to each.
+        dots: The place of each trial with a score in the chart, and whether it is the one that is shown.
+        height: That of the chart.
+        text: The spread in words.
+    """
+
+    number: int
+    trials: tuple[Link, ...]
+    dots: tuple[tuple[float, float, bool], ...]
+    height: float
+    text: str
+
+
+def trial_spread(run: str, trials: Sequence[Case], key: str, pairs: Sequence[tuple[str, str]]) -> Spread:
+    """The trials of a sample with the spread of their mean scores. key: that of the trial that is shown."""
+    links = tuple(
+        Link(
+            f"{each.trial}",
+            with_query(sample_address(run, each.key), pairs),
+            each.key == key,
+            "no score" if each.goodness is None else f"{each.goodness:.2f}",
+        )
+        for each in trials
+    )
+    stacked: Counter[int] = Counter()
+    places: list[tuple[int, int, bool]] = []
+    for each in sorted(trials, key=lambda each: each.key != key):
+        if each.goodness is not None:
+            step = round(each.goodness * STEPS)
+            places.append((step, min(stacked[step], MOST_STACKED - 1), each.key == key))
+            stacked[step] += 1
+    height = 7.0 * min(max(stacked.values(), default=1), MOST_STACKED) + 3
+    dots = tuple((4 + 120 * step / STEPS, height - 4.5 - 7 * level, current) for step, level, current in places)
+    values = [each.goodness for each in trials if each.goodness is not None]
+    low, high = (f"{edge(values, default=0.0):.2f}" for edge in (min, max))
+    mean = f"all {low}" if low == high else f"mean {sum(values) / len(values):.2f}, from {low} to {high}"
+    texts = [mean] if values else []
+    if len(values) < len(trials):
+        texts.append(f"{len(trials) - len(values)} without a score")
+    number = next(place for place, each in enumerate(trials, start=1) if each.key == key)
+    return Spread(number, links, dots, height, "; ".join(texts))

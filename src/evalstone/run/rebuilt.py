@@ -1,0 +1,170 @@
+"""The prompts behind a record, rebuilt: a run stores what judges replied, and not what they were asked.
+
+The scorer scores the stored sample once more, and each of its questions is answered from the calls of the record. A
+question has the fingerprint of a call if kind, prompt, form, inputs and settings are the same to the character, so a
+prompt that is shown is the one that was sent, or none is shown. Nothing is asked, and no code but evalstone's own runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from evalstone._core import sync
+from evalstone._core.guards import is_list
+from evalstone._core.json import to_jsonable
+from evalstone.errors import EvalstoneError, JudgeError, ReplyError
+from evalstone.judges.base import Judge
+from evalstone.judges.model import opening_messages
+from evalstone.judges.scripted import ReplayJudge, instructions_named, limits_named
+from evalstone.questions.answers import JudgeAnswer
+from evalstone.questions.base import Question
+from evalstone.questions.limits import DEFAULT_LIMITS, narrowest
+from evalstone.results.summary import ScorerInfo
+from evalstone.results.views.calls import Asked, Prompts
+from evalstone.run.scoring import score_sample
+from evalstone.run.session import QuestionCall, Session
+from evalstone.scorers.base import Scorer
+from evalstone.scorers.tables import defined
+from evalstone.types import JudgeCall, Record, Sample, without_fingerprints
+
+
+def prompts_behind(
+    records: Iterable[Record],
+    sample: Sample | None,
+    scorers: Iterable[ScorerInfo],
+    *,
+    keeps_reasoning: bool,
+    own: Sequence[Scorer] = (),
+) -> dict[str, Prompts]:
+    """What the judges of a sample were asked, by the signature of the scorer; the arguments are those of
+    `rebuilt_prompts`."""
+    infos = {info.signature: info for info in scorers}
+    return {
+        record.signature: rebuilt_prompts(
+            record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning, own=own
+        )
+        for record in records
+        if record.calls
+    }
+
+
+def rebuilt_prompts(
+    record: Record, sample: Sample | None, info: ScorerInfo, *, keeps_reasoning: bool, own: Sequence[Scorer] = ()
+) -> Prompts:
+    """What the judges of a record were asked, as far as it can be rebuilt.
+
+    Args:
+        record: The record.
+        sample: Its sample; None if the run has no texts.
+        info: Its scorer.
+        keeps_reasoning: Whether the reasoning in front of the output was scored.
+        own: Scorers with code of the user's, for records of theirs.
+    """
+    if sample is None:
+        return Prompts({}, "no_texts")
+    scorer = next((each for each in own if each.signature == info.signature), None)
+    if scorer is None:
+        try:
+            scorer = defined(info.definition or {"name": info.name})
+        except EvalstoneError:
+            return Prompts({}, "own_code")
+        if scorer.signature != info.signature:
+            of_user = without_fingerprints(scorer.signature) != info.parameters
+            return Prompts({}, "settings" if of_user and not info.definition else "other_version")
+    if not scorer.may_ask:
+        return Prompts({}, "own_code")
+    session = _Replay(record.calls, keeps_reasoning=keeps_reasoning)
+    try:
+        sync.run(_scored(scorer, sample, session))
+    except EvalstoneError:
+        return Prompts({}, "other_version")
+    asked = {
+        (call.fingerprint, call.judge): _asked(question, call.judge)
+        for call, question in _of_calls(record.calls, session.questions)
+    }
+    return Prompts(asked, "not_rebuilt")
+
+
+async def _scored(scorer: Scorer, sample: Sample, session: Session) -> None:
+    try:
+        await score_sample(dataclasses.replace(scorer, judge=None) if scorer.judge else scorer, sample, session)
+    finally:
+        await session.close()
+
+
+class _Replay(Session):
+    """A session that answers from the calls of a record, and keeps the questions."""
+
+    def __init__(self, calls: Sequence[JudgeCall], *, keeps_reasoning: bool) -> None:
+        limits = narrowest(*(limits_named(call.judge) for call in calls)) if calls else DEFAULT_LIMITS
+        super().__init__(ReplayJudge({}, limits_of_source=limits))
+        self.keep_reasoning = keeps_reasoning
+        self.questions: dict[str, Question[Any]] = {}
+        self._calls = {(call.fingerprint, call.repeat_index): call for call in calls}
+
+    async def _combine(self, call: QuestionCall, judge: Judge) -> JudgeAnswer[Any]:
+        return await self._obtain(call)
+
+    async def _obtain(self, call: QuestionCall) -> JudgeAnswer[Any]:
+        question = call.question
+        stored = self._calls.get((question.fingerprint, call.key.repeat_index))
+        if stored is not None:
+            self.questions[question.fingerprint] = question
+        await asyncio.sleep(0)  # a failure cancels the questions beside it, which are to be seen first
+        if stored is None or stored.answer is None:
+            raise JudgeError("there is no answer")
+        return JudgeAnswer(value=_value(question, stored), judge=stored.judge, probability=stored.probability)
+
+
+def _value(question: Question[Any], call: JudgeCall) -> Any:
+    """The answer of a call: the stored data, or else what is read from the reply."""
+    try:
+        return question.from_jsonable(call.answer)
+    except ReplyError:
+        return question.parse_grounded(call.reply or "", call.alternatives)[0]
+
+
+def _of_calls(
+    calls: Sequence[JudgeCall], questions: Mapping[str, Question[Any]]
+) -> Iterator[tuple[JudgeCall, Question[Any]]]:
+    """The calls to single judges whose questions are known, with the questions."""
+    for call in calls:
+        question = questions.get(call.fingerprint)
+        if question is None:
+            continue
+        if not call.members:
+            yield call, question
+            continue
+        known = {question.fingerprint: question}
+        if (part := _unsure_part(question, call.detail or {})) is not None:
+            known[part.fingerprint] = part
+        yield from _of_calls(call.members, known)
+
+
+def _unsure_part(question: Question[Any], detail: Mapping[str, Any]) -> Question[Any] | None:
+    """The question about those items that a cascade sent on; None if it sent none, or all."""
+    name, numbers = question.divisible_by, detail.get("items")
+    if name is None or not is_list(numbers):
+        return None
+    items = cast("Sequence[Any]", getattr(question, name))
+    chosen = tuple(items[at - 1] for at in numbers if isinstance(at, int) and 0 < at <= len(items))
+    return dataclasses.replace(question, **{name: chosen}) if len(chosen) == len(numbers) else None
+
+
+def _asked(question: Question[Any], judge: str) -> Asked:
+    instructions = instructions_named(judge)
+    if instructions is None:
+        inputs = ((name, value) for name, value in question.inputs().items() if value)
+        return Asked(
+            texts=tuple((name, value if isinstance(value, str) else "\n\n".join(value)) for name, value in inputs)
+        )
+    messages = opening_messages(question, instructions)
+    schema = question.json_schema
+    return Asked(
+        texts=tuple((message.role, message.content) for message in messages),
+        is_prompt=True,
+        schema=None if schema is None else to_jsonable(schema),
+    )

@@ -1,0 +1,211 @@
+"""What judges were asked, rebuilt from a record: the prompts to the character, or a reason why not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Message, ModelJudge, Run, Sample, Scorer, ToolCall, evaluate
+from evalstone.errors import ConfigError
+from evalstone.judges import Cascade, Panel, SelfConsistency
+from evalstone.questions import ListClaims
+from evalstone.questions.base import Ask
+from evalstone.results.summary import ScorerInfo
+from evalstone.results.views.calls import Asked, Prompts
+from evalstone.run.rebuilt import prompts_behind, rebuilt_prompts
+from evalstone.scorers import SCORERS
+from evalstone.scorers.base import ContextScorer
+from evalstone.scorers.registry import parse_scorer
+from evalstone.scorers.tables import defined, definition_of
+from evalstone.types import JudgeCall, Score
+from tests.serving import Server, asked_in, completion, filled, serving
+
+SAMPLES = [
+    Sample(
+        id=f"s{number}",
+        input="When is it open?",
+        output=f"It opens at {number}. It closes at 6 pm. <<passage 1>>",
+        context=["It opens at 9.", "It closes at 6 pm."],
+        reference="It is open from 9 to 6.",
+        messages=[
+            Message(role="user", content="When is it open?"),
+            Message(role="assistant", tool_calls=[ToolCall(name="look", arguments={"at": "hours"}, result="9 to 6")]),
+            Message(role="assistant", content=f"It opens at {number}. It closes at 6 pm."),
+        ],
+    )
+    for number in (9, 10)
+]
+POLITE = {"kind": "llm_classifier", "name": "polite", "question": "Is {{output}} polite?", "meanings": {"yes": "it is"}}
+JUDGED = (
+    "faithfulness",
+    "answer_relevancy",
+    "rubric(criteria='It greets')",
+    POLITE,
+    "per_turn(scorer=answer_relevancy)",
+)
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Server]:
+    with serving(lambda request, _: completion(json.dumps(answer_to(request)))) as running:
+        yield running
+
+
+def answer_to(request: dict[str, Any]) -> Any:
+    return filled(request["response_format"]["json_schema"]["schema"], asked_in(request))
+
+
+def judge_of(server: Server, model: str = "m", **settings: Any) -> ModelJudge:
+    return ModelJudge(f"vllm/{model}", base_url=server.url, **settings)
+
+
+def prompts_of(run: Run) -> list[tuple[JudgeCall, Asked | None]]:
+    """Each call to a single judge with what is rebuilt of it."""
+    samples = {sample.key: sample for sample in run.samples or ()}
+    found: list[tuple[JudgeCall, Asked | None]] = []
+    for record in run.records:
+        prompts = prompts_behind([record], samples[record.key], run.scorers, keeps_reasoning=False)
+        asked = prompts[record.signature].asked
+        found += [(leaf, asked.get((leaf.fingerprint, leaf.judge))) for call in record.calls for leaf in call.leaves()]
+    return found
+
+
+def saved(run: Run) -> Run:
+    """The run as it is read from a folder or the ledger: without anything but its data."""
+    return Run.from_dict(json.loads(json.dumps(run.to_dict())), run.records)
+
+
+def test_rebuilt_prompts_are_those_that_were_sent(server: Server) -> None:
+    server.requests.clear()
+    run = evaluate(SAMPLES, JUDGED, judge=judge_of(server, language="French"), ledger=None)
+    found = prompts_of(replace(saved(run), samples=SAMPLES))
+    assert len(found) == 16
+    sent = {json.dumps(request["messages"]) for request in server.requests}
+    shown = {json.dumps(asked.to_dict()["messages"]) for _, asked in found if asked is not None}
+    assert shown == sent
+    assert all(asked is not None and asked.is_prompt and asked.schema for _, asked in found)
+    assert any("Write every reason in French." in text for _, asked in found if asked for _, text in asked.texts)
+
+
+@pytest.mark.parametrize(
+    ("kind", "of_lexical"),
+    [
+        ("panel", {"claims", "context"}),
+        ("cascade", {"text", "question", "claims", "context"}),
+        ("self_consistency", set[str]()),
+    ],
+)
+def test_members_of_composite_judges_are_shown_what_they_were_asked(
+    server: Server, kind: str, of_lexical: set[str]
+) -> None:
+    server.requests.clear()
+    one, two = judge_of(server), judge_of(server, "other")
+    judge = {
+        "panel": lambda: Panel(one, two, "lexical"),
+        "cascade": lambda: Cascade("lexical", one, threshold=0.8),
+        "self_consistency": lambda: SelfConsistency(judge_of(server, temperature=0.5), 3),
+    }[kind]()
+    run = evaluate(SAMPLES, ["faithfulness"], judge=judge, ledger=None)
+    found = prompts_of(replace(saved(run), samples=SAMPLES))
+    assert found
+    assert [call.question for call, asked in found if asked is None] == []
+    sent = {json.dumps(request["messages"]) for request in server.requests}
+    assert {json.dumps(asked.to_dict()["messages"]) for _, asked in found if asked and asked.is_prompt} == sent
+    inputs = {name for _, asked in found if asked and not asked.is_prompt for name in asked.to_dict()["inputs"]}
+    assert inputs == of_lexical
+
+
+def test_a_cascade_that_sends_on_a_part_shows_that_part(server: Server) -> None:
+    sample = Sample(id="s", output="It opens at 9. It never closes on red days.", context=["It opens at 9.", "No."])
+    run = evaluate([sample], ["faithfulness"], judge=Cascade("lexical", judge_of(server), threshold=0.78), ledger=None)
+    parts = [call for record in run.records for call in record.calls if (call.detail or {}).get("items")]
+    assert parts, [call.detail for record in run.records for call in record.calls]
+    assert [call.question for call, asked in prompts_of(replace(saved(run), samples=[sample])) if asked is None] == []
+
+
+def test_a_question_in_parts_is_rebuilt_in_the_same_parts(server: Server) -> None:
+    long = replace(SAMPLES[0], context=[f"It opens at {number}. " * 600 for number in range(12)])
+    judge = judge_of(server, context_window=8000, max_tokens=500)
+    run = evaluate([long], ["faithfulness"], judge=judge, ledger=None)
+    found = prompts_of(replace(saved(run), samples=[long]))
+    (_, claims), (_, part) = found
+    assert claims is not None
+    assert part is not None
+    material = part.to_dict()["messages"][-1]["content"]
+    assert "It opens at 0. " in material
+    assert "It opens at 11. " not in material
+
+
+def no_passages(sample: Sample) -> list[str]:
+    return []
+
+
+class Own(Scorer):
+    """A scorer with code of the user's."""
+
+    name = "own"
+    questions = (ListClaims,)
+
+    async def score(self, ask: Ask, *, output: str) -> Score:
+        return Score(float(bool(await ask(ListClaims(text=output)))))
+
+
+def test_what_can_not_be_rebuilt_has_a_reason(server: Server) -> None:
+    sample, judge = SAMPLES[0], judge_of(server)
+    run = evaluate([sample], [Own(), "faithfulness(scale=10)"], judge=judge, ledger=None)
+    own, built_in = run.records
+    info = run["own"].info
+    assert rebuilt_prompts(own, sample, info, keeps_reasoning=False) == Prompts({}, "own_code")
+    assert len(rebuilt_prompts(own, sample, info, keeps_reasoning=False, own=[Own()]).asked) == 1
+    info = run["faithfulness"].info
+
+    def reason(info: ScorerInfo, of: Sample | None = sample) -> str:
+        found = rebuilt_prompts(built_in, of, info, keeps_reasoning=False)
+        assert found.asked == {}
+        return found.missing
+
+    assert reason(info, None) == "no_texts"
+    assert reason(replace(info, definition={})) == "settings"
+    assert reason(replace(info, signature="faithfulness(scale=10; 00000000, 9a0e41c3)@4")) == "other_version"
+    assert reason(info, replace(sample, output="Another text.")) == "not_rebuilt"
+    assert reason(replace(info, definition={"name": "faithfulness", "scale": -1})) == "own_code"
+
+
+def test_a_definition_is_the_scorer_it_is_of() -> None:
+    for name in SCORERS:
+        try:
+            scorer = parse_scorer(name)
+        except ConfigError:  # it has no default, such as the criteria of a rubric
+            continue
+        definition = definition_of(scorer)
+        assert definition is not None
+        if name != "embedding_similarity":
+            assert defined(json.loads(json.dumps(definition))).signature == scorer.signature
+    for spec in (*JUDGED, {"kind": "geval", "name": "brief", "text": "The answer is brief.", "scale": 5}):
+        scorer = parse_scorer(spec)
+        definition = definition_of(scorer)
+        assert definition is not None
+        assert defined(json.loads(json.dumps(definition))) == scorer
+    assert definition_of(Own()) is None
+    assert definition_of(parse_scorer({"name": "faithfulness", "context_from": no_passages})) is None
+
+
+def test_a_definition_from_anywhere_imports_no_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "evil.py").write_text("open('ran', 'w').close()\nthing = None\n", encoding="utf-8")
+    address, model = "evil.py:thing", {"model": "evil.py:thing"}
+    tables: list[Mapping[str, Any]] = [{"name": address}, {"kind": address}, {"name": "per_turn", "scorer": address}]
+    for name, kind in SCORERS.items():
+        known = {} if name == "faithfulness" else ContextScorer.__dataclass_fields__
+        for field in kind.__dataclass_fields__.keys() - known:
+            tables += ({"name": name, field: value} for value in (address, model))
+    for table in tables:
+        with contextlib.suppress(ConfigError, TypeError):
+            defined(table)
+    assert not (tmp_path / "ran").exists()
