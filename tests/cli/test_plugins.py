@@ -134,3 +134,14 @@ def test_a_judge_of_a_package_is_described(evalstone: Evalstone) -> None:
     told = " ".join(described.split())
     assert "not ready: " in told
     assert "variable ACME_KEY" in told
+
+
+def test_a_run_says_which_plug_in_its_built_in_names_hide(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "data.jsonl").write_text('{"output": "Paris is in France.", "context": ["Paris is in France."]}\n')
+    done = evalstone("run", "data.jsonl", "-s", "faithfulness", "--no-cache")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[:2] == [
+        "the scorer faithfulness of acme-eval 1.2.0 is not used: faithfulness is built in",
+        "the judge lexical of acme-eval 1.2.0 is not used: lexical is built in",
+    ]
+    assert "the scorer" not in evalstone("run", "data.jsonl", "-s", "polite").stderr
