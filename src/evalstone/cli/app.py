@@ -56,7 +56,7 @@ LIVE_COMMANDS = {
 LEDGER_COMMANDS = {
     "info": ("ledger", "Show size, row counts, cost by judge and target, and the latest runs."),
     "scores": ("ledger", "List scores, newest first."),
-    "export": ("ledger", "Export rows to a file, as a backup or for another ledger."),
+    "export": ("ledger", "Export rows to a file, as a backup or for another ledger, or labels as a label file."),
     "prune": ("ledger", "Delete runs or answers."),
     "verify": ("ledger", "Check the ledger for damage."),
     "recover": ("ledger", "Copy the readable rows of a damaged ledger into another one."),
@@ -69,7 +69,7 @@ COMMANDS = {
     "scorers": ("catalog", "List the scorers, or describe one."),
     "judges": ("catalog", "List the judges, or describe one."),
     "view": ("view", "Look at runs in a browser."),
-    "report": ("results", "Show a saved run, or export it."),
+    "report": ("results", "Show a saved run or one of its samples, or export it."),
     "compare": ("results", "Compare runs over the same samples."),
     "drift": ("results", "Check whether a judge has drifted."),
     "gate": ("results", "Check a saved run against thresholds."),
