@@ -199,9 +199,9 @@ SAID: tuple[tuple[Note, str], ...] = (
         "9 had it: generation.",
     ),
     (
-        lost(retrieval=1, unknown=2, unscored=4, lacking_limit=1e-9, passages="context_precision"),
-        "Of 3 answers with factual_correctness below 0.5, 1 lacks the passage (context_precision 0): retrieval; 0 had "
-        "it: generation; 2 without context_precision: unknown. Not counted: 4 of 60 answers without "
+        lost(retrieval=1, unknown=2, unscored=4, lacking_limit=2.5, passages="recall_at_k"),
+        "Of 3 answers with factual_correctness below 0.5, 1 lacks the passage (recall_at_k below 2.5): retrieval; "
+        "0 had it: generation; 2 without recall_at_k: unknown. Not counted: 4 of 60 answers without "
         "factual_correctness.",
     ),
     (

@@ -26,7 +26,6 @@ from evalstone._core.display import (
 )
 from evalstone._core.front_ends import PYTHON, FrontEnd, Hint, Setting
 from evalstone._core.redaction import MARK
-from evalstone.types import TOLERANCE
 from evalstone.types.notes import Note
 
 Row: TypeAlias = Callable[[Note, FrontEnd], str]
@@ -145,10 +144,10 @@ def short_judge(judge: str) -> str:
 
 
 def _losses(note: Note, _: FrontEnd) -> str:
-    side, lacking = "above" if note["lower_is_better"] else "below", note["lacking_limit"]
+    side = "above" if note["lower_is_better"] else "below"
     parts = [
         f"{note['retrieval']:,} {'lacks' if note['retrieval'] == 1 else 'lack'} the passage ({note['passages']} "
-        f"{f'below {lacking:g}' if lacking > TOLERANCE else '0'}): retrieval",
+        f"below {note['lacking_limit']:g}): retrieval",
         f"{note['generation']:,} had it: generation",
     ]
     if note["unknown"]:

@@ -5,39 +5,34 @@
     generation = the answer is low, and its passages had what it needs
 
 The answer's score is the first of `ANSWERS` that the run has, and that of the passages the first of `PASSAGES`.
-Passages lack what the answer needs if their score is below the share of the scale that stands beside it. Without a
-score for the passages, the place of the loss is unknown; without a score for the answer, it isn't counted as low.
+Passages lack what the answer needs if the goodness of their score is below 0.5. Without a score for the passages, the
+place of the loss is unknown; without a score for the answer, it isn't counted as low. Scores of passages that are
+judged by the answer, such as context_precision, can't tell: no passage is useful for an answer that is made up.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from evalstone.results.summary import ScorerInfo
-from evalstone.types import TOLERANCE, Note, Record, note
+from evalstone.types import Note, Record, note
 
 if TYPE_CHECKING:
     from evalstone.results.run import Run
 
 Loss: TypeAlias = Literal["retrieval", "generation", "unknown"]
 LOW = 0.5
-"""The goodness below which an answer is low."""
+"""The goodness below which an answer is low, and below which its passages lack what it needs."""
 ANSWERS = (
     "factual_correctness", "answer_correctness", "answer_similarity", "faithfulness", "hallucination",
     "answer_faithfulness", "fact_check",
 )  # fmt: skip
 """The scorers of answers, those that compare with a reference first."""
-PASSAGES: Mapping[str, float] = {
-    "context_recall": 0.5,
-    "recall_at_k": 0.5,
-    "hit_rate_at_k": 0.5,
-    "context_precision": TOLERANCE,
-}
-"""The scorers of passages, with the share of the scale from which on the passages had what the answer needs. A context
-precision of 0 means that no passage is useful."""
+PASSAGES = ("context_recall", "recall_at_k", "hit_rate_at_k")
+"""The scorers of passages that don't depend on the answer."""
 
 
 @dataclass(frozen=True)
@@ -57,18 +52,13 @@ class LossRule:
         passages = next((by_name[name] for name in PASSAGES if name in by_name), None)
         return None if answer is None or passages is None else cls(answer, passages)
 
-    @property
-    def least(self) -> float:
-        """The share of the scale from which on the passages had what the answer needs."""
-        return PASSAGES[self.passages.name]
-
     def loss(self, answer: float | None, passages: float | None) -> Loss | None:
         """Where an answer is lost by its two scores; None if it isn't low, or has no score."""
         if answer is None or self.answer.goodness(answer) >= LOW:
             return None
         if passages is None:
             return "unknown"
-        return "retrieval" if self.passages.goodness(passages) < self.least else "generation"
+        return "retrieval" if self.passages.goodness(passages) < LOW else "generation"
 
     def loss_in(self, records: Iterable[Record]) -> Loss | None:
         """Where the answer with these records is lost."""
@@ -103,7 +93,7 @@ def loss_note(run: Run) -> Note | None:
         passages=run.titles[rule.passages.signature],
         low_limit=rule.answer.scale * LOW,
         lower_is_better=rule.answer.lower_is_better,
-        lacking_limit=rule.passages.scale * rule.least,
+        lacking_limit=rule.passages.scale * LOW,
     )
 
 
