@@ -80,9 +80,8 @@ def count_modes(
 
 def _share(sheet: Sheet, keys: Collection[str], at_random: Collection[str]) -> Interval | None:
     """The share of the samples with these keys, from those that were chosen at random."""
-    names = [*map(storable, sheet.names)]
-    human = [float(name in keys) if name in at_random else None for name in names]
-    if not any(name in at_random for name in names):
+    human = sheet.column({key: float(key in keys) for key in at_random})
+    if human is None:
         return None
     judged = [value / sheet.info.scale for value in sheet.values]
     corrected = ppi_mean(judged, human, strata=sheet.strata, groups=sheet.groups)

@@ -81,6 +81,14 @@ class Sheet:
         """The positions of the samples that have a score, by key as the ledger has it."""
         return {storable(name): place for place, name in enumerate(self.names)}
 
+    def column(self, values: Mapping[str, float]) -> list[float | None] | None:
+        """The value of each sample, by its key as the ledger has it; None if no sample has one."""
+        column: list[float | None] = [None] * len(self.names)
+        placed = [(self.places[key], value) for key, value in values.items() if key in self.places]
+        for place, value in placed:
+            column[place] = value
+        return column if placed else None
+
     @property
     def keys(self) -> tuple[str, ...]:
         """The values that have a key each: all whole numbers of a short scale; () if there are too many."""
@@ -216,9 +224,9 @@ class Labeling:
 
     def corrected(self) -> PPIEstimate | None:
         """The scorer's mean, corrected with the labels; None without any."""
-        sheet, means = self.sheet, self.means()
-        human = [means.get(storable(name)) for name in sheet.names]
-        if not any(value is not None for value in human):
+        sheet = self.sheet
+        human = sheet.column(self.means())
+        if human is None:
             return None
         return ppi_mean(sheet.values, human, scale=sheet.info.scale, strata=sheet.strata, groups=sheet.groups)
 

@@ -14,6 +14,7 @@ from evalstone.ledger.base import storable
 from evalstone.results.views.comparison import more_labels
 from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder
+from evalstone.stats.ppi import MIN_LABELS
 from evalstone.types import Sample
 from evalstone.view.addresses import CSV, JSON, query_of, run_address, with_query
 from evalstone.view.forms import Form
@@ -221,8 +222,7 @@ def findings(labeling: Labeling) -> Iterable[str]:
     info, corrected = labeling.sheet.info, labeling.corrected()
     digits = digits_for(info.scale)
     if corrected is None or corrected.estimate is None or corrected.raw is None:
-        have = 0 if corrected is None else corrected.labeled
-        yield f"A corrected mean needs more than {count(have, 'label')}."
+        yield f"A corrected mean needs at least {count(MIN_LABELS, 'label')}."
     else:
         mean, judged = corrected.estimate, corrected.raw
         ends = limits(mean.low, mean.high, digits) if mean.low is not None and mean.high is not None else ""
