@@ -204,6 +204,15 @@ def test_hostile_answers_are_text_where_they_are_compared(opened: Opened) -> Non
 
 
 @pytest.mark.parametrize("width", [400, 800, 2560])
+def judged_run() -> Run:
+    """Two samples with judge calls."""
+    samples = [Sample(id=f"s{n}", output=f"At {n}.", context=["At 9."], metadata={"a": {"b": 1}}) for n in (8, 9)]
+    judge = ScriptedJudge(
+        {"list_claims": [claims("At 8."), claims("At 9.")], "verify_claims": [verdicts("supported")] * 2}
+    )
+    return evaluate(samples, ["faithfulness"], judge=judge, ledger=None)
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_overflows_a_screen_of_any_width(opened: Opened, width: int, scheme: str) -> None:
     long = Sample(id="i" * 200, input="w" * 500, output="0.5", context=["x" * 900], metadata={"k" * 90: "v" * 90})
@@ -241,10 +250,12 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
     other = run_of(
         ["1", "0.5", "0", "1", "0.5"], [Given(), Harm()], metadata=[{"topic": f"t{n % 2}"} for n in range(5)]
     )
-    tab = opened([run, other, hostile_evidence_run()], color_scheme=scheme, bypass_csp=True)
+    judged = judged_run()
+    tab = opened([run, other, judged, hostile_evidence_run()], color_scheme=scheme, bypass_csp=True)
     base = tab.url.rstrip("/")
     addresses = ["/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")]
     addresses += [compare_address([run.id, other.id], [("by", "topic")]), compare_address([run.id])]
+    addresses.append(sample_address(judged.id, "s8"))
     for address in addresses:
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
@@ -262,11 +273,7 @@ def test_a_page_prints_without_its_controls(opened: Opened) -> None:
 
 
 def test_judge_calls_and_evidence_open_by_keys_and_stay_open_on_the_next_sample(opened: Opened) -> None:
-    samples = [Sample(id=f"s{n}", output=f"At {n}.", context=["At 9."], metadata={"a": {"b": 1}}) for n in (8, 9)]
-    judge = ScriptedJudge(
-        {"list_claims": [claims("At 8."), claims("At 9.")], "verify_claims": [verdicts("supported")] * 2}
-    )
-    run = evaluate(samples, ["faithfulness"], judge=judge, ledger=None)
+    run = judged_run()
     tab = opened([run], sample_address(run.id, "s8"))
     reply, metadata = tab.locator(".call .raw").first, tab.locator(".panel").get_by_text("b", exact=True)
     expect(reply).not_to_be_visible()

@@ -37,23 +37,18 @@ def prompts_behind(
     scorers: Iterable[ScorerInfo],
     *,
     keeps_reasoning: bool,
-    own: Sequence[Scorer] = (),
 ) -> dict[str, Prompts]:
     """What the judges of a sample were asked, by the signature of the scorer; the arguments are those of
     `rebuilt_prompts`."""
     infos = {info.signature: info for info in scorers}
     return {
-        record.signature: rebuilt_prompts(
-            record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning, own=own
-        )
+        record.signature: rebuilt_prompts(record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning)
         for record in records
         if record.calls
     }
 
 
-def rebuilt_prompts(
-    record: Record, sample: Sample | None, info: ScorerInfo, *, keeps_reasoning: bool, own: Sequence[Scorer] = ()
-) -> Prompts:
+def rebuilt_prompts(record: Record, sample: Sample | None, info: ScorerInfo, *, keeps_reasoning: bool) -> Prompts:
     """What the judges of a record were asked, as far as it can be rebuilt.
 
     Args:
@@ -61,19 +56,16 @@ def rebuilt_prompts(
         sample: Its sample; None if the run has no texts.
         info: Its scorer.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
-        own: Scorers with code of the user's, for records of theirs.
     """
     if sample is None:
         return Prompts({}, "no_texts")
-    scorer = next((each for each in own if each.signature == info.signature), None)
-    if scorer is None:
-        try:
-            scorer = defined(info.definition or {"name": info.name})
-        except EvalstoneError:
-            return Prompts({}, "own_code")
-        if scorer.signature != info.signature:
-            of_user = without_fingerprints(scorer.signature) != info.parameters
-            return Prompts({}, "settings" if of_user and not info.definition else "other_version")
+    try:
+        scorer = defined(info.definition or {"name": info.name})
+    except EvalstoneError:
+        return Prompts({}, "own_code")
+    if scorer.signature != info.signature:
+        has_settings = without_fingerprints(scorer.signature) != info.parameters
+        return Prompts({}, "settings" if has_settings and not info.definition else "other_version")
     if not scorer.may_ask:
         return Prompts({}, "own_code")
     session = _Replay(record.calls, keeps_reasoning=keeps_reasoning)

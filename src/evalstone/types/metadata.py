@@ -205,8 +205,6 @@ class RunMetadata:
     drawn: Drawn | None = None
     target: StoredTarget | None = None
     paid: Paid | None = None
-    evalstone: str = ""
-    """The version of evalstone that made the run."""
 
     def __post_init__(self) -> None:
         check_time(self.started, "started")

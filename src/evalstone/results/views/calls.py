@@ -69,7 +69,7 @@ def call_block(call: JudgeCall, prompts: Prompts | None = None) -> Block:
     corrections = _corrections(call)
     if corrections:
         labels.append((count(len(corrections), "correction"), "unsure"))
-    read = Block("group", "Answer" if call.members else "Read from the reply", items=(laid_out(call.answer),))
+    read = Block("group", "Answer" if call.reply is None else "Read from the reply", items=(laid_out(call.answer),))
     reply = [Block("raw", "Reply", call.reply)] if call.reply is not None else []
     is_brief = prompts is None and call.reply is not None  # the evidence says what was read
     replied = [*corrections, *reply, *([read] if call.answer is not None and not is_brief else [])]
@@ -123,6 +123,8 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
     if call.refused_settings:
         yield "without", ", ".join(call.refused_settings)
     for name, value in detail.items():
+        if value is None or name == "probability":
+            continue
         yield name.replace("_", " "), value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
