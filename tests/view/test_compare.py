@@ -20,13 +20,19 @@ from evalstone.results.compare import ScorerComparison
 from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
-from evalstone.view.indexing import compare_build, compared
+from evalstone.view.indexing import compare_build, compared, jobs
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
 from tests.view.conftest import Client, Reply
 
 BEFORE = ["0.5", "skip", "0.25", "1", "fail", "0.75"]
 AFTER = ["1", "0.5", "0", "1", "0.5", "0.75"]
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request waits for a comparison, however busy the machine is."""
+    monkeypatch.setattr(jobs, "PATIENCE", 60.0)
 
 
 @pytest.fixture
@@ -55,6 +61,11 @@ def changes(line: ScorerComparison) -> tuple[int, int]:
     """How many samples are worse and better."""
     assert isinstance(line.result, PairedComparison)
     return line.result.losses, line.result.wins
+
+
+def limits(line: ScorerComparison) -> str:
+    """The ends of the interval of the difference."""
+    return f"{line.result.difference.low:+.3f} to {line.result.difference.high:+.3f}"
 
 
 def names(reply: Reply) -> list[str]:
@@ -258,6 +269,9 @@ def test_more_than_two_runs_are_columns_and_compared_with_the_first(url: str) ->
     client = client_of(url)
     reply = client.get(address(runs))
     assert "3 runs compared" in reply.words
+    line = next(line for line in compare(*runs).scorers if line.b == "C")
+    p = f"p {line.adjusted_p_value:.3f}, no significant difference"
+    assert f"C · third 0.750 +0.250 ({limits(line)}) 1 regressed , 1 fixed , {p}" in reply.words
     assert names(reply) == ["s3", "s1", "s2"]
     assert names(client.get(address(runs, "run=B&show=changed"))) == ["s1"]
     assert names(client.get(address(runs, "run=C&scorer=given&show=regressed"))) == ["s1"]
@@ -306,6 +320,17 @@ def test_a_comparison_is_computed_once_and_again_when_a_run_changes(
     file.write_bytes(b"no database")
     assert names(client.get(address(runs)))
     assert computed == [2, 2, 2]
+
+
+def test_a_page_says_how_far_a_comparison_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    runs = saved(url, BEFORE, AFTER)
+    client = client_of(url)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(jobs, "PATIENCE", 0.0)
+        reply = client.get(address(runs))
+    assert (reply.status, reply.headers["refresh"]) == (202, "1")
+    assert "before and after: this is done once." in reply.words
+    assert len(names(client.get(address(runs)))) == 6
 
 
 def test_a_comparison_is_deleted_with_its_runs(url: str) -> None:

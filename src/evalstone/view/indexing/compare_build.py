@@ -95,7 +95,12 @@ def build(runs: Sequence[Run], indexes: Sequence[Index], file: Path, stamp: str,
         if rows is not None:
             rows.write(connection)
             stamps = [index.stamp for index in indexes]
-            stored = {"scorers": rows.about, "totals": rows.totals(connection), "indexes": stamps}
+            stored = {
+                "aligned": rows.aligned,
+                "scorers": rows.about,
+                "totals": rows.totals(connection),
+                "indexes": stamps,
+            }
             about |= {name: json.dumps(value) for name, value in stored.items()}
         connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
 
@@ -146,6 +151,12 @@ class _Rows:
                 {"title": line.title, "info": line.info.to_dict(), "places": [places[0].get(signature), *theirs]}
             )
         return scorers
+
+    @property
+    def aligned(self) -> list[bool]:
+        """Whether the rows are numbered as in the index of each run."""
+        numbers = range(len(self.runs))
+        return [all(at[n] in (None, row) for row, at in enumerate(self._places, start=1)) for n in numbers]
 
     def write(self, connection: sqlite3.Connection) -> None:
         """Write all rows."""

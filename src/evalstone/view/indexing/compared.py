@@ -22,6 +22,8 @@ from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
 PAGE = 25
+FEW = 50_000
+"""From so many samples that a search finds on, those that are listed first are found sooner by their order."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +129,9 @@ class Compared:
         if not (query.q or query.field):
             return self.total(query.show, query)
         where, values = self._where(query)
-        return self._connection.execute(f"SELECT count(*) FROM rows WHERE {where}", values).fetchone()[0]
+        if query.show == "all" and len(found := self._searched(query)) == 1:
+            return self._size(found[0])
+        return self._connection.execute(f"SELECT count(*) FROM rows NOT INDEXED WHERE {where}", values).fetchone()[0]
 
     def page(self, query: CompareQuery, limit: int = PAGE) -> ComparedPage:
         """A page of the samples that a query finds. Errors as for `count`."""
@@ -135,13 +139,16 @@ class Compared:
         where, values = self._where(query)
         by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
         down = (query.sort in ("change", "better")) != back
+        # The index in this order would be walked to its end for what a search finds.
+        sizes = [self._size(found) for found in self._searched(query)]
+        few = "NOT INDEXED " if sizes and min(sizes) < FEW else ""
         place = f"place {'<' if back else '>'} :place"
         if cursor:
             value, values["place"] = _read_cursor(cursor)
             values["value"] = storable(value) if isinstance(value, str) else value
             where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
         rows: list[tuple[Any, ...]] = self._connection.execute(
-            f"SELECT {by}, place, name, {self._columns} FROM rows WHERE {where} "
+            f"SELECT {by}, place, name, {self._columns} FROM rows {few}WHERE {where} "
             f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
             values,
         ).fetchall()
@@ -200,38 +207,51 @@ class Compared:
         chosen, run = self._chosen(query), self.run(query)
         if query.show != "all":
             terms.append(condition(query.show, len(self.indexes), chosen, run))
+        terms += [f"place IN {found}" for found in self._searched(query)]
+        return " AND ".join(terms), {}
+
+    def _searched(self, query: CompareQuery) -> list[str]:
+        """The tables of the rows that the search and each field of a query find in any run."""
+        found: list[str] = []
         if query.q and (search := search_of(query.q)):
-            terms.append(self._in_any("SELECT rowid FROM run.texts WHERE texts MATCH ? ORDER BY rowid", search))
+            found.append(self._in_any("SELECT rowid FROM run.texts WHERE texts MATCH ? ORDER BY rowid", search))
         for name, value in query.field:
             if not any(choice(name) == facet.name for index in self.indexes for facet in index.facets):
                 known = dict.fromkeys(facet.name for index in self.indexes for facet in index.facets)
                 raise ConfigError(unknown("field", name, known))
-            terms.append(self._in_any("SELECT place FROM run.fields WHERE name = ? AND value = ?", name, choice(value)))
-        return " AND ".join(terms), {}
+            found.append(self._in_any("SELECT place FROM run.fields WHERE name = ? AND value = ?", name, choice(value)))
+        return found
+
+    def _size(self, table: str) -> int:
+        return self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
 
     def _in_any(self, select: str, *values: str) -> str:
-        """The rows whose place in the index of any run a statement selects. A name of a field is replaced by its
-        number."""
-        terms: list[str] = []
-        for number, index in enumerate(self.indexes):
-            key = (number, select, *values)
-            if key not in self._found:
+        """A table of the rows of which a statement selects the place in the index of any run. A name of a field is
+        replaced by its number there."""
+        key = (select, *values)
+        if key not in self._found:
+            self._found[key] = table = f"found{len(self._found)}"
+            execute = self._connection.execute
+            execute("PRAGMA temp_store=MEMORY")
+            execute(f"CREATE TEMP TABLE {table} (place INTEGER PRIMARY KEY)")
+            for number, index in enumerate(self.indexes):
                 bound: list[Any] = [*values]
                 if len(bound) == 2:
                     bound[0] = index.field_number(values[0])
-                self._found[key] = table = f"found{len(self._found)}"
-                execute = self._connection.execute
-                execute("PRAGMA temp_store=MEMORY")
-                execute(f"CREATE TEMP TABLE {table} (place INTEGER PRIMARY KEY)")
+                rows = f"SELECT place FROM rows WHERE p{number} IN ({select})"
+                if index.has_trials:
+                    rows = f"SELECT row FROM trials WHERE run = {number} AND place IN ({select})"
+                elif self._aligned[number]:
+                    rows = select
                 execute("ATTACH ? AS run", (f"{index.file.resolve().as_uri()}?mode=ro",))
-                execute(f"INSERT INTO {table} {select}", bound)
+                execute(f"INSERT OR IGNORE INTO {table} {rows}", bound)
                 execute("DETACH run")
-            found = self._found[key]
-            terms.append(f"p{number} IN {found}")
-            if index.has_trials:
-                rows = f"SELECT row FROM trials WHERE run = {number} AND place IN {found}"
-                terms[-1] = f"place IN ({rows})"
-        return f"({' OR '.join(terms)})"
+        return self._found[key]
+
+    @functools.cached_property
+    def _aligned(self) -> Sequence[bool]:
+        """Whether the rows are numbered as in the index of each run."""
+        return json.loads(self._about["aligned"])
 
 
 def _read_cursor(text: str) -> tuple[float | str, int]:

@@ -208,6 +208,7 @@ def _context(
         (*pair, [_line_row(line, pair[0], query, here) for line in lines])
         for pair, lines in zip(pairs, head["pairs"], strict=True)
     ]
+    context["matrix"] = _matrix(context["pairs"], head["pairs"]) if len(cards) > 2 else None
     fields = dict.fromkeys(facet.name for index in compared.indexes[:1] for facet in index.facets)
     context["fields"] = [Link(name, here(by="" if query.by == name else name), query.by == name) for name in fields]
     if slices is not None:
@@ -230,6 +231,24 @@ def _context(
         }
     context["table"] = _table(compared, cards, query, here)
     return context
+
+
+def _matrix(pairs: Sequence[Any], lines: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, Any]:
+    """Runs by scorers: the means of the first run, and the rows of each other run, None where it isn't compared."""
+    titles = dict.fromkeys(line["title"] for of in lines for line in of)
+    by_title = [
+        {line["title"]: row for line, row in zip(of, rows, strict=True)}
+        for of, (_, _, rows) in zip(lines, pairs, strict=True)
+    ]
+    first = {title: next(of[title] for of in by_title if title in of) for title in titles}
+    return {
+        "headers": [row.title for row in first.values()],
+        "means": [row.cells["a"]["text"] for row in first.values()],
+        "rows": [
+            (letter, name, [of.get(title) for title in titles])
+            for (letter, name, _), of in zip(pairs, by_title, strict=True)
+        ],
+    }
 
 
 def _who(card: Card) -> str:
