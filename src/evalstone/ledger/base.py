@@ -9,7 +9,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -19,9 +19,10 @@ from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import Setting
 from evalstone._core.json import content_hash
 from evalstone._core.redaction import masked_url, redacted
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import record_line
 from evalstone.errors import ConfigError, EvalstoneError
-from evalstone.types import NO_USAGE, JudgeCall, Record, Sample, Usage
+from evalstone.types import NO_USAGE, JudgeCall, Record, RunMetadata, Sample, Usage
 
 if TYPE_CHECKING:
     from evalstone.questions.answers import JudgeAnswer
@@ -207,6 +208,11 @@ class RunRow:
     """The number of its calls and batches without a known price."""
     reserved: float = 0.0
     """US dollars that its budgets count for calls without a known price."""
+
+    @cached_property
+    def described(self) -> RunMetadata:
+        """The metadata as a value. Raises DataError if a field is missing, or has a value of the wrong type."""
+        return read_data(RunMetadata, self.metadata)
 
     @property
     def paid(self) -> float | None:

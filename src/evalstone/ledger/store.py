@@ -32,7 +32,6 @@ from typing import Any
 
 from evalstone._core.front_ends import Setting
 from evalstone._core.redaction import redacted
-from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, LedgerConnectionError, LedgerError
@@ -55,7 +54,7 @@ from evalstone.ledger.base import (
 from evalstone.ledger.database import Database
 from evalstone.ledger.postgresql import PostgreSQL
 from evalstone.ledger.sqlite import SQLite
-from evalstone.types import Record, RunMetadata, Sample
+from evalstone.types import Record, Sample
 
 LEASE_SECONDS = 30.0
 """Seconds until a lease expires without renewal."""
@@ -509,7 +508,7 @@ class Ledger:
     def _run_of(self, row: Mapping[str, Any]) -> RunRow:
         with self.reading(f"run {row['id']}"):
             run = from_row(RunRow, row)
-            read_data(RunMetadata, run.metadata)
+            _ = run.described
             return run
 
     @contextmanager

@@ -12,6 +12,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from evalstone._core.file_format import RUN_FORMAT
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import Setting
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
@@ -259,7 +260,8 @@ def _card_in(ledger: Ledger, run: str, row: RunRow | None = None) -> Card | None
 
 
 def _card_of_row(ledger: Ledger, row: RunRow) -> Card:
-    metadata = RunMetadata.of(row.metadata, f"run {row.id}")
+    RUN_FORMAT.check(row.metadata, f"run {row.id}")
+    metadata = row.described
     if row.finished is not None:
         return Card(id=row.id, started=row.started, metadata=metadata, cost=row.paid, stamp=row.finished)
     records, running = ledger.progress(row.id)
