@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -51,7 +52,7 @@ def kept_calibration(calibration: Calibration, ledger: str | Path) -> Calibratio
     if calibration.flaw is None or not file.is_file():
         return None
     try:
-        stored = _read(file)
+        stored = read_calibration(file)
     except DataError:  # an unreadable file can be replaced
         return None
     return stored if stored.flaw is None else None
@@ -94,11 +95,22 @@ def calibrations_for(
     Raises:
         DataError: a file cannot be read as a calibration.
     """
-    prefix = _file_name(judge, signature, "").rpartition("-")[0]
-    stored = [one for one in _stored(ledger, f"{prefix}-*.json") if (one.judge, one.signature) == (judge, signature)]
-    stored = [one for one in stored if {one.keeps_reasoning, keeps_reasoning} != {True, False}]
-    stored.sort(key=lambda one: one.created, reverse=True)
-    return tuple(sorted(stored, key=lambda one: (one.unusable is not None, one.flaw is not None)))
+    return best_first(_stored(ledger, f"{file_prefix(judge, signature)}-*.json"), judge, signature, keeps_reasoning)
+
+
+def file_prefix(judge: str, signature: str) -> str:
+    """How the names of the files of a judge's calibrations with a scorer begin."""
+    return _file_name(judge, signature, "").rpartition("-")[0]
+
+
+def best_first(
+    stored: Iterable[Calibration], judge: str, signature: str, keeps_reasoning: bool | None = None
+) -> tuple[Calibration, ...]:
+    """Those calibrations that `calibrations_for` returns, in its order."""
+    found = [one for one in stored if (one.judge, one.signature) == (judge, signature)]
+    found = [one for one in found if {one.keeps_reasoning, keeps_reasoning} != {True, False}]
+    found.sort(key=lambda one: one.created, reverse=True)
+    return tuple(sorted(found, key=lambda one: (one.unusable is not None, one.flaw is not None)))
 
 
 def calibration_for(
@@ -127,17 +139,25 @@ def list_calibrations(ledger: str | Path) -> tuple[Calibration, ...]:
     Raises:
         DataError: a file cannot be read as a calibration.
     """
-    return tuple(
-        sorted(_stored(ledger, "*-*.json"), key=lambda one: (one.judge, one.signature, one.labels, one.columns))
-    )
+    return tuple(sorted(_stored(ledger), key=lambda one: (one.judge, one.signature, one.labels, one.columns)))
 
 
-def _stored(ledger: str | Path, pattern: str) -> list[Calibration]:
+def calibration_files(ledger: str | Path, pattern: str = "*-*.json") -> list[Path]:
+    """The files of the calibrations next to a ledger, or in a folder."""
     folder = calibrations_folder(ledger)
-    return [_read(file) for file in sorted(folder.glob(pattern))] if folder.is_dir() else []
+    return sorted(folder.glob(pattern)) if folder.is_dir() else []
 
 
-def _read(file: Path) -> Calibration:
+def _stored(ledger: str | Path, pattern: str = "*-*.json") -> list[Calibration]:
+    return [read_calibration(file) for file in calibration_files(ledger, pattern)]
+
+
+def read_calibration(file: Path) -> Calibration:
+    """The calibration in a file.
+
+    Raises:
+        DataError: it can't be read as a calibration.
+    """
     try:
         data = json.loads(file_text(file))
         if not isinstance(data, dict):

@@ -10,6 +10,8 @@ from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
+from evalstone.view.pages.judge import judge_page
+from evalstone.view.pages.judges import judges_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
 from evalstone.view.pages.modes import assign_mode, change_mode, create_mode, merge_mode, mode_file, modes_page
 from evalstone.view.pages.pins import pin_run
@@ -31,6 +33,9 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/runs/{run}/samples/{key}", sample_page),
     ("/compare", compare_page),
     ("/compare{suffix}", compare_page),
+    ("/judges{suffix}", judges_page),
+    ("/judges", judges_page),
+    ("/judges/{judge}", judge_page),
     ("/label{suffix}", label_page),
     ("/label", label_page),
     ("/modes{suffix}", modes_page),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
 from evalstone.judge_quality.labeling import Sheet
-from evalstone.view.calibrated import Calibrations
+from evalstone.view.calibrations import Calibrations
 from evalstone.view.indexing.compared import Compared
 from evalstone.view.indexing.comparisons import Comparisons
 from evalstone.view.indexing.differences import DifferenceStore
@@ -31,7 +31,7 @@ class Library:
     """The runs on a shelf, their indexes, and the calibrations of their judges."""
 
     def __init__(self, shelf: Shelf) -> None:
-        self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf.ledger)
+        self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
         self.differences = DifferenceStore(shelf, self.indexes.folder, self.indexes.jobs)
         self.token = secrets.token_urlsafe(24)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import UTC, datetime
 
+from evalstone._core.display import count
 from evalstone.view.shelf import Card
 
 
@@ -12,6 +13,19 @@ def when(started: str) -> str:
     if not started:
         return ""
     return f"{datetime.fromisoformat(started).astimezone():%Y-%m-%d %H:%M}"
+
+
+def age(created: str) -> str:
+    """How long ago a time is, in its largest unit; "" for one that can't be read."""
+    try:
+        then = datetime.fromisoformat(created)
+    except ValueError:
+        return ""
+    seconds = (datetime.now(UTC) - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()
+    for unit, size in (("year", 31_557_600), ("month", 2_629_800), ("day", 86_400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            return f"{count(int(seconds // size), unit)} ago"
+    return "just now"
 
 
 def name_of(card: Card) -> str:

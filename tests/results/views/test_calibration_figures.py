@@ -40,7 +40,7 @@ def test_a_roc_curve_goes_through_the_dot_of_the_default_threshold() -> None:
     (curve,) = roc.curves
     assert curve.points == ((0, 0), (0, 0.5), (1 / 3, 1), (2 / 3, 1), (1, 1))
     assert curve.dot == (1 / 3, 1)
-    assert roc.title == "ROC curve, AUROC 0.917"
+    assert roc.title == "ROC curve, AUROC 0.917; dot: threshold 0.5"
     two = chart(roc_chart([made(PAIRS), made(PAIRS)], ["a", "b"]))
     assert [each.name for each in two.curves] == ["a", "b"]
     assert roc_chart([made(PAIRS), made([(0.5, 1)])], ["a", "b"]) is None

@@ -84,7 +84,9 @@ def roc_chart(calibrations: Sequence[Calibration], names: Sequence[str] = ()) ->
     )
     return CurvesChart(
         f"ROC curve: AUROC {areas}",
-        "ROC curve" if names else f"ROC curve, AUROC {areas}",
+        "ROC curve; dots: the scorer's threshold"
+        if names
+        else f"ROC curve, AUROC {areas}; dot: threshold {calibrations[0].default_threshold:.3g}",
         "share of good answers flagged",
         "share of bad answers caught",
         tuple(curves),

@@ -1,0 +1,220 @@
+"""A judge compared with human labels: its verdict, its curves, and where it and people differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from evalstone._core.display import count, digits_for, limits, number, p_value, signed
+from evalstone.report.notes import sentences_of
+from evalstone.report.view import Tone, bare_judge
+from evalstone.results.calibration import Calibration
+from evalstone.results.disagreements import Disagreement
+from evalstone.results.views.calibration import ERRORS, USES, labels_text
+from evalstone.results.views.calibration_figures import disagreements_text
+from evalstone.results.views.drift import DRIFT
+from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
+from evalstone.view.calibrations import anchors, runs_by
+from evalstone.view.library import Library
+from evalstone.view.names import age, dataset_of, name_of, when
+from evalstone.view.pages.common import Link
+from evalstone.view.pages.judges import CALIBRATION, judge_address, label_counts
+from evalstone.view.pages.run import ScoreCell
+from evalstone.view.pages.runs import Trend
+from evalstone.view.responses import BadAddress, csv_file, json_data, named, page, suffixed
+
+if TYPE_CHECKING:
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+    from evalstone.view.shelf import Card
+
+PER_PAGE = 50
+MOST_RUNS = 10
+SHOWN = ("all", "missed", "flagged")
+
+
+@dataclass(frozen=True)
+class DisagreementRow:
+    """A sample on which judge and people differ. href: "" if the run with its texts is gone."""
+
+    id: str
+    href: str
+    error: str
+    score: ScoreCell
+    labels: str
+    slices: str
+
+
+@dataclass(frozen=True)
+class DriftRow:
+    """What became of a judge's scores of the same outputs."""
+
+    dataset: str
+    runs: str
+    first: Link
+    last: Link
+    change: str
+    spread: str
+    p: str
+    verdict: tuple[str, Tone]
+    trend: Trend | None
+    why: str = ""
+
+
+def judge_page(library: Library, request: Request) -> Response:
+    """A calibration."""
+    name, suffix = suffixed(request.path_params["judge"])
+    filed, found = library.calibrations.one(named(name))
+    if suffix == CSV:
+        return csv_file(found.sample_rows().csv_lines(), f"judge-{filed.id}")
+    show = request.query_params.get("show", "all") or "all"
+    if show not in SHOWN:
+        raise BadAddress(f"show: {', '.join(SHOWN)}, not {show!r:.80}")
+    run = scored_by(library, found)
+    if suffix == JSON:
+        return json_data({"id": filed.id, **found.to_dict(), "disagreements": _data(found, run)})
+    view, address = library.calibrations.view(filed, found), judge_address(filed.id)
+    after = request.query_params.get("after", "")
+    chosen = [each for each in found.disagreements if show in ("all", each.error)]
+    first = next((at for at, each in enumerate(chosen, start=1) if each.pair.sample_id == after), 0) if after else 0
+    shown = chosen[first : first + PER_PAGE]
+    pairs = [] if show == "all" else [("show", show)]
+    runs = runs_by(library.shelf.cards(), found)
+    verdict, figures, *sections = view.sections if found.decided else (view.sections[0], None, *view.sections[1:])
+    others = [
+        each
+        for each in library.calibrations.all()
+        if each.calibration is not None and each.id != filed.id and _on(each.calibration) == _on(found)
+    ]
+    return page(
+        "judge.html",
+        title=f"{bare_judge(found.judge)}, {found.scorer}",
+        judge=bare_judge(found.judge),
+        scorer=found.scorer,
+        lead=f"{found.labels} · {label_counts(found)} · {when(found.created)}, {age(found.created)}",
+        view=view,
+        use=USES[found.verdict.use],
+        verdict=sentences_of(found.verdict.notes) or verdict.lead,
+        figures=figures,
+        sections=sections,
+        summary=disagreements_text(found),
+        rows=[_row(each, found, run) for each in shown],
+        has_slices=any(each.pair.slices for each in shown),
+        chips=_chips(found, show, address),
+        kept="" if run is not None or not shown else _kept(found),
+        newer=with_query(address, pairs) + "#disagreements" if after else "",
+        older=with_query(address, [*pairs, ("after", shown[-1].pair.sample_id)]) + "#disagreements"
+        if len(chosen) > first + len(shown)
+        else "",
+        runs=[Link(name_of(card), run_address(card.id), number=when(card.started)) for card, _ in runs[:MOST_RUNS]],
+        n_runs=len(runs),
+        drifts=[_drift(library, group) for group in anchors(runs)],
+        others=[
+            Link(
+                bare_judge(each.calibration.judge) if each.calibration is not None else "",
+                with_query("/judges", [(CALIBRATION, filed.id), (CALIBRATION, each.id)]) + "#compared",
+            )
+            for each in others
+        ],
+        exports=(Link("CSV of all labeled samples", f"{address}.csv"), Link("JSON", f"{address}.json")),
+    )
+
+
+def _on(calibration: Calibration) -> tuple[str, str, str]:
+    """What a judge was compared on: the scorer, the labels and the samples."""
+    return calibration.signature, calibration.labels_id, calibration.dataset_version
+
+
+def scored_by(library: Library, calibration: Calibration) -> Card | None:
+    """The run that scored the labeled samples, if it can be read."""
+    card = library.shelf.card(calibration.run) if calibration.run else None
+    return None if card is None or card.problem else card
+
+
+def _kept(calibration: Calibration) -> str:
+    """Why samples are no links."""
+    gone = "is no longer in the ledger" if calibration.run else "is not known"
+    return (
+        f"The run that scored these samples {gone}, so there are no texts: a calibration keeps scores and labels only."
+    )
+
+
+def _chips(calibration: Calibration, show: str, address: str) -> list[Link]:
+    found = calibration.disagreements
+    chips: list[Link] = []
+    for name, text in (("all", "all"), *((name, f"{text}s") for name, text in ERRORS.items())):
+        number = len(found) if name == "all" else sum(each.error == name for each in found)
+        href = with_query(address, [] if name == "all" else [("show", name)]) + "#disagreements"
+        chips.append(Link(text, href, show == name, f"{number:,}"))
+    return chips
+
+
+def _row(one: Disagreement, calibration: Calibration, run: Card | None) -> DisagreementRow:
+    width = 100 * one.pair.value / calibration.scale
+    lower = calibration.lower_is_better
+    return DisagreementRow(
+        one.pair.sample_id if one.pair.sample_id.strip() else repr(one.pair.sample_id),
+        "" if run is None else sample_address(run.id, one.pair.sample_id),
+        ERRORS[one.error],
+        ScoreCell(f"{one.pair.value:.4g}", "bad", 100 - width if lower else 0.0, width),
+        labels_text(one.pair.labels),
+        ", ".join(f"{field}={key}" for field, key in one.pair.slices.items()),
+    )
+
+
+def _data(calibration: Calibration, run: Card | None) -> list[dict[str, Any]]:
+    return [
+        {
+            "sample_id": one.pair.sample_id,
+            "error": one.error,
+            "value": one.pair.value,
+            "labels": list(one.pair.labels),
+            "confidence": one.confidence,
+            "href": None if run is None else sample_address(run.id, one.pair.sample_id),
+        }
+        for one in calibration.disagreements
+    ]
+
+
+def _drift(library: Library, group: Sequence[tuple[Card, Any]]) -> DriftRow:
+    """The drift between the first and the last run on the same outputs."""
+    (first, scorer), (last, _) = group[0], group[-1]
+    found = library.calibrations.drift(first, last, scorer.signature)
+    ends = [Link(name_of(card), run_address(card.id), number=when(card.started)) for card in (first, last)]
+    head = f"{dataset_of(first)}, {count(first.metadata.dataset.samples if first.metadata else 0, 'sample')}"
+    trend = _trend(group)
+    if isinstance(found, str):
+        return DriftRow(head, count(len(group), "run"), ends[0], ends[1], "", "", "", ("", ""), trend, found)
+    digits, change = digits_for(scorer.scale), found.drift.comparison.difference
+    return DriftRow(
+        head,
+        count(len(group), "run"),
+        ends[0],
+        ends[1],
+        signed(change.estimate, digits),
+        limits(change.low, change.high, digits, sign=True),
+        p_value(found.drift.adjusted_p_value),
+        DRIFT[found.drift.verdict],
+        trend,
+    )
+
+
+def _trend(group: Sequence[tuple[Card, Any]]) -> Trend | None:
+    """The means of the runs, oldest first."""
+    scorers = [scorer for _, scorer in group if scorer.mean is not None]
+    if len(scorers) < 2:
+        return None
+    step = 100 / (len(scorers) - 1)
+    points = [(step * at, scorer) for at, scorer in enumerate(scorers)]
+    ends = [number(each.mean, digits_for(each.scale)) for each in (scorers[0], scorers[-1])]
+    return Trend(
+        f"mean over {len(scorers)} runs on the same answers: first {ends[0]}, last {ends[1]}",
+        tuple((x, 100 * scorer.mean / scorer.scale) for x, scorer in points),
+        tuple(
+            (x, 100 * scorer.interval[0] / scorer.scale, 100 * scorer.interval[1] / scorer.scale)
+            for x, scorer in points
+            if scorer.interval is not None
+        ),
+    )
