@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from evalstone import Run, Sample, ScriptedJudge, evaluate, write_run
+from evalstone import Run, Sample, ScriptedJudge, calibrate, evaluate, write_run
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
@@ -24,6 +24,7 @@ from tests.browsing import NEEDS_BROWSER, chromium
 from tests.fakes import claims, verdicts
 from tests.report.hostile import HOSTILE, hostile_evidence_run, hostile_run, hostile_words_run
 from tests.runs import Given, Harm, run_of
+from tests.view.test_judges import ROWS, many, stored
 
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra view")
 pytestmark = NEEDS_BROWSER
@@ -41,10 +42,10 @@ def served(tmp_path: Path) -> Iterator[Callable[..., str]]:
     """Serves runs from folders on a free port, and returns the address."""
     servers: list[Any] = []
 
-    def serving(*runs: Run) -> str:
+    def serving(*runs: Run, ledger: str | None = None) -> str:
         for number, run in enumerate(runs):
             write_run(run, tmp_path / "results" / str(number))
-        app = application(Shelf(None, [str(tmp_path / "results")]))
+        app = application(Shelf(ledger, [str(tmp_path / "results")] if runs else []))
         config = uvicorn.Config(app, port=0, log_level="error", lifespan="off", ws="none")
         server = uvicorn.Server(config)
         threading.Thread(target=server.run, daemon=True).start()
@@ -64,8 +65,10 @@ def opened(browser: Browser, served: Callable[..., str]) -> Iterator[Opened]:
     pages: list[Page] = []
     problems: list[str] = []
 
-    def opening(runs: list[Run], path: str = "/", *, width: int = 1280, **context: Any) -> Page:
-        address = served(*runs)
+    def opening(
+        runs: list[Run], path: str = "/", *, width: int = 1280, ledger: str | None = None, **context: Any
+    ) -> Page:
+        address = served(*runs, ledger=ledger)
         tab = browser.new_page(viewport={"width": width, "height": 900}, **context)
         tab.on("pageerror", lambda error: problems.append(str(error)))
         tab.on("console", lambda message: problems.append(message.text) if message.type == "error" else None)
@@ -261,6 +264,28 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")
         found = axe.run(tab).response["violations"]
         assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], address
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 400), ("dark", 1280)])
+def test_pages_of_judges_have_no_barriers_and_fit_a_narrow_screen(
+    opened: Opened, tmp_path: Path, scheme: str, width: int
+) -> None:
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python").Axe()
+    url = str(tmp_path / "ledger.db")
+    first, second = (stored(url, many(f"judge-{'x' * 90}-{n}@1", 10 + n)) for n in range(2))
+    evaluate(ROWS, "faithfulness", ledger=url)
+    address = stored(url, calibrate(ROWS, ledger=url))
+    pair = "&".join(f"calibration={each.rpartition('/')[2]}" for each in (first, second))
+    tab = opened([], "/judges", width=width, ledger=url, color_scheme=scheme, bypass_csp=True)
+    base = tab.url.removesuffix("/judges")
+    for path in ("/judges", f"/judges?{pair}", first, address):
+        tab.goto(base + path)
+        found = axe.run(tab).response["violations"]
+        assert [(each["id"], each["nodes"][0]["html"]) for each in found] == [], path
+        assert tab.evaluate("document.documentElement.scrollWidth") <= width, path
+    tab.keyboard.press("j")
+    tab.keyboard.press("Enter")
+    tab.wait_for_url("**/samples/**")
 
 
 def test_a_page_prints_without_its_controls(opened: Opened) -> None:

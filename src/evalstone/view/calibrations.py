@@ -135,7 +135,7 @@ class Calibrations:
 
 def _order(filed: Filed) -> tuple[bool, str, str, str]:
     found = filed.calibration
-    return (True, "", "", filed.id) if found is None else (False, found.signature, found.judge, found.labels)
+    return (True, "", "", filed.id) if found is None else (False, found.scorer, found.judge, found.labels)
 
 
 def names_judge(identity: str, judge: str) -> bool:

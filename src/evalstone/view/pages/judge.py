@@ -21,7 +21,7 @@ from evalstone.view.names import age, dataset_of, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.judges import CALIBRATION, judge_address, label_counts
 from evalstone.view.pages.run import ScoreCell
-from evalstone.view.pages.runs import Trend
+from evalstone.view.pages.runs_table import Trend
 from evalstone.view.responses import BadAddress, csv_file, json_data, named, page, suffixed
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from evalstone.view.calibrations import Filed, runs_by
 from evalstone.view.library import Library
 from evalstone.view.names import age, name_of, when
 from evalstone.view.pages.common import Link
-from evalstone.view.pages.runs import MeanCell
+from evalstone.view.pages.runs_table import MeanCell
 from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
 
 if TYPE_CHECKING:
@@ -69,7 +69,6 @@ class JudgeGroup:
     """The calibrations of judges for one scorer."""
 
     name: str
-    signature: str
     rows: tuple[JudgeRow, ...]
 
 
@@ -84,14 +83,7 @@ def judges_page(library: Library, request: Request) -> Response:
     if suffix == CSV:
         return csv_file(csv_rows(CSV_HEADER, [_csv_row(each, cards) for each in filed]), "judges")
     chosen = list(dict.fromkeys(request.query_params.getlist(CALIBRATION)))
-    groups = [
-        JudgeGroup(
-            each[0].calibration.scorer if each[0].calibration is not None else "Calibrations that can't be read",
-            without_fingerprints(signature),
-            tuple(_row(one, cards, chosen) for one in each),
-        )
-        for signature, each in ((name, [*of]) for name, of in groupby(filed, key=_signature))
-    ]
+    groups = [_group(name, [*of], cards, chosen) for name, of in groupby(filed, key=_scorer)]
     return page(
         "judges.html",
         title="Judges",
@@ -105,8 +97,14 @@ def judges_page(library: Library, request: Request) -> Response:
     )
 
 
-def _signature(filed: Filed) -> str:
-    return "" if filed.calibration is None else filed.calibration.signature
+def _scorer(filed: Filed) -> str:
+    return "" if filed.calibration is None else filed.calibration.scorer
+
+
+def _group(scorer: str, filed: Sequence[Filed], cards: Sequence[Card], chosen: Sequence[str]) -> JudgeGroup:
+    signatures = {one.calibration.signature for one in filed if one.calibration is not None}
+    rows = (_row(one, cards, chosen, with_signature=len(signatures) > 1) for one in filed)
+    return JudgeGroup(scorer or "Calibrations that can't be read", tuple(rows))
 
 
 def _share(name: str, interval: Interval | None, *, scale: float = 1.0) -> MeanCell:
@@ -129,7 +127,7 @@ def pairs_share(calibration: Calibration) -> MeanCell:
     return _share("good answers rated better than bad ones", calibration.auroc)
 
 
-def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str]) -> JudgeRow:
+def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str], *, with_signature: bool) -> JudgeRow:
     found, nothing = filed.calibration, MeanCell("-")
     address = judge_address(filed.id)
     if found is None:
@@ -142,7 +140,8 @@ def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str]) -> JudgeRow
         filed.id,
         address,
         bare_judge(found.judge),
-        f"{found.labels} ({listed(found.columns)})",
+        f"{found.labels} ({listed(found.columns)})"
+        + (f" · {without_fingerprints(found.signature)}" if with_signature else ""),
         USES[verdict.use],
         clause_of(verdict.notes[0]) if verdict.notes else "",
         pairs_share(found),
