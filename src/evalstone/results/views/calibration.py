@@ -296,7 +296,7 @@ def _probabilities(calibration: Calibration, measures: CalibrationMeasures) -> S
         if error is not None
     ]
     limit = Column("95% CI", interval=True)
-    columns = (words("probability of yes"), Column("ECE"), limit, Column("Brier score"), limit, words(""))
+    columns = (words("probability of yes"), Column("ECE"), limit, Column("Brier score"), limit, words("saved"))
     section = table("Calibration error", columns, rows)
     return Section("Calibration error", tables=(section,), notes=("ECE, Brier score: 0 is best.",))
 
