@@ -125,7 +125,7 @@ def test_a_damaged_ledger_is_verified_and_recovered(tmp_path: Path, evalstone: E
         (["prune", "--ledger", "l.db"], "select what to delete"),
         (["export", "x.csv", "--ledger", "l.db"], ".jsonl or .parquet"),
         (["export", "x.parquet", "--ledger", "l.db"], "--what answers"),
-        (["export", "x.jsonl", "--what", "leases", "--ledger", "l.db"], "answers or records"),
+        (["export", "x.jsonl", "--what", "leases", "--ledger", "l.db"], "answers, records or labels"),
         (["export", "x.jsonl", "--what", "records", "--run", "r9", "--ledger", "l.db"], "no run r9"),
         (["import", "nowhere.jsonl", "--ledger", "l.db"], "nowhere.jsonl can't be read"),
         (["import", "l.db", "--ledger", "l.db"], "l.db"),

@@ -90,7 +90,7 @@ def test_a_setting_of_a_run_is_a_key_unless_it_is_only_for_the_command_line() ->
         ("compare", "correction", get_args(Correction)),
         ("calibrate", "calibrator", get_args(Calibrator)),
         ("ledger scores", "source", get_args(Source)),
-        ("ledger export", "what", ("all", *PARQUET_COLUMNS)),
+        ("ledger export", "what", ("all", *PARQUET_COLUMNS, "labels")),
     ],
 )
 def test_the_words_of_an_option_are_those_that_its_command_knows(command: str, key: str, words: Any) -> None:
@@ -103,7 +103,7 @@ def test_the_words_of_an_option_are_those_that_its_command_knows(command: str, k
     ("line", "named", "told"),
     [
         ("compare a b --correction bonferroni", "--correction takes", "fdr_bh or none"),
-        ("ledger export x.jsonl --what runs", "--what takes", "answers or records"),
+        ("ledger export x.jsonl --what runs", "--what takes", "answers, records or labels"),
         ("run x.jsonl --out", "option '--out'", "evalstone run --help"),
         ("ledger recover --damaged x", "unknown option --damaged", "give FILE"),
         ("ledger recover --file x", "unknown option --file", "give FILE"),
