@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalstone._core.redaction import Redactor
 from evalstone._core.word_diff import GAP, MOST_WORDS, Piece, WordDiff, word_diff
 
 BEFORE = "The library opens at nine on weekdays. Entry is free for students."
@@ -61,6 +62,14 @@ def test_changed_words_stand_between_those_that_are_the_same() -> None:
 )  # fmt: skip
 def test_white_space_numbers_and_scripts_without_spaces(before: str, after: str, pieces: tuple[Piece, ...]) -> None:
     assert word_diff(before, after).pieces == pieces
+
+
+def test_a_secret_is_replaced_before_it_falls_to_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    secrets = Redactor()
+    secrets.register("sk-one-1234-two")
+    monkeypatch.setattr("evalstone._core.word_diff.redacted", secrets.redacted)
+    pieces = word_diff("the key sk-one-1234-two", "the key sk-one-5678-two").pieces
+    assert pieces == (("same", "the key "), ("removed", "***"), ("added", "sk-one-5678-two"))
 
 
 def test_a_word_that_is_the_same_by_chance_belongs_to_the_change() -> None:

@@ -167,7 +167,11 @@ def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
     assert client.get(address(runs, "after=nonsense")).status == 400
 
 
-def test_samples_are_searched_in_every_run_and_filtered_by_slice(url: str) -> None:
+@pytest.mark.parametrize("few", [0, 50_000])
+def test_samples_are_searched_in_every_run_and_filtered_by_slice(
+    url: str, monkeypatch: pytest.MonkeyPatch, few: int
+) -> None:
+    monkeypatch.setattr(compared, "FEW", few)
     metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(6)]
     runs = saved(url, BEFORE, AFTER, metadata=metadata)
     client = client_of(url)
