@@ -96,11 +96,6 @@ class CompareQuery:
         return pairs
 
     @property
-    def filters(self) -> CompareQuery:
-        """The query without order and place."""
-        return replace(self, sort="change", by="", anyway="", after="", before="")
-
-    @property
     def is_filtered(self) -> bool:
         """Whether any sample may be left out."""
         return bool(self.show != "all" or self.q or self.field)
