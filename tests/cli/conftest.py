@@ -43,6 +43,7 @@ def evalstone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
         capsys.readouterr()
         with monkeypatch.context() as patched:
             patched.setattr(sys, "argv", ["evalstone", *arguments])
+            patched.setattr(sys.modules["__main__"], "__package__", "")  # not that of `python -m pytest`
             patched.setattr(sys, "stdin", io.StringIO(typed))
             # What the command replaces for its process.
             for module, name in ((sys, "excepthook"), (threading, "excepthook"), (warnings, "formatwarning")):

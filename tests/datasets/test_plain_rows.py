@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalstone.datasets.rows import RowReader
@@ -25,6 +25,7 @@ WRITTEN = (
 )  # fmt: skip
 TEXTS = st.sampled_from(WRITTEN) | st.text(max_size=8)
 VALUES = TEXTS | st.none() | st.integers(0, 3) | st.lists(TEXTS | st.none(), max_size=3) | st.dictionaries(TEXTS, TEXTS)
+NOT_IN_EVERY_ROW = "column 'weight' has weights, and not one in every row"
 ROWS = st.dictionaries(st.sampled_from(COLUMNS), VALUES, min_size=1, max_size=5)
 
 
@@ -37,13 +38,33 @@ def read(reader: RowReader, row: dict[str, Any]) -> Any:
     return {name: getattr(sample, name) for name in Sample.__dataclass_fields__}
 
 
-@given(ROWS, st.data())
-def test_a_row_gives_the_sample_that_it_gives_alone(row: dict[str, Any], data: st.DataObject) -> None:
-    values = data.draw(st.lists(VALUES, min_size=len(row), max_size=len(row)))
-    reader, later = RowReader(), dict(zip(row, values, strict=True))
+@st.composite
+def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Two rows with the same columns."""
+    row = draw(ROWS)
+    values = draw(st.lists(VALUES, min_size=len(row), max_size=len(row)))
+    return row, dict(zip(row, values, strict=True))
+
+
+@given(pairs())
+@example(({"weight": None}, {"weight": 1}))
+@example(({"weight": 1}, {"weight": None}))
+def test_a_row_gives_the_sample_that_it_gives_alone(rows: tuple[dict[str, Any], dict[str, Any]]) -> None:
+    """Except that rows with and without a weight don't go together."""
+    reader, (row, later) = RowReader(), rows
+    mixed = len({each.get("weight") in (None, "") for each in rows}) == 2
     read(reader, row)
-    assert read(reader, later) == read(RowReader(), later)
-    assert read(reader, row) == read(RowReader(), row)
+    for each in (later, row):
+        found = read(reader, each)
+        assert found == read(RowReader(), each) or (mixed and NOT_IN_EVERY_ROW in found)
+
+
+def test_a_weight_after_a_row_without_one_is_refused_in_either_order() -> None:
+    for rows in ([None, 1], [1, None], [None, None, 1]):
+        reader = RowReader()
+        *first, last = [read(reader, {"question": "q", "weight": weight}) for weight in rows]
+        assert [each["weight"] for each in first] == rows[:-1]
+        assert NOT_IN_EVERY_ROW in last
 
 
 @given(st.fixed_dictionaries({"id": TEXTS, "question": TEXTS, "answer": TEXTS}), st.lists(TEXTS, max_size=3))

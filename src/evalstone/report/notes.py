@@ -145,9 +145,9 @@ def short_judge(judge: str) -> str:
 
 def _losses(note: Note, _: FrontEnd) -> str:
     side = "above" if note["lower_is_better"] else "below"
+    lacking = "lacks the passage" if note["retrieval"] == 1 else "lack the passage"
     parts = [
-        f"{note['retrieval']:,} {'lacks' if note['retrieval'] == 1 else 'lack'} the passage ({note['passages']} "
-        f"below {note['lacking_limit']:g}): retrieval",
+        f"{note['retrieval']:,} {lacking} ({note['passages']} below {note['lacking_limit']:g}): retrieval",
         f"{note['generation']:,} had it: generation",
     ]
     if note["unknown"]:
