@@ -63,6 +63,7 @@ CASES: list[dict[str, Any]] = [
     {"min": {"exact_match": 0.84}, "alpha": None},
     {"pass_rate": {"exact_match": (1, 0.5)}, "require": ["exact_match"], "alpha": 0.01},
     {"max_regression": {"exact_match": 0.3}, "baseline": "before", "max_change": 1},
+    {"max_regression": {"exact_match": 0.3}, "baseline": "before", "max_change": 0.5},
     {"max_difference": {"exact_match": 0.01}, "baseline": "before", "missing": "ignore", "allow_mismatch": True},
 ]
 SCORERS = ["exact_match", "ter"]

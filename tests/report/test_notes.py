@@ -676,6 +676,11 @@ SAID: tuple[tuple[Note, str], ...] = (
         "s: the regression leaves out 1 sample that only one of the runs has.",
     ),
     (
+        note("larger_change", "warning", "s", change=0.1, sample="q1", before=0.5, after=0.75),
+        "s: sample 'q1' changes by 0.25, from 0.5 to 0.75, but max_change=0.1: the check fails, whatever the estimate "
+        "is.",
+    ),
+    (
         note("largest_change", "fact", "s", change=0.1),
         "s: the difference is tested as if no sample's score can change by more than 0.1.",
     ),

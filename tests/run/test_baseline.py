@@ -11,7 +11,6 @@ import pytest
 
 from evalstone import (
     ConfigError,
-    DataError,
     Run,
     Sample,
     aevaluate,
@@ -94,14 +93,20 @@ def test_where_lower_is_better_a_rise_fails() -> None:
     assert harm.verdict == "fail" or given.verdict == "pass"
 
 
-def test_a_largest_change_saves_samples_and_a_larger_one_is_an_error_that_names_the_sample() -> None:
+def test_a_largest_change_saves_samples_and_a_larger_one_fails_the_check_and_ends_the_run() -> None:
     before, answers = run_of(BEFORE), [value + 0.01 * (place % 4) for place, value in enumerate(BEFORE)]
     margins = {"given": 0.0}
     _, whole = stopped_run(plan_of(answers), before, margins)
     watch, narrow = stopped_run(plan_of(answers), before, margins, max_change={"given": 0.05})
     assert (watch.verdict, len(narrow) < len(whole) / 3) == ("pass", True)
-    with pytest.raises(DataError, match=r"max_change=0\.02, .*given .*'s\d+' .* 0\.03"):
-        stopped_run(plan_of(answers), before, margins, max_change={"given": 0.02})
+    watch, run = stopped_run(plan_of(answers), before, margins, max_change={"given": 0.02})
+    assert (watch.verdict, run.ending) == ("fail", DECIDED)
+    assert len(run) < len(narrow)
+    ((larger,),) = [each.notes for each in watch.decisions()]
+    assert (larger.kind, larger["change"]) == ("larger_change", 0.02)
+    assert larger["after"] - larger["before"] == pytest.approx(0.03)
+    later = gate(run, max_regression=margins, baseline=before, max_change={"given": 0.02})
+    assert (later.verdict, later.decisions[0].notes) == ("fail", (larger,))
 
 
 def test_pairs_count_in_the_random_order_whichever_is_done_first() -> None:

@@ -147,29 +147,22 @@ def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalst
 
 def tested(
     result: evalstone.Run, criteria: GateCriteria, config: RunConfig, baseline: evalstone.Run | None
-) -> tuple[GateVerdict, View | None]:
+) -> tuple[GateVerdict, View]:
     """Check a run that has ended, as `evalstone gate` does: the verdict, and the checks."""
     from evalstone.results.gate import gate_on
     from evalstone.results.views.gate import checks_view
 
-    try:
-        with phase("checking the thresholds"):
-            gate = gate_on(
-                result,
-                criteria,
-                baseline=baseline,
-                alpha=config.rate,
-                look=config.look or 1,
-                missing=config.missing or "worst",
-                max_change=config.largest_changes(result.scorers, criteria),
-                allow_mismatch=config.allow_mismatch,
-            )
-    except evalstone.DataError as error:
-        if not (isinstance(error.parts[0], Setting) and error.parts[0].name == "max_change"):
-            raise
-        # Only the scores show it, and the run is done: its checks fail, instead of the command.
-        to_stderr(f"Gate: ✕ fail: {COMMAND_LINE.written(error.parts)}")
-        return "fail", None
+    with phase("checking the thresholds"):
+        gate = gate_on(
+            result,
+            criteria,
+            baseline=baseline,
+            alpha=config.rate,
+            look=config.look or 1,
+            missing=config.missing or "worst",
+            max_change=config.largest_changes(result.scorers, criteria),
+            allow_mismatch=config.allow_mismatch,
+        )
     if config.out is not None:
         remember_look(config.out, gate)
     return gate.verdict, checks_view(gate, RUN, config.inconclusive)

@@ -528,6 +528,11 @@ NOTES: Mapping[str, Row] = {
     "unpaired_left_out": lambda note, _: (
         f"the {note['check']} leaves out {count(note['samples'], 'sample')} that only one of the runs has"
     ),
+    "larger_change": lambda note, front_end: (
+        f"sample {note['sample']!r:.80} changes by {abs(note['after'] - note['before']):.4g}, from "
+        f"{note['before']:.4g} to {note['after']:.4g}, but {front_end.term('max_change', note['change'])}: the check "
+        "fails, whatever the estimate is"
+    ),
     "largest_change": lambda note, _: (
         f"the difference is tested as if no sample's score can change by more than {note['change']:g}"
     ),

@@ -456,24 +456,24 @@ def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, i
 def check_changes(
     title: str, changes: Iterable[tuple[str, float, float]], most: float | None, *, times: int = 1
 ) -> None:
-    """Raise DataError, naming the sample, if one changes by more than the declared largest change."""
-    if most is not None:
-        for name, before, after in changes:
-            check_change(title, name, before, after, most, times=times)
-
-
-def check_change(title: str, sample: str, before: float, after: float, most: float, *, times: int = 1) -> None:
-    """Raise DataError, naming the sample, if it changes by more than so many times the declared largest change.
+    """Raise DataError, naming the sample, if one changes by more than so many times the declared largest change.
 
     times: 2 for two runs that both differ from the baseline.
     """
-    if exceeds(change := abs(after - before), times * most):
-        by = f"changes by {change:.4g}" if times == 1 else f"differs by {change:.4g} between two runs"
+    if most is not None and (larger := larger_change(changes, times * most)) is not None:
+        sample, before, after = larger
+        by = f"{abs(after - before):.4g}"
+        differs = f"changes by {by}" if times == 1 else f"differs by {by} between two runs"
         raise DataError(
             Setting(LARGEST_CHANGE, most),
-            f", but {title} of sample {sample!r:.80} {by}, from {before:.4g} to "
-            f"{after:.4g}: leave it out, because one that is fitted to the scores makes p-values too small",
+            f", but {title} of sample {sample!r:.80} {differs}, from {before:.4g} to {after:.4g}: leave it out, "
+            "because one that is fitted to the scores makes p-values too small",
         )
+
+
+def larger_change(changes: Iterable[tuple[str, float, float]], most: float) -> tuple[str, float, float] | None:
+    """The first sample that changes by more than the declared largest change, with both scores; None if none does."""
+    return next((each for each in changes if exceeds(abs(each[2] - each[1]), most)), None)
 
 
 def _with_detectable(

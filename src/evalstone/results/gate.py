@@ -23,7 +23,7 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
-from evalstone.results.compare import BySetting, check_changes
+from evalstone.results.compare import BySetting, larger_change
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria, Inconclusive
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
@@ -170,7 +170,8 @@ def gate(
             samples with an undefined score. "ignore" leaves out all of them. For regressions, samples with an undefined
             score in both runs are always left out.
         max_change: the largest possible change of a sample's score from the baseline, for all scorers that are compared
-            with it or by scorer, as for `compare`. Declare it before you look at the scores.
+            with it or by scorer, as for `compare`. Declare it before you look at the scores. A check fails if a sample
+            changes by more.
         allow_mismatch: accept a baseline whose judge, scorers or cases differ.
         labels: by scorer, human scores of some of the run's samples: a path, or what `load_labels` returns. For these
             scorers, means and pass rates are corrected for the judge's errors before testing (`corrected`).
@@ -179,7 +180,6 @@ def gate(
     Raises:
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
             fit its scorer, or alpha, look, missing or max_change is out of range.
-        DataError: a sample changes by more than `max_change`.
     """
     criteria = GateCriteria.of(
         min=min,
@@ -225,6 +225,7 @@ def gate_on(
     tests = [*checks.means(), *checks.pass_rates(), *checks.differences(notes)]
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
     decisions = [_in_samples(decision, run.trials) for decision in decide(tests, alpha=now, next_alpha=later)]
+    decisions = [checks.failed_by_change(decision) for decision in decisions]
     decisions += _requirements(run, criteria.require, notes)
     decisions = [_undecided(decision, run, baseline) for decision in decisions]
     return Gate(
@@ -304,6 +305,8 @@ class _Checks:
         self.missing: Missing = missing
         self.allow_mismatch = allow_mismatch
         self.largest = criteria.largest_changes(max_change, lambda name: run[name].info, run.titles)
+        self._larger: dict[str, Note] = {}
+        """By scorer, the note on a sample that changes by more than declared."""
         self.labels = _by_signature(run, labels)
         self.baseline_labels = _by_signature(run if baseline is None else baseline, baseline_labels)
 
@@ -409,8 +412,17 @@ class _Checks:
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
             yield note("unpaired_left_out", "caution", name, check=criterion.removeprefix("max_"), samples=unpaired)
         if (change := self.largest.get(name)) is not None:
-            check_changes(name, pair.known.rows, change)
-            yield note("largest_change", "fact", name, change=change)
+            if (larger := larger_change(pair.known.rows, change)) is None:
+                yield note("largest_change", "fact", name, change=change)
+            else:
+                self._larger[name] = larger_note(change, *larger)
+
+    def failed_by_change(self, decision: Decision) -> Decision:
+        """The decision, a fail if a sample changes by more than declared: the scores aren't as the test assumes."""
+        larger = self._larger.get(decision.name) if decision.kind in OF_BASELINE else None
+        if larger is None:
+            return decision
+        return replace(decision, verdict="fail", more_samples=None, notes=(*decision.notes, larger))
 
     def _difference(
         self, kind: type[MaxRegression], name: str, margin: float, pair: PairedScores, baseline: Run
@@ -426,7 +438,7 @@ class _Checks:
             pair.groups,
             pair.weights,
             stopped=pair.stopped,
-            max_change=self.largest.get(name),
+            max_change=None if name in self._larger else self.largest.get(name),
         )
         both = self.baseline_labels.get(pair.info.signature, {}), self.labels.get(info.signature, {})
         if not all(both):
@@ -434,7 +446,8 @@ class _Checks:
         first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
         known = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
         columns = labeled_pairs(known, pair.pairing, both, same_outputs(baseline, self.run, pair.pairing))
-        return replace(criterion, human=columns["human"], same=columns["same"], strata=columns["strata"])
+        labeled = replace(criterion, max_change=self.largest.get(name))  # which labels don't go with
+        return replace(labeled, human=columns["human"], same=columns["same"], strata=columns["strata"])
 
     def _values(self, info: ScorerInfo) -> _Values:
         """A scorer's values, and their groups, weights, labels and strata."""
@@ -458,6 +471,11 @@ class _Values(NamedTuple):
     weights: Sequence[float] | None
     human: Sequence[float | None] | None
     strata: Sequence[int] | None
+
+
+def larger_note(change: float, sample: str, before: float, after: float) -> Note:
+    """The note on a sample that changes by more than declared."""
+    return note("larger_change", "warning", change=change, sample=sample, before=before, after=after)
 
 
 def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:

@@ -9,7 +9,6 @@ from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError
 from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pairing_with_baseline
-from evalstone.results.compare import check_change
 from evalstone.results.missing_scores import Missing, pair_counts
 from evalstone.results.run import Run
 from evalstone.results.run_notes import KEPT_REASONING, LEFT_OUT_REASONING
@@ -100,12 +99,18 @@ def check_comparable(baseline: Run, plan: Plan, titles: Collection[str], *, allo
 class Difference:
     """The difference of each sample from the baseline, as a value of a sequential test.
 
+    Args:
+        info: The scorer.
+        title: Its title.
+        margin: The largest acceptable regression.
+        max_change: The largest change, as declared; None for the scale.
+
     Raises:
         ConfigError: The largest change is outside (0, scale], or the margin is not in [0, largest change).
     """
 
     def __init__(self, info: ScorerInfo, title: str, margin: float, max_change: float | None) -> None:
-        self._title, self._scale = title, info.scale
+        self._scale = info.scale
         check_reach((Setting("max_change"), f" of {title}"), max_change, info.scale)
         self.reach = info.scale if max_change is None else max_change
         if not 0 <= margin < self.reach:
@@ -115,14 +120,8 @@ class Difference:
                 f" of {title} must be 0 or more and below {self.reach:g}{largest}, not {margin:g}",
             )
 
-    def of(self, record: Record, before: float | None, after: float | None) -> Value:
-        """The lowest and the highest possible difference.
-
-        Raises:
-            DataError: The sample, which the message names, changes by more than the largest change.
-        """
-        if before is not None and after is not None:
-            check_change(self._title, record.sample_id, before, after, self.reach)
+    def of(self, before: float | None, after: float | None) -> Value:
+        """The lowest and the highest possible difference of a sample that changes by at most the largest change."""
         return possible_difference(before, after, scale=self._scale, reach=self.reach)
 
 

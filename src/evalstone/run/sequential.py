@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 
 from evalstone.errors import ConfigError
 from evalstone.results.columns import Entry
+from evalstone.results.compare import larger_change
 from evalstone.results.endings import DECIDED
+from evalstone.results.gate import larger_note
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights
@@ -23,7 +25,7 @@ from evalstone.run.plan import Plan, scorer_info
 from evalstone.stats.betting import Value
 from evalstone.stats.gates import Decision, GateVerdict, alpha_at_look, overall
 from evalstone.stats.sequential import SequentialCriterion, SequentialGate, SequentialKind
-from evalstone.types import Record
+from evalstone.types import Note, Record
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class RunGate:
         every = [watched for of_scorer in self._watched.values() for watched in of_scorer]
         self._gate = SequentialGate([watched.criterion for watched in every], alpha=self.alpha)
         self._titles = {watched.criterion.name: watched.title for watched in every}
+        self._larger: dict[str, Note] = {}
+        """By criterion, the note on a sample that changes by more than declared."""
         self._stop = stop
         if plan.trials > 1:
             raise ConfigError(
@@ -126,11 +130,7 @@ class RunGate:
         self._waiting: dict[str, dict[str, Record]] = {signature: {} for signature in self._watched}
 
     def add(self, record: Record) -> None:
-        """Add a record. The order doesn't matter.
-
-        Raises:
-            DataError: The sample changes by more than the declared largest change.
-        """
+        """Add a record. The order doesn't matter."""
         scorer = record.signature
         if scorer not in self._watched:
             return
@@ -140,7 +140,7 @@ class RunGate:
             first = waiting.pop(self._order[self._next[scorer]])
             self._next[scorer] += 1
             self._gate.add(dict(self._values(first)))
-        if self._gate.settled:
+        if self._gate.settled or self._larger:
             self._stop.request("the gate is decided", DECIDED)
 
     def _values(self, record: Record) -> Iterator[tuple[str, Value]]:
@@ -150,7 +150,12 @@ class RunGate:
                 if counts(Entry.of(record), self.missing):
                     yield watched.criterion.name, record.value
             elif self.baseline is not None and (pair := self.baseline.pair(record)) is not None:
-                yield watched.criterion.name, watched.difference.of(record, *pair)
+                before, after = pair
+                known = [] if before is None or after is None else [(record.sample_id, before, after)]
+                if (larger := larger_change(known, reach := watched.difference.reach)) is not None:
+                    self._larger.setdefault(watched.criterion.name, larger_note(reach, *larger))
+                else:
+                    yield watched.criterion.name, watched.difference.of(before, after)
 
     @property
     def waiting(self) -> int:
@@ -158,8 +163,13 @@ class RunGate:
         return sum(record.value is not None for records in self._waiting.values() for record in records.values())
 
     def decisions(self) -> tuple[Decision, ...]:
-        """The current decision on each criterion."""
-        return tuple(replace(decision, name=self._titles[decision.name]) for decision in self._gate.decisions())
+        """The current decision on each criterion. It is a fail if a sample changes by more than declared."""
+        return tuple(map(self._decision, self._gate.decisions()))
+
+    def _decision(self, decision: Decision) -> Decision:
+        titled = replace(decision, name=self._titles[decision.name])
+        larger = self._larger.get(decision.name)
+        return titled if larger is None else replace(titled, verdict="fail", notes=(*decision.notes, larger))
 
     @property
     def verdict(self) -> GateVerdict:

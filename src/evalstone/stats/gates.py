@@ -328,14 +328,14 @@ def _test(criterion: GateCriterion) -> _Test:
         reach = scale if criterion.max_change is None else criterion.max_change
         if criterion.margin >= reach != scale:
             raise ConfigError(f"{limit} must be below max_change, {reach:g}")
+        if criterion.human is not None and criterion.max_change is not None:
+            raise ConfigError(f"{name}: max_change is of the judge's scores, which human labels correct")
         lowest, highest = (
             np.clip(_within(name, d, before, after, reach), -reach, reach)
             for d in (differences(before[1], after[0]), differences(before[0], after[1]))
         )
         test = _difference_test(criterion)
         if criterion.human is not None:
-            if criterion.max_change is not None:
-                raise ConfigError(f"{name}: max_change is of the judge's scores, which human labels correct")
             return _corrected(test, criterion, [x is not None and y is not None for x, y in _pairs(criterion)])
         return replace(test, evidence=_evidence(lowest, highest, -reach, reach, criterion))
     check_number(f"{name}: the threshold", criterion.threshold)

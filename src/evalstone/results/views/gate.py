@@ -88,11 +88,12 @@ def decided_view(
 
     verdict = overall(decisions)
     counted = counted_as(inconclusive) if verdict == "inconclusive" else ""
+    notes = (*_of_checks(decisions, front_end), *notes)
     return View(
         name="",
         lead="",
         verdict=Cell(f"{MARKS[verdict]}{counted}", TONES[verdict]),
-        sections=(Section("Checks", tables=(checks_table(decisions, front_end),), notes=tuple(notes)),),
+        sections=(Section("Checks", tables=(checks_table(decisions, front_end),), notes=notes),),
     )
 
 
@@ -123,15 +124,17 @@ def gate_notes(gate: Gate, front_end: FrontEnd = PYTHON) -> list[str]:
         *sentences_of(gate.notes, front_end),
         *([labels] if any(decision.labeled is not None for decision in decisions) else []),
         *(["Estimates are weighted."] if any(decision.effective is not None for decision in decisions) else []),
-        *_of_checks(decisions),
+        *_of_checks(decisions, front_end),
         *_control(gate, front_end),
     ]
 
 
-def _of_checks(decisions: Sequence[Decision]) -> Iterator[str]:
+def _of_checks(decisions: Sequence[Decision], front_end: FrontEnd) -> Iterator[str]:
     """The distinct notes on checks, each with its checks. That there is no score, the verdicts say."""
     scored = [decision for decision in decisions if not without_values(decision)]
-    said = [(check_name(decision), sentence(clause_of(note))) for decision in scored for note in decision.notes]
+    said = [
+        (check_name(decision), sentence(clause_of(note, front_end))) for decision in scored for note in decision.notes
+    ]
     yield from by_text(said, 0, "", "; ")
 
 
@@ -215,7 +218,8 @@ def verdict_text(decision: Decision, next_look: int | None, front_end: FrontEnd 
     """The verdict, with the number of further samples that would decide it at the next look."""
     mark = MARKS[decision.verdict]
     if decision.verdict != "inconclusive":
-        return mark
+        larger = any(each.kind == "larger_change" for each in decision.notes)
+        return f"{mark}; a sample changes by more than declared" if larger else mark
     if decision.broken_off:
         return f"{mark}; the {decision.broken_off} was broken off"
     if decision.p_pass is None:
