@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 import http.client
-import itertools
 import json
 import os
 import re
@@ -16,6 +15,7 @@ import secrets
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -36,9 +36,10 @@ ATTEMPTS = 4
 LONGEST_WAIT = 60
 """Seconds before a call is made again; where GitHub asks for more, it isn't."""
 SET_HERE = {
-    "--out": "results", "-o": "results", "--judge": "judge", "-j": "judge", "--scorer": "scorers", "-s": "scorers",
+    "--out": "the input results", "-o": "the input results", "--judge": "the input judge", "-j": "the input judge",
+    "--scorer": "the input scorers", "-s": "the input scorers", "--markdown": "the output report",
 }  # fmt: skip
-"""Options of `evalstone run` that are inputs of the action."""
+"""Options of `evalstone run` that are inputs or outputs of the action."""
 CHECKS = ("min", "max", "pass-rate", "max-regression", "max-difference", "require")
 OF_BASELINE = ("max-regression", "max-difference")
 SETTINGS = ("alpha", "missing")
@@ -77,24 +78,30 @@ def main() -> int:
     except ValueError as error:
         fail(f"arguments must be quoted as in a shell: {error}")
     check_arguments(arguments)
-    command = ["run", *scorers, *judge, "--out", results, *arguments, "--", given("data")]
-    run_code, output = evalstone(*command)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "run.md")
+        run_code, _ = evalstone(
+            "run", *scorers, *judge, "--out", results, "--markdown", str(file), *arguments, "--", given("data")
+        )
+        of_run = text_of(file)
     if run_code not in (0, 1, 3, 4, 5) or not Path(results, "summary.json").is_file():
         stopped("run", run_code or USAGE)
 
-    table = checks_in(output)
     verdict, gate_code, parts = checked(results, inconclusive)
     if verdict in ("pass", "none"):
         verdict = UNFINISHED.get(run_code, verdict)
     said = ""
     if run_code == 1:  # a threshold among the arguments of the run, or in its file
         verdict, gate_code = "fail", 1
-        said = f"**A threshold of the run is not met{'.' if table else '; the log of the job says which.'}**"
+        said = "**A threshold of the run is not met.**"
     if run_code == 4:
         said = "**The samples don't decide the thresholds of the run.**"
         run_code = INCONCLUSIVE[inconclusive]
         verdict = "fail" if verdict == "fail" else "inconclusive"
-    parts = [said, table, *parts, compared(results)]
+    comparison = compared(results)
+    if comparison and not said:  # the run's own checks, if it has some, are no news
+        of_run = f"<details><summary>Run</summary>\n\n{of_run}\n</details>" if of_run else ""
+    parts = [said, *parts, comparison, of_run]
     text = f"## {title}\n\n" + "\n\n".join(filter(None, parts)) + "\n"
     report = Path(results, "report.md")
     report.write_text(text, encoding="utf-8")
@@ -112,7 +119,7 @@ def check_arguments(arguments: list[str]) -> None:
     for argument in arguments:
         option = argument.partition("=")[0] if argument.startswith("--") else argument[:2]
         if option in SET_HERE:
-            fail(f"arguments must not have {option}: use the input {SET_HERE[option]}")
+            fail(f"arguments must not have {option}: use {SET_HERE[option]}")
         if argument == "--":
             fail("arguments must be options, without --; the samples are the input data")
 
@@ -149,14 +156,6 @@ def checked(results: str, inconclusive: str) -> tuple[str, int, list[str]]:
     return verdict, code, parts
 
 
-def checks_in(output: str) -> str:
-    """The checks in what a run printed, as a block of code: indented, so that no text in it can end it."""
-    printed = output.splitlines()
-    starts = [place for place, line in enumerate(printed) if re.match(r"check +estimate ", line)]
-    checks = itertools.takewhile(lambda line: line != "Next:", printed[starts[-1] :] if starts else ())
-    return "\n".join(f"    {line}".rstrip() for line in checks).rstrip()
-
-
 def stopped(command: str, code: int) -> NoReturn:
     """End with the exit code of a command that failed, and say so in place of a verdict on earlier answers."""
     title = given("name")
@@ -169,18 +168,22 @@ def stopped(command: str, code: int) -> NoReturn:
 
 
 def compared(results: str) -> str:
-    """The comparison with the baseline; without one, or with one that doesn't fit, the report of the run."""
+    """The comparison with the baseline; "" without one, or with one that doesn't fit."""
+    if not has_baseline():
+        return ""
     file = Path(results, "part.md")
     file.unlink(missing_ok=True)
-    if has_baseline():
-        code, _ = evalstone("compare", "--markdown", str(file), "--", given("baseline"), results, quiet=True)
-        if code:
-            warn("The run can't be compared with the baseline; the log says why.")
-    if not file.is_file():
-        evalstone("report", "--markdown", str(file), "--", results, quiet=True)
-    text = file.read_text("utf-8") if file.is_file() else ""
+    code, _ = evalstone("compare", "--markdown", str(file), "--", given("baseline"), results, quiet=True)
+    if code:
+        warn("The run can't be compared with the baseline; the log says why.")
+    text = text_of(file)
     file.unlink(missing_ok=True)
     return text
+
+
+def text_of(file: Path) -> str:
+    """The text of a file; "" if it wasn't written."""
+    return file.read_text("utf-8") if file.is_file() else ""
 
 
 def has_baseline() -> bool:

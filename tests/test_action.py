@@ -198,7 +198,7 @@ def test_a_run_is_gated_compared_and_shown_in_one_comment(
     assert second.returncode == 1, second
     (updated,) = github.comments
     assert "✕ fail" in updated["body"]
-    assert "### Comparison" in updated["body"]
+    assert updated["body"].index("### Comparison") < updated["body"].index("<details><summary>Run</summary>\n\n### ")
     assert updated["body"] == f"{MARKER}\n" + (tmp_path / "results" / "report.md").read_text()
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
     assert (tmp_path / "summary.md").read_text().count("## evalstone\n") == 2
@@ -258,6 +258,7 @@ def test_a_usage_error_ends_the_step_with_its_code(tmp_path: Path, environment: 
         ("arguments", "--out=elsewhere"),
         ("arguments", "-oelsewhere"),
         ("arguments", "--judge lexical"),
+        ("arguments", "--markdown run.md"),
         ("arguments", "-s exact_match"),
         ("arguments", "-- other.jsonl"),
     ],
@@ -453,14 +454,15 @@ def test_a_threshold_of_the_run_outranks_an_inconclusive_gate_and_is_reported(
     assert "verdict=fail\n" in (tmp_path / "output.txt").read_text()
     comment = github.comments[0]["body"]
     assert "A threshold of the run" in comment
-    assert re.search(r"^    contains +0\.833 +at least 0\.99 .*fail", comment, re.MULTILINE)
+    assert re.search(r"^\| contains.* 0\.833 .*at least 0\.99 .*fail", comment, re.MULTILINE)
+    assert "<details><summary>Run" not in comment
 
     undecided = act(tmp_path, environment, **inputs, arguments=f"{arguments} --sequential", inconclusive="pass")
     assert undecided.returncode == 0, undecided
     assert (tmp_path / "output.txt").read_text().splitlines()[-3] == "verdict=inconclusive"
     comment = github.comments[0]["body"]
     assert "decide the thresholds" in comment
-    assert re.search(r"^    contains .* at least 0\.99 .*inconclusive", comment, re.MULTILINE)
+    assert re.search(r"^\| contains.* at least 0\.99 .*inconclusive", comment, re.MULTILINE)
 
 
 def test_the_system_under_test_does_not_get_the_token_to_comment_with(
