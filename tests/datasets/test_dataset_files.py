@@ -303,6 +303,16 @@ BROKEN = [
         '{"id": 1, "input": "q"}\n\n{"id": "1", "input": "r"}\n',
         "line 3: the id '1' is already used by line 1",
     ),
+    (
+        "d.jsonl",
+        '{"id": "a\\u0000b", "input": "q"}\n{"id": "a\\\\u0000b", "input": "r"}\n',
+        r"line 2: the id 'a\\u0000b' is already used by line 1 (NUL ",
+    ),
+    (
+        "d.jsonl",
+        '{"id": "a\\\\ud800b", "input": "q"}\n{"id": "a\\ud800b", "input": "r"}\n',
+        r"line 2: the id 'a\ud800b' is already used by line 1 (NUL ",
+    ),
     ("d.json", "", "has no samples"),
     ("d.json", "[]", "has no samples"),
     ("d.jsonl", "\n\n", "has no samples"),
@@ -372,7 +382,7 @@ def test_the_version_is_that_of_ids_contents_and_order() -> None:
 
 
 def test_a_data_set_refuses_ids_that_repeat() -> None:
-    with pytest.raises(DataError, match=r"two samples .* 'a'"):
+    with pytest.raises(DataError, match=r"sample 2: the id 'a' is already used by sample 1"):
         Dataset((Sample(id="a"), Sample(id="a", input="q")))
 
 

@@ -178,6 +178,10 @@ def test_a_mapping_is_kept_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         ('{"answer": [5]}', "line 4: column 'answer'"),
         ('{"id": "b", "answer": "x"}', "already used by line 3"),
         ('{"answer": "x"}\n\n{"id": "b", "answer": "y"}', "line 6: the id 'b'"),
+        (
+            '{"id": "\\u0000", "answer": "x"}\n{"id": "\\\\u0000", "answer": "y"}',
+            "line 5: the id '\\\\u0000' is already",
+        ),
     ],
 )
 def test_an_invalid_row_is_named_with_its_line_before_anything_is_used(

@@ -18,9 +18,10 @@ from typing import Any
 import pytest
 
 from evalstone import ScriptedJudge, evaluate, read_run
+from evalstone._core.json import storable
 from evalstone.datasets.blocks import sample_blocks
 from evalstone.errors import ConfigError, DataError, LedgerError
-from evalstone.ledger.base import Operations, storable
+from evalstone.ledger.base import Operations
 from evalstone.ledger.copy import KINDS, export_records, export_rows, import_rows, recover, write_parquet
 from evalstone.ledger.maintenance import PruneCounts, info, prune, verify
 from evalstone.ledger.store import Ledger

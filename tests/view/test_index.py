@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalstone import Run, Sample, evaluate
+from evalstone._core.json import storable
 from evalstone.errors import ConfigError
-from evalstone.ledger.base import storable
 from evalstone.view.indexing.build import build, head_of
 from evalstone.view.indexing.index import Group, Index, OutdatedIndex
 from evalstone.view.query import SampleQuery

@@ -16,6 +16,13 @@ def to_jsonable(value: Any) -> Any:
     return _plain(value, _ATOMS)
 
 
+def storable(text: str) -> str:
+    r"""Text that every database accepts: lone surrogates and NUL are escaped as in JSON (`\ud83d`, `\u0000`)."""
+    if "\x00" in text:
+        text = text.replace("\x00", "\\u0000")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def strict_jsonable(value: Any) -> Any:
     """A value as JSON data that survives a round trip through JSON text.
 

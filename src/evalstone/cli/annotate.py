@@ -148,8 +148,8 @@ class _Asked:
 
     def next(self, labeling: Labeling) -> Next | None:
         """The next sample."""
+        from evalstone._core.json import storable
         from evalstone.judge_quality.labeling import Next
-        from evalstone.ledger.base import storable
 
         if self.names is None:
             return labeling.next(self.order, self.seed)

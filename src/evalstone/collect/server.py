@@ -26,6 +26,7 @@ from evalstone._core import sync
 from evalstone._core.display import excerpt, safe
 from evalstone._core.files import row_limit
 from evalstone._core.guards import is_array, is_object
+from evalstone._core.json import storable
 from evalstone._core.redaction import masked
 from evalstone.agents.formats.records import TelemetryRecord, by_trace, records_in
 from evalstone.agents.formats.values import Entries, PlacedError, checked_list, checked_objects
@@ -37,7 +38,6 @@ from evalstone.collect.scoring import SCORE, TraceScoring
 from evalstone.collect.spool import Spool, SpoolFull, TracePart, log
 from evalstone.datasets.json_rows import parse_json, utf8_text
 from evalstone.errors import ConfigError, DataError, MissingDependency, described, invalid
-from evalstone.ledger.base import storable
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 RETRY_AFTER = 1

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from evalstone._core.display import excerpt
+from evalstone._core.json import storable
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
@@ -14,12 +15,12 @@ from evalstone.types import Sample
 def with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
     """The samples with unique IDs. Samples with equal contents and no ID get `-2`, `-3` after their hash.
 
-    Raises DataError if two rows have the same ID.
+    Raises DataError if two rows have the same ID, or IDs that databases store as the same text.
     """
     own: dict[str, str] = {}
     for sample, place in zip(samples, places, strict=True):
-        if sample.id != sample.default_id and own.setdefault(sample.id, place) != place:
-            raise _used(place, sample.id, own[sample.id])
+        if sample.id != sample.default_id and own.setdefault(stored := storable(sample.id), place) != place:
+            raise used_id(place, sample.id, own[stored])
     used = set(own)
     counts: dict[str, int] = {}
     unique: list[Sample] = []
@@ -47,9 +48,9 @@ def made_unique(samples: Iterable[tuple[str, Sample]]) -> Iterator[Sample]:
     for place, sample in samples:
         kind, _, digits = place.partition(" ")
         number = int(digits)
-        if (first := numbers.setdefault(hash(sample.id), number)) != number:
+        if (first := numbers.setdefault(hash(storable(sample.id)), number)) != number:
             if sample.id != sample.default_id:
-                raise _used(place, sample.id, f"{kind} {first}")
+                raise used_id(place, sample.id, f"{kind} {first}")
             count, new = counts.get(sample.id, 1), sample.id
             while hash(new) in numbers:
                 count += 1
@@ -60,8 +61,10 @@ def made_unique(samples: Iterable[tuple[str, Sample]]) -> Iterator[Sample]:
         yield sample
 
 
-def _used(place: str, id: str, first: str) -> DataError:
-    return DataError(f"{place}: the id {excerpt(id)} is already used by {first}")
+def used_id(place: str, id: str, first: str) -> DataError:
+    """The error for a sample whose ID an earlier one has. place, first: where they are, such as `line 3`."""
+    escaped = " (NUL and lone surrogates are stored as in JSON)" if "\\u" in storable(id) else ""
+    return DataError(f"{place}: the id {excerpt(id)} is already used by {first}{escaped}")
 
 
 class Version:

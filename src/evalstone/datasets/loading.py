@@ -15,6 +15,7 @@ from typing import Annotated, Any, TypeAlias, TypeGuard, TypeVar, cast
 from evalstone._core.declarations import NAME, check_argument
 from evalstone._core.display import count, escaped, excerpt, named
 from evalstone._core.guards import is_list
+from evalstone._core.json import storable
 from evalstone._core.phases import phase
 from evalstone._core.sizes import Limit
 from evalstone.agents.formats.records import is_telemetry
@@ -24,7 +25,7 @@ from evalstone.datasets.arrow import size_of
 from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.datasets.files import find, standard_input
-from evalstone.datasets.identity import Version, made_unique, version_of, with_unique_ids
+from evalstone.datasets.identity import Version, made_unique, used_id, version_of, with_unique_ids
 from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
 from evalstone.datasets.tables import Rows, TableLike, is_table, memory_rows, numbered, table_rows
@@ -65,11 +66,10 @@ class Dataset:
         if isinstance(self.samples, SpooledSamples):
             return
         object.__setattr__(self, "samples", tuple(self.samples))
-        ids: set[str] = set()
-        for sample in self.samples:
-            if sample.id in ids:
-                raise DataError(f"{self.name}: two samples have the id {excerpt(sample.id)}")
-            ids.add(sample.id)
+        places: dict[str, int] = {}
+        for place, sample in enumerate(self.samples, start=1):
+            if (first := places.setdefault(storable(sample.id), place)) != place:
+                raise DataError(f"{self.name}: ", used_id(f"sample {place}", sample.id, f"sample {first}"))
 
     @functools.cached_property
     def version(self) -> str:

@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_row
-from evalstone.ledger.base import storable
 from evalstone.stats.intervals import proportion_interval
 from evalstone.stats.ppi import ppi_mean
 

@@ -14,9 +14,9 @@ from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from evalstone._core.json import storable
 from evalstone.errors import ConfigError, absent, invalid
 from evalstone.ledger import labels as stored
-from evalstone.ledger.base import storable
 from evalstone.ledger.labels import Chosen, Label
 from evalstone.report.csv import csv_rows, inert
 from evalstone.results.human_labels import CORRECTION

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from evalstone._core.environment import expanded_url
 from evalstone._core.files import home_expanded
 from evalstone._core.front_ends import Setting
-from evalstone._core.json import content_hash
+from evalstone._core.json import content_hash, storable
 from evalstone._core.redaction import masked_url, redacted
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import record_line
@@ -348,13 +348,6 @@ def existing(ledger: str | Path | None) -> str:
     if not is_there(url):
         raise ConfigError(f"there is no ledger {shown(url)}; name one with ", Setting("ledger", ...))
     return url
-
-
-def storable(text: str) -> str:
-    r"""Text that every database accepts: lone surrogates and NUL are escaped as in JSON (`\ud83d`, `\u0000`)."""
-    if "\x00" in text:
-        text = text.replace("\x00", "\\u0000")
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def to_row(value: StoredAnswer | RunRow | BatchRow | BatchedQuestion) -> dict[str, Any]:

@@ -12,8 +12,9 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from evalstone._core.json import storable
 from evalstone._core.redaction import redacted
-from evalstone.ledger.base import BatchedQuestion, BatchRow, Payment, chunks, from_row, storable, to_row
+from evalstone.ledger.base import BatchedQuestion, BatchRow, Payment, chunks, from_row, to_row
 from evalstone.ledger.schema import batch_questions, batches
 from evalstone.ledger.store import Ledger
 

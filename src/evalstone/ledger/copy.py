@@ -29,6 +29,7 @@ from evalstone._core.file_format import LEDGER_ROW_FORMAT
 from evalstone._core.files import lock
 from evalstone._core.front_ends import Setting
 from evalstone._core.guards import is_object
+from evalstone._core.json import storable
 from evalstone._core.validation import read_data
 from evalstone.datasets.blocks import SampleBlock, block_rows
 from evalstone.datasets.stored import sample_line, sample_of
@@ -45,7 +46,6 @@ from evalstone.ledger.base import (
     file_of,
     sample_hash,
     shown,
-    storable,
     to_row,
 )
 from evalstone.ledger.database import Database

@@ -13,11 +13,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
-from evalstone._core.json import content_hash
+from evalstone._core.json import content_hash, storable
 from evalstone._core.redaction import redacted
 from evalstone.errors import DataError, invalid
 from evalstone.ledger import schema
-from evalstone.ledger.base import storable
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import Table
 from evalstone.ledger.store import Ledger

@@ -20,10 +20,11 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from evalstone._core.front_ends import Wording
+from evalstone._core.json import storable
 from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, invalid
-from evalstone.ledger.base import HOUR, Key, sample_hash, storable
+from evalstone.ledger.base import HOUR, Key, sample_hash
 from evalstone.ledger.schema import live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeAlias
 from evalstone._core.declarations import Range, check_argument
 from evalstone._core.file_format import SCORE_LIST_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import storable, to_jsonable
 from evalstone._core.truth import NoTruthValue
 from evalstone._core.validation import check_time
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.ledger import live
-from evalstone.ledger.base import existing, storable
+from evalstone.ledger.base import existing
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
 from evalstone.types import Record, Score, scorer_name, without_fingerprints

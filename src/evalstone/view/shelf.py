@@ -15,10 +15,11 @@ from typing import Any, Literal, TypeAlias
 from evalstone._core.file_format import RUN_FORMAT
 from evalstone._core.files import is_folder
 from evalstone._core.front_ends import Setting
+from evalstone._core.json import storable
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
 from evalstone.errors import ConfigError, EvalstoneError, LedgerError
 from evalstone.ledger import labels
-from evalstone.ledger.base import RunRow, is_there, shown, storable
+from evalstone.ledger.base import RunRow, is_there, shown
 from evalstone.ledger.store import Ledger
 from evalstone.results.endings import COMPLETE, ending_named
 from evalstone.results.files import read_summary

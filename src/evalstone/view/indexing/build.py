@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from evalstone._core.front_ends import COMMAND_LINE
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import storable, to_jsonable
 from evalstone.datasets.stored import record_line, sample_line
-from evalstone.ledger.base import storable
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
 from evalstone.results.spilling import SpillingRecords

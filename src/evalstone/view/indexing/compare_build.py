@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from evalstone._core.front_ends import COMMAND_LINE
-from evalstone._core.json import to_jsonable
+from evalstone._core.json import storable, to_jsonable
 from evalstone.errors import ConfigError, NotComparable
-from evalstone.ledger.base import storable
 from evalstone.report.notes import sentence_of
 from evalstone.results.compare import Comparison, ScorerComparison, compare, paired_in
 from evalstone.results.run import Run

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from evalstone._core.json import storable
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.base import storable
 from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
 from evalstone.view.indexing.compare_build import total_key

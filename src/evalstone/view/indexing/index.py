@@ -17,9 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
+from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, unknown
-from evalstone.ledger.base import storable
 from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer

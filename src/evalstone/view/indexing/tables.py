@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalstone._core.display import visible
-from evalstone.ledger.base import storable
+from evalstone._core.json import storable
 
 FORMAT = "view-index/2"
 LONGEST_CHOICE = 500

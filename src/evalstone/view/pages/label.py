@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, number
+from evalstone._core.json import storable
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.judge_quality.labeling import Labeling, Next, Sheet, annotator_name, label_csv, label_rows
 from evalstone.ledger import labels as stored
-from evalstone.ledger.base import storable
 from evalstone.results.views.comparison import more_labels
 from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder

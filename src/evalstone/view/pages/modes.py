@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import limits, number
+from evalstone._core.json import storable
 from evalstone.agents.reasoning import answered
 from evalstone.errors import ConfigError
 from evalstone.judge_quality.failure_modes import (
@@ -20,7 +21,6 @@ from evalstone.judge_quality.failure_modes import (
 )
 from evalstone.judge_quality.labeling import annotator_name
 from evalstone.ledger import labels as stored
-from evalstone.ledger.base import storable
 from evalstone.ledger.labels import Label, Mode, ModeLabel
 from evalstone.results.views.samples import sample_view, score_text
 from evalstone.types import Sample, metadata_at
