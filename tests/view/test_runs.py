@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -15,11 +17,12 @@ import pytest
 
 from evalstone import Run, Sample, compare, evaluate
 from evalstone.errors import ConfigError
-from evalstone.ledger.base import INDEXES
+from evalstone.ledger.base import comparison_file
 from evalstone.ledger.labels import pin
 from evalstone.ledger.store import Ledger
+from evalstone.view.addresses import compare_address
 from evalstone.view.app import application
-from evalstone.view.indexing import differences, jobs
+from evalstone.view.indexing import compare_build, jobs
 from evalstone.view.runs_query import RunsQuery
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
@@ -93,11 +96,11 @@ def test_a_difference_is_computed_once_and_again_if_a_run_or_the_pin_changes(
     pinned(url, first)
     made: list[tuple[str, str]] = []
 
-    def counted(a: Run, b: Run) -> Any:
+    def counted(a: Run, b: Run, **more: Any) -> Any:
         made.append((a.id, b.id))
-        return compare(a, b)
+        return compare(a, b, **more)
 
-    monkeypatch.setattr(differences, "compare", counted)
+    monkeypatch.setattr(compare_build, "compare", counted)
     for _ in range(2):
         for _ in range(2):
             assert changes(client_of(url).get("/"))[0].startswith("▲")
@@ -105,9 +108,30 @@ def test_a_difference_is_computed_once_and_again_if_a_run_or_the_pin_changes(
     pinned(url, second)
     assert changes(client_of(url).get("/"))[0].startswith("▼")
     assert made[1:] == [(second.id, first.id)]
-    (Path(url).parent / INDEXES / differences.FILE).write_bytes(b"damaged" * 1000)
+    comparison_file(Path(url).parent, [second.id, first.id]).write_bytes(b"damaged" * 1000)
     assert changes(client_of(url).get("/"))[0].startswith("▼")
     assert len(made) == 3
+
+
+def test_the_list_reads_what_the_comparison_stored(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
+    address = compare_address([first.id, second.id])
+    assert client_of(url).get(address).status == 200
+    pinned(url, first)
+    monkeypatch.delattr(compare_build, "compare")
+    client = client_of(url)
+    assert changes(client.get("/"))[0].startswith("▲")
+    assert client.get(address).status == 200
+
+
+def test_a_baseline_that_cant_be_read_hides_no_run(url: str) -> None:
+    first, _ = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
+    pinned(url, first)
+    with closing(sqlite3.connect(url)) as connection, connection:
+        connection.execute("UPDATE records SET body = 'damaged' WHERE run = ?", (first.id,))
+    page = client_of(url).get("/")
+    assert (page.status, names(page), changes(page)) == (200, ["b", "a"], [])
+    assert "not comparable: " in page.words
 
 
 def test_differences_are_computed_in_the_background_with_progress(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,11 +140,11 @@ def test_differences_are_computed_in_the_background_with_progress(url: str, monk
     monkeypatch.setattr(jobs, "PATIENCE", 0.0)
     go_on = threading.Event()
 
-    def slow(a: Run, b: Run) -> Any:
+    def slow(a: Run, b: Run, **more: Any) -> Any:
         assert go_on.wait(30)
-        return compare(a, b)
+        return compare(a, b, **more)
 
-    monkeypatch.setattr(differences, "compare", slow)
+    monkeypatch.setattr(compare_build, "compare", slow)
     client = client_of(url)
     page = client.get("/")
     assert (page.status, page.headers["refresh"], changes(page)) == (200, "2", [])
@@ -143,10 +167,10 @@ def test_what_cant_be_compared_says_why(url: str) -> None:
 
 
 def test_differences_that_cant_be_stored_are_shown(url: str) -> None:
-    base, _ = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
+    base, other = (evaluate(samples_of(a), [Given()], ledger=url, name=n) for n, a in (("a", LOW), ("b", HIGH)))
     pinned(url, base)
     client = client_of(url)
-    (Path(url).parent / INDEXES / differences.FILE).mkdir(parents=True)
+    comparison_file(Path(url).parent, [base.id, other.id]).mkdir(parents=True)
     page = client.get("/")
     assert (page.status, names(page)) == (200, ["b", "a"])
     assert changes(page)[0].startswith("▲")

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 from evalstone._core.display import by_text
 from evalstone.errors import EvalstoneError
 from evalstone.results.calibration import Calibration
-from evalstone.results.drift import ScorerDrift, drift
 from evalstone.results.members import compare_with_members
 from evalstone.results.run_notes import reasoning_kept
 from evalstone.results.saved_calibrations import best_first, calibration_files, file_prefix, read_calibration
@@ -23,9 +22,6 @@ from evalstone.view.shelf import Card, Shelf
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.view.indexing.index import Index
-
-MOST_ANCHORS = 5000
-"""The most samples of a run for which drift is computed on a page."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +42,6 @@ class Calibrations:
         self._shelf = shelf
         self._filed: Mapping[str, Filed] = {}
         self._views: dict[str, tuple[Sequence[str], View]] = {}
-        self._drifts: dict[tuple[str, ...], ScorerDrift | str] = {}
         self._lock = threading.Lock()
 
     def all(self) -> list[Filed]:
@@ -116,21 +111,6 @@ class Calibrations:
                 found[doubtful].append((title, text))
         scorers = len(index.scorers)
         return [(text, doubtful) for doubtful in found for text in by_text(found[doubtful], scorers, "all scorers")]
-
-    def drift(self, before: Card, now: Card, scorer: str) -> ScorerDrift | str:
-        """Whether a judge drifted between two runs, or why that isn't known."""
-        key = before.id, before.stamp, now.id, now.stamp, scorer
-        if key not in self._drifts:
-            self._drifts[key] = self._drift(before, now, scorer)
-        return self._drifts[key]
-
-    def _drift(self, before: Card, now: Card, scorer: str) -> ScorerDrift | str:
-        if before.metadata is None or before.metadata.dataset.samples > MOST_ANCHORS:
-            return f"evalstone drift {before.id} {now.id}"
-        try:
-            return drift(self._shelf.read(before), self._shelf.read(now))[scorer]
-        except EvalstoneError as error:
-            return str(error)
 
 
 def _order(filed: Filed) -> tuple[bool, str, str, str]:

@@ -12,7 +12,6 @@ from evalstone.judge_quality.labeling import Sheet
 from evalstone.view.calibrations import Calibrations
 from evalstone.view.indexing.compared import Compared
 from evalstone.view.indexing.comparisons import Comparisons
-from evalstone.view.indexing.differences import DifferenceStore
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.indexing.jobs import Building
@@ -33,7 +32,6 @@ class Library:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
-        self.differences = DifferenceStore(shelf, self.indexes.folder, self.indexes.jobs)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
         self._sheets: dict[str, Sheet] = {}

@@ -25,6 +25,8 @@ SHARED_SCRIPTS = OF_ONE
 """Scripts of reports that are a part of the script of the pages."""
 WATCH = "10"
 """Seconds until a page with a run in progress is loaded again."""
+SOON = "2"
+"""Seconds until a page is loaded again for which something is being computed."""
 
 
 class NotThere(EvalstoneError):

@@ -14,10 +14,12 @@ from evalstone._core.json import storable, to_jsonable
 from evalstone.errors import ConfigError, NotComparable
 from evalstone.report.notes import sentence_of
 from evalstone.results.compare import Comparison, ScorerComparison, compare, paired_in
+from evalstone.results.drift import drift
 from evalstone.results.run import Run
 from evalstone.results.views.comparison import comparison_notes, line_cells, reach_of, slices_text
 from evalstone.results.views.samples import scored_answer
 from evalstone.view.indexing.compare_tables import FORMAT, NOTHING, SHOWN, cells, condition, tables
+from evalstone.view.indexing.differences import stored_differences
 from evalstone.view.indexing.files import written
 from evalstone.view.indexing.index import Index
 
@@ -25,7 +27,7 @@ WHAT = "the comparison"
 
 
 def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> tuple[Comparison | None, dict[str, Any]]:
-    """The comparison of runs with the first one, and what a page says of it, as JSON data.
+    """The comparison of runs with the first one, and its head: what pages say of it, as JSON data.
 
     Args:
         runs: The runs.
@@ -36,26 +38,34 @@ def compared(runs: Sequence[Run], *, anyway: bool, by: str = "") -> tuple[Compar
     try:
         comparison = compare(first, second, *others, allow_mismatch=anyway, slice_by=by or None)
     except ConfigError as error:
-        mismatch = isinstance(error, NotComparable)
-        return None, {
-            "refused": error.text(COMMAND_LINE),
-            "mismatch": mismatch,
-            "warnings": [],
-            "pairs": [],
-            "notes": [],
-        }
+        return None, {**_nothing(error), "mismatch": isinstance(error, NotComparable)}
     of_slices = [note for note in comparison.notes if note.kind == "slices_too_small"]
     notes = [sentence_of(note, COMMAND_LINE) for note in of_slices]
     warnings = [sentence_of(note, COMMAND_LINE) for note in comparison.notes if note.severity == "warning"]
     lines = comparison.slices if by else comparison.scorers
     reach = reach_of(lines)
+    of_second = ((line.info_b.signature, line) for line in comparison.scorers if line.b == "B")
     return comparison, {
         "refused": "",
         "warnings": warnings,
         "notes": [slices_text(comparison), *notes] if by else [*comparison_notes(comparison, COMMAND_LINE)],
         "pairs": [[_line(line, reach) for line in lines if line.b == letter] for letter in [*comparison.runs][1:]],
+        "differences": stored_differences(of_second),
         "data": comparison.to_dict(),
     }
+
+
+def drifted(before: Run, now: Run) -> dict[str, Any]:
+    """The head of a comparison of a judge's scores of the same outputs."""
+    try:
+        found = drift(before, now)
+    except ConfigError as error:
+        return _nothing(error)
+    return {"refused": "", "differences": stored_differences((line.info.signature, line) for line in found)}
+
+
+def _nothing(error: ConfigError) -> dict[str, Any]:
+    return {"refused": error.text(COMMAND_LINE), "warnings": [], "pairs": [], "notes": [], "differences": {}}
 
 
 def _line(line: ScorerComparison, reach: Mapping[float, float]) -> dict[str, Any]:
@@ -104,10 +114,8 @@ def build(runs: Sequence[Run], indexes: Sequence[Index], file: Path, stamp: str,
         connection.executemany("INSERT INTO about VALUES (?, ?)", about.items())
 
 
-def build_slices(runs: Sequence[Run], file: Path, stamp: str, *, anyway: bool, by: str) -> None:
-    """Compute a comparison by slice and store what a page says of it. Arguments and errors as for `build` and
-    `compared`."""
-    _, head = compared(runs, anyway=anyway, by=by)
+def write_head(head: Mapping[str, Any], file: Path, stamp: str) -> None:
+    """Store the head of a comparison without its samples. Arguments and errors as for `build`."""
     with written(file, WHAT) as connection:
         _make_tables(connection, 0, 0)
         about = {"format": FORMAT, "stamp": stamp, "head": json.dumps(head)}

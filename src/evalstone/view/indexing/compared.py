@@ -58,18 +58,17 @@ class ComparedPage(NamedTuple):
 
 
 class Compared:
-    """A comparison of runs.
+    """A comparison of runs: its head, and its samples as soon as it has the indexes of the runs.
 
     Args:
         file: The stored comparison.
-        indexes: The indexes of the runs.
 
     Raises:
         OutdatedIndex: It isn't there, is of another version, or is damaged.
     """
 
-    def __init__(self, file: Path, indexes: Sequence[Index] = ()) -> None:
-        self.indexes = tuple(indexes)
+    def __init__(self, file: Path) -> None:
+        self.indexes: tuple[Index, ...] = ()
         self._found: dict[tuple[Any, ...], str] = {}
         """Tables of the places that a search found, by what was searched for."""
         try:
@@ -79,11 +78,15 @@ class Compared:
             self._about: dict[str, str] = dict(self._connection.execute("SELECT name, value FROM about"))
         except sqlite3.Error as error:
             raise OutdatedIndex(str(error)) from None
-        stamps = json.loads(self._about.get("indexes", "[]"))
-        if self._about.get("format") != FORMAT or (stamps and stamps != [index.stamp for index in self.indexes]):
+        if self._about.get("format") != FORMAT:
             self._connection.close()
-            raise OutdatedIndex(f"{file} is of another version, or of other indexes")
+            raise OutdatedIndex(f"{file} is of another version")
         self.stamp = self._about["stamp"]
+
+    def take(self, indexes: Sequence[Index]) -> bool:
+        """Use the indexes of the runs, and close them in the end. Whether the samples are stored, and in them."""
+        self.indexes = tuple(indexes)
+        return json.loads(self._about.get("indexes", "null")) == [index.stamp for index in indexes]
 
     def close(self) -> None:
         """Close the file, and the indexes."""

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 from evalstone._core.file_format import installed_version
 from evalstone._core.json import content_hash
+from evalstone.errors import EvalstoneError, StorageError
 from evalstone.ledger.base import comparison_file
-from evalstone.view.indexing.compare_build import build, build_slices
+from evalstone.results.run import Run
+from evalstone.view.indexing.compare_build import build, compared, drifted, write_head
 from evalstone.view.indexing.compared import Compared
+from evalstone.view.indexing.differences import Differences
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.indexes import Indexes, place_of
 from evalstone.view.indexing.jobs import Building
 from evalstone.view.shelf import Card
+
+Kind: TypeAlias = Literal["", "drift"]
+"""What differs: two runs, or a judge's scores of the same outputs in two runs."""
 
 
 class Comparisons:
@@ -23,6 +30,8 @@ class Comparisons:
 
     def __init__(self, indexes: Indexes) -> None:
         self.indexes = indexes
+        self._differences: dict[str, tuple[str, Differences]] = {}
+        """By the name of the file, with the state of both runs: also those that couldn't be written."""
 
     def open(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> Compared | Building:
         """The comparison of runs with the first one, or, if it isn't there in time, how far it is.
@@ -35,48 +44,88 @@ class Comparisons:
         Raises:
             EvalstoneError: A run can't be read, or the comparison can't be written.
         """
-        kind = ("x" if anyway else "") + (content_hash(by)[:10] if by else "")
-        file = comparison_file(self.indexes.folder, [*map(place_of, cards)], kind)
-        # Another version may compute another result.
-        stamp = json.dumps([installed_version(), by, *((card.id, card.stamp) for card in cards)])
-        jobs = self.indexes.jobs
+        file = self._file(cards, ("x" if anyway else "") + (content_hash(by)[:10] if by else ""))
+        stamp, jobs = _stamp(cards, by), self.indexes.jobs
         recent = any(card.state == "running" for card in cards) and jobs.is_recent(file.name)
-        found = self._usable(cards, file, stamp, recent=recent, with_indexes=not by)
+        found = self._usable(cards, file, stamp, recent=recent, samples=not by)
         if found is not None:
             return found
 
         def make(building: Building) -> None:
             with ExitStack() as stack:
-                opened = [stack.enter_context(self.indexes.made(card, building)) for card in cards]
+                opened = [] if by else [stack.enter_context(self.indexes.made(card, building)) for card in cards]
                 building.step("comparing", 1, 4)
                 runs = [self.indexes.shelf.read(card) for card in cards]
                 building.step("comparing", 2, 4)
                 if by:
-                    build_slices(runs, file, stamp, anyway=anyway, by=by)
+                    write_head(compared(runs, anyway=anyway, by=by)[1], file, stamp)
                 else:
                     build(runs, opened, file, stamp, anyway=anyway)
 
         building = jobs.done(file.name, make)
         if building is not None:
             return building
-        made = self._usable(cards, file, stamp, recent=True, with_indexes=not by)
+        made = self._usable(cards, file, stamp, recent=True, samples=not by)
         return made or Building("comparing")
 
-    def _usable(
-        self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool, with_indexes: bool
-    ) -> Compared | None:
+    def differences(self, first: Card, cards: Sequence[Card], of: Kind = "") -> dict[str, Differences]:
+        """How runs differ from the first one, by their IDs, as far as that is known."""
+        found: dict[str, Differences] = {}
+        for card in cards:
+            file, stamp = self._file([first, card], of), _stamp([first, card])
+            known = self._differences.get(file.name)
+            if (known is None or known[0] != stamp) and file.is_file():
+                with suppress(OutdatedIndex), Compared(file) as stored:
+                    known = self._differences[file.name] = stored.stamp, Differences.in_head(stored.head)
+            if known is not None and known[0] == stamp:
+                found[card.id] = known[1]
+        return found
+
+    def compute(self, first: Card, cards: Sequence[Card], of: Kind = "") -> Building | None:
+        """Find out how runs differ from the first one, in the background if it takes long: how far it is then, or None.
+        What can't be compared or read says so in its differences."""
+
+        def work(building: Building) -> None:
+            run: Run | None = None
+            for number, card in enumerate(cards):
+                building.step("comparing", number, len(cards))
+                file, stamp = self._file([first, card], of), _stamp([first, card])
+                try:
+                    run = self.indexes.shelf.read(first) if run is None else run
+                    other = self.indexes.shelf.read(card)
+                    head = drifted(run, other) if of == "drift" else compared([run, other], anyway=False)[1]
+                except EvalstoneError as error:  # a run is damaged, or gone meanwhile
+                    self._differences[file.name] = stamp, Differences(refused=str(error))
+                    continue
+                self._differences[file.name] = stamp, Differences.in_head(head)
+                with suppress(StorageError):  # such as on a full disk
+                    write_head(head, file, stamp)
+
+        return self.indexes.jobs.done(f"{of or 'differences'} from {place_of(first)}", work)
+
+    def _file(self, cards: Sequence[Card], kind: str) -> Path:
+        return comparison_file(self.indexes.folder, [*map(place_of, cards)], kind)
+
+    def _usable(self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool, samples: bool) -> Compared | None:
+        """A stored comparison of the runs as they are, or, if `recent`, as they were a moment ago. samples: whether
+        those are needed too."""
         if not file.exists():
             return None
-        opened = self.indexes.existing(cards) if with_indexes else []
-        if opened is None:
-            return None
-        try:
-            found = Compared(file, opened)
-        except OutdatedIndex:
-            for index in opened:
-                index.close()
-            return None
-        if found.stamp == stamp or recent:
+        with ExitStack() as stack:
+            try:
+                found = stack.enter_context(Compared(file))
+            except OutdatedIndex:
+                return None
+            if found.stamp != stamp and not recent:
+                return None
+            if samples and not found.head["refused"]:
+                opened = self.indexes.existing(cards)
+                if opened is None or not found.take(opened):
+                    return None
+            stack.pop_all()
             return found
-        found.close()
-        return None
+
+
+def _stamp(cards: Sequence[Card], by: str = "") -> str:
+    # Another version may compute another result.
+    return json.dumps([installed_version(), by, *((card.id, card.stamp) for card in cards)])

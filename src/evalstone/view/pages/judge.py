@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, limits, number, p_value, signed
@@ -14,15 +14,17 @@ from evalstone.results.disagreements import Disagreement
 from evalstone.results.views.calibration import ERRORS, USES, labels_text
 from evalstone.results.views.calibration_figures import disagreements_text
 from evalstone.results.views.drift import DRIFT
+from evalstone.types import StoredScorer
 from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
 from evalstone.view.calibrations import anchors, runs_by
+from evalstone.view.indexing.differences import Differences
 from evalstone.view.library import Library
 from evalstone.view.names import age, dataset_of, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.judges import CALIBRATION, judge_address, label_counts
 from evalstone.view.pages.run import ScoreCell
 from evalstone.view.pages.runs_table import Trend
-from evalstone.view.responses import BadAddress, csv_file, json_data, named, page, suffixed
+from evalstone.view.responses import SOON, BadAddress, csv_file, json_data, named, page, suffixed
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -55,12 +57,13 @@ class DriftRow:
     runs: str
     first: Link
     last: Link
-    change: str
-    spread: str
-    p: str
-    verdict: tuple[str, Tone]
     trend: Trend | None
+    change: str = ""
+    spread: str = ""
+    p: str = ""
+    verdict: tuple[str, Tone] = ("", "")
     why: str = ""
+    """Why the change isn't known."""
 
 
 def judge_page(library: Library, request: Request) -> Response:
@@ -88,8 +91,10 @@ def judge_page(library: Library, request: Request) -> Response:
         for each in library.calibrations.all()
         if each.calibration is not None and each.id != filed.id and _on(each.calibration) == _on(found)
     ]
+    drifts, computing = _drifts(library, anchors(runs))
     return page(
         "judge.html",
+        headers={"refresh": SOON} if computing else {},
         title=f"{bare_judge(found.judge)}, {found.scorer}",
         judge=bare_judge(found.judge),
         scorer=found.scorer,
@@ -110,7 +115,7 @@ def judge_page(library: Library, request: Request) -> Response:
         else "",
         runs=[Link(name_of(card), run_address(card.id), number=when(card.started)) for card, _ in runs[:MOST_RUNS]],
         n_runs=len(runs),
-        drifts=[_drift(library, group) for group in anchors(runs)],
+        drifts=drifts,
         others=[
             Link(
                 bare_judge(each.calibration.judge) if each.calibration is not None else "",
@@ -178,30 +183,40 @@ def _data(calibration: Calibration, run: Card | None) -> list[dict[str, Any]]:
     ]
 
 
-def _drift(library: Library, group: Sequence[tuple[Card, Any]]) -> DriftRow:
-    """The drift between the first and the last run on the same outputs."""
+def _drifts(library: Library, groups: Sequence[Sequence[tuple[Card, StoredScorer]]]) -> tuple[list[DriftRow], bool]:
+    """The drift between the first and the last of the runs on the same outputs, and whether any is being computed."""
+    rows: list[DriftRow] = []
+    computing = False
+    for group in groups:
+        (first, _), (last, _) = group[0], group[-1]
+        found = library.comparisons.differences(first, [last], "drift").get(last.id)
+        if found is None:
+            computing |= library.comparisons.compute(first, [last], "drift") is not None
+            found = library.comparisons.differences(first, [last], "drift").get(last.id)
+        rows.append(_drift(group, found))
+    return rows, computing
+
+
+def _drift(group: Sequence[tuple[Card, StoredScorer]], found: Differences | None) -> DriftRow:
+    """What became of a judge's scores. found: None while it is being computed."""
     (first, scorer), (last, _) = group[0], group[-1]
-    found = library.calibrations.drift(first, last, scorer.signature)
     ends = [Link(name_of(card), run_address(card.id), number=when(card.started)) for card in (first, last)]
-    head = f"{dataset_of(first)}, {count(first.metadata.dataset.samples if first.metadata else 0, 'sample')}"
-    trend = _trend(group)
-    if isinstance(found, str):
-        return DriftRow(head, count(len(group), "run"), ends[0], ends[1], "", "", "", ("", ""), trend, found)
-    digits, change = digits_for(scorer.scale), found.drift.comparison.difference
-    return DriftRow(
-        head,
-        count(len(group), "run"),
-        ends[0],
-        ends[1],
-        signed(change.estimate, digits),
-        limits(change.low, change.high, digits, sign=True),
-        p_value(found.drift.adjusted_p_value),
-        DRIFT[found.drift.verdict],
-        trend,
+    samples = count(first.metadata.dataset.samples if first.metadata else 0, "sample")
+    row = DriftRow(f"{dataset_of(first)}, {samples}", count(len(group), "run"), *ends, trend=_trend(group))
+    change = None if found is None else found.of.get(scorer.signature)
+    if change is None:
+        return replace(row, why="being computed …" if found is None else found.refused or "no sample has two scores")
+    digits = digits_for(scorer.scale)
+    return replace(
+        row,
+        change=signed(change.estimate, digits),
+        spread=limits(change.low, change.high, digits, sign=True),
+        p=p_value(change.adjusted_p),
+        verdict=DRIFT[change.verdict],
     )
 
 
-def _trend(group: Sequence[tuple[Card, Any]]) -> Trend | None:
+def _trend(group: Sequence[tuple[Card, StoredScorer]]) -> Trend | None:
     """The means of the runs, oldest first."""
     scorers = [scorer for _, scorer in group if scorer.mean is not None]
     if len(scorers) < 2:

@@ -17,7 +17,7 @@ from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES
 from evalstone.view.pages.runs_table import MOST_SCORERS, Baseline, run_group
 from evalstone.view.query import SCORE
-from evalstone.view.responses import WATCH, BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import SOON, WATCH, BadAddress, NotThere, csv_file, json_data, page
 from evalstone.view.runs_query import ORDERS, RunsQuery
 from evalstone.view.shelf import Card
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 RUNS_PER_PAGE = 50
 MOST_OFFERED = 200
 """The number of values that a list of the form offers: the most frequent ones."""
-SOON = "2"
-"""Seconds until a page is loaded again whose differences are being computed."""
 COMPARED = ("complete", "ended")
 """The states of runs that are compared with a baseline."""
 
@@ -131,13 +129,13 @@ def _baselines(
             found[name] = "the pinned run is gone" if card is None else f"it can't be read: {card.problem}"
             continue
         others = [each for each in cards if each.id != card.id and each.state in COMPARED]
-        known = library.differences.of(card, others)
+        known = library.comparisons.differences(card, others)
         missing = [each for each in others if each.id not in known]
         if missing and card.state in COMPARED:
-            building = library.differences.make(card, missing)
+            building = library.comparisons.compute(card, missing)
             if building is not None:
                 progress.append(f"{building.done:,} of {building.total or len(missing):,} runs over {name}")
-            known = library.differences.of(card, others)
+            known = library.comparisons.differences(card, others)
         found[name] = Baseline(card, known)
     return found, "; ".join(progress)
 
@@ -149,7 +147,7 @@ def _known(library: Library, pins: Mapping[str, str], cards: Sequence[Card]) -> 
         own = [card for card in cards if dataset_of(card) == name]
         baseline = library.shelf.card(run) if own else None
         if baseline is not None and not baseline.problem:
-            known |= library.differences.of(baseline, own)
+            known |= library.comparisons.differences(baseline, own)
     return known
 
 
