@@ -22,7 +22,7 @@ from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of, when
 from evalstone.view.pages.common import Link, directed
-from evalstone.view.pages.run import ScoreCell, score_cell
+from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.query import field_text
 from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
 from evalstone.view.shelf import Card

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import count, digits_for, limits, number, p_value, signed
+from evalstone._core.display import count, digits_for, limits, p_value, signed
 from evalstone.report.notes import sentences_of
 from evalstone.report.view import Tone, bare_judge
 from evalstone.results.calibration import Calibration
@@ -22,8 +22,7 @@ from evalstone.view.library import Library
 from evalstone.view.names import age, dataset_of, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.judges import CALIBRATION, judge_address, label_counts
-from evalstone.view.pages.run import ScoreCell
-from evalstone.view.pages.runs_table import Trend
+from evalstone.view.pages.marks import ScoreCell, Trend, trend_of
 from evalstone.view.responses import SOON, BadAddress, csv_file, json_data, named, page, suffixed
 
 if TYPE_CHECKING:
@@ -202,7 +201,8 @@ def _drift(group: Sequence[tuple[Card, StoredScorer]], found: Differences | None
     (first, scorer), (last, _) = group[0], group[-1]
     ends = [Link(name_of(card), run_address(card.id), number=when(card.started)) for card in (first, last)]
     samples = count(first.metadata.dataset.samples if first.metadata else 0, "sample")
-    row = DriftRow(f"{dataset_of(first)}, {samples}", count(len(group), "run"), *ends, trend=_trend(group))
+    trend = trend_of([each for _, each in group], f"mean over {len(group)} runs on the same answers")
+    row = DriftRow(f"{dataset_of(first)}, {samples}", count(len(group), "run"), *ends, trend=trend)
     change = None if found is None else found.of.get(scorer.signature)
     if change is None:
         return replace(row, why="being computed …" if found is None else found.refused or "no sample has two scores")
@@ -213,23 +213,4 @@ def _drift(group: Sequence[tuple[Card, StoredScorer]], found: Differences | None
         spread=limits(change.low, change.high, digits, sign=True),
         p=p_value(change.adjusted_p),
         verdict=DRIFT[change.verdict],
-    )
-
-
-def _trend(group: Sequence[tuple[Card, StoredScorer]]) -> Trend | None:
-    """The means of the runs, oldest first."""
-    scorers = [scorer for _, scorer in group if scorer.mean is not None]
-    if len(scorers) < 2:
-        return None
-    step = 100 / (len(scorers) - 1)
-    points = [(step * at, scorer) for at, scorer in enumerate(scorers)]
-    ends = [number(each.mean, digits_for(each.scale)) for each in (scorers[0], scorers[-1])]
-    return Trend(
-        f"mean over {len(scorers)} runs on the same answers: first {ends[0]}, last {ends[1]}",
-        tuple((x, 100 * scorer.mean / scorer.scale) for x, scorer in points),
-        tuple(
-            (x, 100 * scorer.interval[0] / scorer.scale, 100 * scorer.interval[1] / scorer.scale)
-            for x, scorer in points
-            if scorer.interval is not None
-        ),
     )

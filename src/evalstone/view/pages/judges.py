@@ -23,7 +23,7 @@ from evalstone.view.calibrations import Filed, runs_by
 from evalstone.view.library import Library
 from evalstone.view.names import age, name_of, when
 from evalstone.view.pages.common import Link
-from evalstone.view.pages.runs_table import MeanCell
+from evalstone.view.pages.marks import MeanCell
 from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
 
 if TYPE_CHECKING:

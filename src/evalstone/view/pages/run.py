@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any, get_args
 from evalstone._core.display import money
 from evalstone.errors import ConfigError, unknown
 from evalstone.report.csv import Value, csv_rows
-from evalstone.report.view import Tone, tone_of
+from evalstone.report.view import Tone
 from evalstone.results.losses import Loss
-from evalstone.results.summary import ScorerInfo
-from evalstone.results.views.samples import score_text
 from evalstone.view.addresses import CSV, JSON, compare_address, run_address, sample_address, with_query
 from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES, Link, directed
+from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
 from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, sample_query, suffixed
 from evalstone.view.shelf import Card
@@ -34,16 +33,6 @@ MOST_GROUPS, MOST_OFFERED = 12, 40
 MANY = 10
 """The number of values from which on an entry of the metadata isn't offered if no two samples share one."""
 _NUMBERS = ("goodness", "cost", "tokens", "seconds", "latency", "loss")
-
-
-@dataclass(frozen=True)
-class ScoreCell:
-    """A score in a list of samples. start, width: those of its bar, in percent; the bar grows from the worse end."""
-
-    text: str
-    tone: Tone
-    start: float | None = None
-    width: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -164,21 +153,6 @@ def _samples_csv(library: Library, card: Card, query: SampleQuery) -> Iterable[s
         with opened as index:
             rows = (csv_row(case, index) for case in index.every(query))
             yield from csv_rows(csv_header(index), rows)
-
-
-def score_cell(value: float | None, outcome: int | None, info: ScorerInfo) -> ScoreCell:
-    """The cell of a score; a missing one never looks like a 0."""
-    if outcome is None:
-        return ScoreCell("", "dim")
-    if value is None or outcome != SCORED:
-        return ScoreCell("failed", "bad") if outcome == FAILED else ScoreCell("skipped", "dim")
-    width = 100 * value / info.scale
-    return ScoreCell(
-        score_text(value, info.scale),
-        tone_of(info.goodness(value)),
-        100 - width if info.lower_is_better else 0.0,
-        width,
-    )
 
 
 def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:

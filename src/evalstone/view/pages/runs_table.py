@@ -13,6 +13,7 @@ from evalstone.view.addresses import compare_address, run_address, with_query
 from evalstone.view.indexing.differences import Difference, Differences
 from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import STATES, Link, directed, duration
+from evalstone.view.pages.marks import Change, MeanCell, Trend, trend_of
 from evalstone.view.query import SCORE, SampleQuery, Show
 from evalstone.view.runs_query import RunsQuery
 from evalstone.view.shelf import Card
@@ -32,31 +33,6 @@ class Baseline:
     card: Card
     differences: Mapping[str, Differences] = field(default_factory=dict[str, Differences])
     """How other runs differ from it, by their IDs, as far as that is known."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """How a mean differs from that of the baseline."""
-
-    text: str
-    tone: Tone
-    label: str
-
-
-@dataclass(frozen=True)
-class MeanCell:
-    """A scorer's mean in a list of runs; low and high are None without an interval."""
-
-    text: str
-    spread: str = ""
-    label: str = ""
-    mean: float = 0.0
-    low: float | None = None
-    high: float | None = None
-    missing: tuple[tuple[str, Tone, str], ...] = ()
-    """The numbers of results without a score, each with its tone and where they are listed."""
-    change: Change | None = None
-    """The difference from the baseline; None if it isn't known, or this is the baseline."""
 
 
 @dataclass(frozen=True)
@@ -83,16 +59,6 @@ class RunRow:
     """Why it can't be compared with the baseline, or that this isn't known yet."""
     left_out: str = ""
     """The numbers of results without a score, of scorers that aren't shown."""
-
-
-@dataclass(frozen=True)
-class Trend:
-    """The means of a scorer over runs, oldest first, on the whole scale: points from 0 (left, low) to 100."""
-
-    label: str
-    means: tuple[tuple[float, float], ...]
-    intervals: tuple[tuple[float, float, float], ...]
-    """The place of each mean that has an interval, and the ends of the interval."""
 
 
 @dataclass(frozen=True)
@@ -185,19 +151,7 @@ def _trend(title: str, cards: Sequence[Card]) -> Trend | None:
                 break
     if len(scorers) < LEAST_IN_TREND:
         return None
-    scorers.reverse()
-    step = 100 / (len(scorers) - 1)
-    points = [(step * at, scorer) for at, scorer in enumerate(scorers)]
-    first, last = (number(scorer.mean, digits_for(scorer.scale)) for scorer in (scorers[0], scorers[-1]))
-    return Trend(
-        f"{title} over {len(scorers)} runs on this version of the dataset: first {first}, last {last}",
-        tuple((x, 100 * (scorer.mean or 0) / scorer.scale) for x, scorer in points),
-        tuple(
-            (x, 100 * ends[0] / scorer.scale, 100 * ends[1] / scorer.scale)
-            for x, scorer in points
-            if (ends := scorer.interval) is not None
-        ),
-    )
+    return trend_of(scorers[::-1], f"{title} over {len(scorers)} runs on this version of the dataset")
 
 
 def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> RunRow:
