@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import re
 from collections.abc import Sequence
@@ -122,6 +123,14 @@ def test_chips_count_and_list_what_changed(url: str) -> None:
     assert names(client.get(address(runs, "scorer=given&sort=worse"))) == ["s3", "s4", "s6", "s1", "s2", "s5"]
     assert names(client.get(address(runs, "scorer=given&sort=better"))) == ["s1", "s4", "s6", "s3", "s2", "s5"]
     assert names(client.get(address(runs, "sort=order"))) == ["s1", "s2", "s3", "s4", "s5", "s6"]
+
+
+def test_filters_are_cleared_by_a_link_that_is_there_with_filters_alone(url: str) -> None:
+    runs, client = saved(url, BEFORE, AFTER), client_of(url)
+    assert "Clear the filters" not in client.get(address(runs)).text
+    reply = client.get(address(runs, "show=fixed&q=much&by=x&sort=id"))
+    [link] = re.findall(r'<a href="([^"]*)">Clear the filters', reply.text)
+    assert html.unescape(link) == address(runs, "sort=id&by=x") + "#samples"
 
 
 def test_a_row_has_both_answers_their_difference_scores_and_reasons(url: str) -> None:

@@ -10,6 +10,7 @@ from evalstone import evaluate, write_run
 from evalstone.ledger.sqlite import SQLite
 from evalstone.view.app import application
 from evalstone.view.forms import MOST_BYTES
+from evalstone.view.security import Receive, Scope, Send
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, run_of, samples_of
 from tests.view.conftest import Client
@@ -89,6 +90,18 @@ def test_a_form_that_makes_no_sense_is_an_error_in_words(client: Client, fields:
     assert reply.status == status
     assert "Error" in reply.words
     assert "Traceback" not in reply.text
+
+
+def test_a_form_that_is_cut_off_is_no_bug(url: str, run: str, client: Client) -> None:
+    async def cut_off(scope: Scope, _: Receive, send: Send) -> None:
+        async def gone() -> dict[str, str]:
+            return {"type": "http.disconnect"}
+
+        await client.app(scope, gone, send)
+
+    reply = Client(cut_off).post("/pins", {"run": run, "pinned": "1"}, token=client.token)
+    assert (reply.status, "not sent to its end" in reply.words) == (400, True)
+    assert Shelf(url).pins() == {}
 
 
 @pytest.mark.parametrize(

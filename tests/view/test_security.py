@@ -39,6 +39,9 @@ def guarded(client: Client, **settings: object) -> Client:
         ("localhost/evil", 421),
         ("192.168.0.7", 421),
         ("localhost:port", 421),
+        ("local\thost", 421),
+        ("localhost#.evil.example", 421),
+        ("localhost?evil.example", 421),
         ("[::1", 421),
         ("", 421),
     ],
@@ -49,6 +52,10 @@ def test_a_name_that_only_resolves_to_this_machine_is_refused(client: Client, ho
 
 def test_a_request_with_two_hosts_is_refused(client: Client) -> None:
     assert client.get("/", Host="evil.example").status == 421
+
+
+def test_a_request_of_two_sites_is_refused(client: Client) -> None:
+    assert client.get("/", **{"sec_fetch_site": "same-origin", "Sec_Fetch_Site": "cross-site"}).status == 403
 
 
 def test_what_never_changes_may_be_kept_by_browsers(client: Client) -> None:

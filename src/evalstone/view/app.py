@@ -65,6 +65,7 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
     try:
         from starlette.applications import Starlette  # noqa: PLC0415 - an extra
         from starlette.exceptions import HTTPException  # noqa: PLC0415
+        from starlette.requests import ClientDisconnect  # noqa: PLC0415
         from starlette.routing import Route  # noqa: PLC0415
     except ImportError:
         raise MissingDependency("starlette", "view") from None
@@ -84,6 +85,7 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
         ],
         exception_handlers={
             HTTPException: _no_page,
+            ClientDisconnect: lambda _, error: error_page(400, "The form was not sent to its end."),
             NotThere: lambda _, error: error_page(404, error),
             Refused: lambda _, error: error_page(403, error),
             ReadOnly: lambda _, error: error_page(403, error),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import ip_address
@@ -37,6 +38,8 @@ HEADERS = {
 }
 """On every response, unless it has its own."""
 COOKIE = "evalstone_view"
+_HOST = re.compile(r"[\w.:\[\]%-]*", re.ASCII)
+"""What names of hosts are made of: a parser of addresses would drop or cut off some other characters."""
 
 
 class Guard:
@@ -91,10 +94,10 @@ class Guard:
         sends, origins = scope["method"] == "POST", headers.get("origin", [])
         if any(origin.partition("://")[2] != hosts[0] for origin in origins):
             return 403, "A page of another site asked for this."
-        site = headers.get("sec-fetch-site", ["none"])[0]
+        sites = {*headers.get("sec-fetch-site", ())}
         follows = headers.get("sec-fetch-mode", [""])[0] == "navigate" and not sends
         follows = follows and headers.get("sec-fetch-dest", [""])[0] == "document"
-        if site not in ("none", "same-origin") and not follows:
+        if sites - {"none", "same-origin"} and not follows:
             return 403, "A page of another site asked for this."
         if sends and not origins:
             return 403, "A form is sent by a page of these, and a browser says so."
@@ -106,7 +109,7 @@ class Guard:
             _ = urlsplit(f"//{host}").port
         except ValueError:
             return False
-        if "@" in host or "/" in host:
+        if not _HOST.fullmatch(host):
             return False
         return name in self.hosts or (self.any_address and _is_address(name))
 

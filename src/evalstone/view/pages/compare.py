@@ -304,7 +304,7 @@ def _table(compared: Compared, cards: Sequence[Card], query: CompareQuery, here:
             for facet in facets.values()
         ],
         "ids": [card.id for card in cards],
-        "clear": here(show="all", q="", field=(), scorer="", run="") + "#samples"
+        "unfiltered": here(show="all", q="", field=(), scorer="", run="") + "#samples"
         if query.is_filtered or query.scorer or query.run
         else "",
         "previous": here(before=listed.previous) + "#samples" if listed.previous else "",
