@@ -312,7 +312,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "served pages answer to other sites",
         f"{VIEW}/security.py",
-        'if site not in ("none", "same-origin") and not follows:',
+        'if sites - {"none", "same-origin"} and not follows:',
         "if False:",
         ("tests/view/test_security.py",),
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -74,6 +76,24 @@ def test_any_text_can_be_labeled_with_any_note(url: str) -> None:
         assert kept.note.startswith("'; drop table labels; --\\ud800\n")
         write_label(ledger, dataclasses.replace(kept, value=0.0))
         assert [each.value for each in labels(ledger, "r1")] == [0.0]
+
+
+def test_a_dataset_has_one_mode_of_a_name_however_many_are_added_at_once(url: str) -> None:
+    with Ledger(url):
+        pass
+    gate = threading.Barrier(4)
+
+    def add(number: int) -> str:
+        with Ledger(url) as ledger:
+            gate.wait(timeout=30)
+            return write_mode(ledger, Mode(id=f"m{number}", dataset="data", name=("Rude", "rude")[number % 2])).id
+
+    with ThreadPoolExecutor(4) as pool:
+        ids = {*pool.map(add, range(4))}
+    with Ledger(url) as ledger:
+        assert {each.id for each in modes(ledger, "data")} == ids
+        assert len(ids) == 1
+        assert write_mode(ledger, Mode(id="other", dataset="other", name="rude")).id == "other"
 
 
 def test_modes_are_renamed_merged_and_taken_away(url: str) -> None:

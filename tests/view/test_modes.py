@@ -9,13 +9,15 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
 from evalstone import Sample, ScriptedJudge, calibrate, evaluate, load
-from evalstone.judge_quality.failure_modes import identifier
-from evalstone.ledger.labels import Label, labels, mode_labels, modes, write_label
+from evalstone._core.prompts import Prompt
+from evalstone.judge_quality.failure_modes import identifier, scorer_source
+from evalstone.ledger.labels import Label, Mode, labels, mode_labels, modes, write_label
 from evalstone.ledger.store import Ledger
 from evalstone.stats.intervals import proportion_interval
 from evalstone.view.app import application
@@ -94,6 +96,7 @@ def test_notes_become_modes_that_are_renamed_merged_and_taken_away(url: str, run
     assert send(client, "merge", run, mode=impolite, into=rude) == 303
     assert send(client, "change", run, mode=rude, name="discourteous", definition="It insults.") == 303
     assert found(url, run) == {"wrong year": ["s0", "s1"], "discourteous": ["s2"]}
+    assert send(client, "change", run, mode=rude, name="WRONG year") == 400
     assert send(client, "merge", run, mode=rude, into="") == 303
     assert found(url, run) == {"wrong year": ["s0", "s1"]}
 
@@ -140,6 +143,17 @@ def test_a_mode_is_a_scorer_and_a_dataset_that_run_as_they_are(
         "wrong_year.jsonl", "wrong_year.py:wrong_year", label="has_wrong_year", judge=judge, ledger=None
     )
     assert [pair.labels for pair in calibration.pairs] == [(float(word == "yes"),) for word in verdicts]
+
+
+@pytest.mark.parametrize("text", ["{output}", "{{{input}}}", "{{{{ output }}}}", "{{output}", "{ input }}"])
+def test_nothing_is_filled_into_the_words_of_a_mode(text: str) -> None:
+    source: dict[str, Any] = {}
+    exec(scorer_source(Mode(id="m", dataset="d", name="odd", definition=text), ()), source)
+    judge = ScriptedJudge([{"reason": "It is so.", "verdict": "yes"}])
+    made = evaluate([Sample(id="s", input="QUESTION", output="ANSWER")], [source["odd"]], judge=judge, ledger=None)
+    assert made["odd"].n_score == 1
+    assert "this failure: odd? {" in made["odd"].info.description
+    assert Prompt("", made["odd"].info.description).placeholders == ()
 
 
 @pytest.mark.parametrize(

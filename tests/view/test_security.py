@@ -55,7 +55,7 @@ def test_a_request_with_two_hosts_is_refused(client: Client) -> None:
 
 
 def test_a_request_of_two_sites_is_refused(client: Client) -> None:
-    assert client.get("/", **{"sec_fetch_site": "same-origin", "Sec_Fetch_Site": "cross-site"}).status == 403
+    assert client.get("/", sec_fetch_site="same-origin", Sec_Fetch_Site="cross-site").status == 403
 
 
 def test_what_never_changes_may_be_kept_by_browsers(client: Client) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_row
+from evalstone.scorers.custom import PLACEHOLDERS
 from evalstone.stats.intervals import proportion_interval
 from evalstone.stats.ppi import ppi_mean
 
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     from evalstone.types import Sample
 
 LONGEST_IDENTIFIER = 50
+_BRACES = re.compile(r"\{(?=\{)")
+_FIELD = re.compile(rf"\{{\s*({'|'.join(PLACEHOLDERS)})\s*\}}")
 
 
 @dataclass(frozen=True)
@@ -99,7 +102,7 @@ def identifier(name: str) -> str:
 def scorer_source(mode: Mode, samples: Sequence[Sample]) -> str:
     """A Python file with a scorer that asks a judge whether a sample has the mode. samples: those that have it."""
     name = identifier(mode.name)
-    plain = [" ".join(text.split()).replace("{{", "{ {") for text in (mode.name, mode.definition)]
+    plain = [_without_fields(" ".join(text.split())) for text in (mode.name, mode.definition)]
     question = f"Does the answer have this failure: {plain[0]}?" + f" {plain[1]}" * bool(plain[1])
     fields = ["input", *(["context"] if samples and all(sample.context for sample in samples) else []), "output"]
     return f'''"""A failure mode as a scorer: 1 for an answer that has it.
@@ -118,6 +121,11 @@ from evalstone import LLMClassifier
     lower_is_better=True,
 )
 '''
+
+
+def _without_fields(text: str) -> str:
+    """A text that nothing is filled into: a question to a judge has the fields of samples in braces."""
+    return _FIELD.sub(r"{'\1'}", _BRACES.sub("{ ", text))
 
 
 def dataset_lines(mode: Mode, keys: Collection[str], samples: Iterable[Sample]) -> Iterator[str]:

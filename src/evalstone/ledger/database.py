@@ -47,6 +47,8 @@ class Database(ABC):
     """Blocks other processes from creating the tables, unless a writing transaction does that anyway."""
     lock_runs: ClassVar[str] = ""
     """Blocks other processes from adding runs, samples and labels, unless a writing transaction does that anyway."""
+    lock_modes: ClassVar[str] = ""
+    """Blocks other processes from adding failure modes, unless a writing transaction does that anyway."""
 
     location: str
     """The file, or the URL without a password."""

@@ -154,11 +154,20 @@ def modes(ledger: Ledger, dataset: str) -> list[Mode]:
     return _found(ledger, Mode, schema.modes, "dataset = :dataset", {"dataset": storable(redacted(dataset))})
 
 
-def write_mode(ledger: Ledger, mode: Mode) -> None:
-    """Write a mode, or its new name and definition."""
-    texts = {name: storable(redacted(value)) for name, value in vars(mode).items() if isinstance(value, str)}
+def write_mode(ledger: Ledger, mode: Mode) -> Mode:
+    """Write a mode, or its new name and definition, unless another mode of its dataset has this name. Returns the mode
+    that has it."""
+    row = {name: storable(redacted(value)) if isinstance(value, str) else value for name, value in vars(mode).items()}
     with ledger.transaction(writing=True) as database:
-        database.execute(schema.modes.upsert, {**vars(mode), **texts})
+        if database.lock_modes:
+            database.execute(database.lock_modes)
+        query = f"SELECT {schema.modes.names} FROM modes WHERE dataset = :dataset"
+        for found in database.execute(query, {"dataset": row["dataset"]}).fetchall():
+            other = _value(Mode, schema.modes, found)
+            if other.id != mode.id and other.name.casefold() == row["name"].casefold():
+                return other
+        database.execute(schema.modes.upsert, row)
+    return mode
 
 
 def delete_mode(ledger: Ledger, mode: str, *, into: str | None = None) -> None:

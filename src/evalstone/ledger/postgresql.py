@@ -68,6 +68,7 @@ class PostgreSQL(Database):
         "WHERE n.nspname = current_schema() AND c.relkind IN ('r', 'p')"
     )
     lock_schema = "SELECT pg_advisory_xact_lock(hashtext('evalstone ledger schema'))"
+    lock_modes = "LOCK TABLE modes IN SHARE ROW EXCLUSIVE MODE"
     lock_runs = "LOCK TABLE runs, samples, blocks, labels, mode_labels, pins IN SHARE ROW EXCLUSIVE MODE"
 
     def __init__(self, url: str, *, read_only: bool = False) -> None:

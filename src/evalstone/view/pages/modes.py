@@ -309,7 +309,7 @@ def create_mode(library: Library, form: Form) -> str:
     with library.shelf.writing() as ledger:
         if mode is None:
             mode = Mode(id=secrets.token_hex(6), dataset=dataset_of(reviewed.card), name=name, definition=definition)
-            stored.write_mode(ledger, mode)
+            mode = stored.write_mode(ledger, mode)
         if case is not None:
             stored.assign_mode(ledger, _assignment(reviewed, mode, case))
     return address
@@ -332,8 +332,10 @@ def change_mode(library: Library, form: Form) -> str:
     """Change the name and the definition of a failure mode."""
     reviewed, _, address = _place(library, form)
     name, definition = _named(form)
+    mode = replace(reviewed.mode(form.needed("mode")), name=name, definition=definition)
     with library.shelf.writing() as ledger:
-        stored.write_mode(ledger, replace(reviewed.mode(form.needed("mode")), name=name, definition=definition))
+        if stored.write_mode(ledger, mode).id != mode.id:
+            raise BadAddress(f"Another failure mode is named {name}: merge this one into it.")
     return address
 
 
