@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from evalstone import Run, Sample, ScriptedJudge, calibrate, evaluate, write_run
-from evalstone.view.addresses import compare_address, run_address, sample_address
+from evalstone.view.addresses import compare_address, dataset_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.browsing import NEEDS_BROWSER, chromium
@@ -258,7 +258,7 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
     base = tab.url.rstrip("/")
     addresses = ["/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")]
     addresses += [compare_address([run.id, other.id], [("by", "topic")]), compare_address([run.id])]
-    addresses.append(sample_address(judged.id, "s8"))
+    addresses += [sample_address(judged.id, "s8"), "/datasets", dataset_address(run.dataset_name)]
     for address in addresses:
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")

@@ -45,7 +45,7 @@ class SampleBlock:
 
     @property
     def lines(self) -> list[str]:
-        """The lines of its samples."""
+        """The lines of its samples. Raises DataError for a damaged block."""
         return _lines(self.body)
 
     @property
@@ -77,14 +77,14 @@ def sample_blocks(samples: Iterable[Sample]) -> Iterator[SampleBlock]:
 
 def block_rows(body: bytes) -> list[Any]:
     """The samples in the body of a block as parsed JSON. Raises DataError for a damaged one."""
-    try:
-        return json.loads(f"[{','.join(_lines(body))}]")
-    except zlib.error as error:
-        raise DataError(f"a block of samples can't be read: {error}") from None
+    return json.loads(f"[{','.join(_lines(body))}]")
 
 
 def _lines(body: bytes) -> list[str]:
-    return zlib.decompress(body).decode().split("\n")[:-1]
+    try:
+        return zlib.decompress(body).decode().split("\n")[:-1]
+    except zlib.error as error:
+        raise DataError(f"a block of samples can't be read: {error}") from None
 
 
 class _BlockFile:

@@ -94,6 +94,16 @@ def made_of(folder: Path, run: str) -> list[Path]:
     return [index_file(folder, run), *(folder / INDEXES).glob(f"compare-*{_short_hash(run)}*.db")]
 
 
+def dataset_difference_file(folder: Path, before: str, after: str) -> Path:
+    """The difference of two versions of a dataset that `evalstone view` makes, in such a folder."""
+    return folder / INDEXES / f"dataset-{_short_hash(before)}-{_short_hash(after)}.db"
+
+
+def made_of_dataset(folder: Path, version: str) -> list[Path]:
+    """The files that `evalstone view` made of a version of a dataset, in such a folder."""
+    return [*(folder / INDEXES).glob(f"dataset-*{_short_hash(version)}*.db")]
+
+
 def _short_hash(text: str) -> str:
     return content_hash(text)[:12]
 

@@ -9,13 +9,14 @@ import time
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.file_format import LEDGER_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_object
-from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, made_of, target_of
+from evalstone.ledger.base import HOUR, TARGET, RunRow, chunks, file_of, made_of, made_of_dataset, target_of
 from evalstone.ledger.copy import INVALID_ROW, KINDS, stream, validated
 from evalstone.ledger.database import Database
 from evalstone.ledger.schema import SCHEMA_VERSION, Table, answers, labels, mode_labels
@@ -203,6 +204,7 @@ def prune(
             hour = {"hour": int((time.time() - older_than.total_seconds()) // HOUR)}
             database.execute("DELETE FROM live_counts WHERE hour < :hour", hour)
             live_count = database.execute("DELETE FROM live_scores WHERE hour < :hour", hour).rowcount
+        versions = [*database.scalars(f"SELECT version FROM datasets WHERE version NOT IN ({_USED})")]
         sample_count = _delete_unused_samples(database)
         with ledger.reading("a run, record or live score"):
             unused = list(_unused_answers(database)) if unused_answers else []
@@ -211,9 +213,10 @@ def prune(
         if not delete:
             database.rollback()
     if delete and (file := file_of(ledger.location)) is not None:
-        for run in ids:
-            for made in made_of(file.parent, run):
-                made.unlink(missing_ok=True)
+        made = (made_of(file.parent, run) for run in ids)
+        made_of_versions = (made_of_dataset(file.parent, version) for version in versions)
+        for each in chain.from_iterable((*made, *made_of_versions)):
+            each.unlink(missing_ok=True)
     return PruneCounts(len(ids), record_count, sample_count, len(unused), open_count, live_count, kept)
 
 

@@ -37,6 +37,11 @@ def sample_address(run: str, key: str) -> str:
     return f"{run_address(run)}/samples/{part(key)}"
 
 
+def dataset_address(name: str, suffix: str = "") -> str:
+    """The address of a dataset. suffix: that of its data."""
+    return f"/datasets/{part(name)}{suffix}"
+
+
 def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
     """The address of the comparison of runs with the first one. suffix: that of its data."""
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]

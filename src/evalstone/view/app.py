@@ -10,6 +10,7 @@ from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
+from evalstone.view.pages.datasets import dataset_file, dataset_page, datasets_page
 from evalstone.view.pages.judge import judge_page
 from evalstone.view.pages.judges import judges_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
@@ -41,6 +42,10 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/modes{suffix}", modes_page),
     ("/modes", modes_page),
     ("/modes/{mode}/{file}", mode_file),
+    ("/datasets", datasets_page),
+    ("/datasets{suffix}", datasets_page),
+    ("/datasets/{name}", dataset_page),
+    ("/datasets/{name}/{file}", dataset_file),
 )
 """The routes of the pages. IDs are one part of a path; a suffix asks for the data of a page."""
 WRITES: tuple[tuple[str, Write], ...] = (

@@ -12,6 +12,7 @@ from evalstone.judge_quality.labeling import Sheet
 from evalstone.view.calibrations import Calibrations
 from evalstone.view.indexing.compared import Compared
 from evalstone.view.indexing.comparisons import Comparisons
+from evalstone.view.indexing.dataset_differences import DatasetDifference, DatasetDifferences
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.indexing.jobs import Building
@@ -32,6 +33,7 @@ class Library:
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
+        self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
         self._sheets: dict[str, Sheet] = {}
@@ -80,6 +82,11 @@ class Library:
         """A comparison of runs as for `Comparisons.open`, or, while it is made, a page as for an index."""
         opened = self.comparisons.open(cards, anyway=anyway, by=by)
         return opened if isinstance(opened, Compared) else _in_progress(opened, " and ".join(map(name_of, cards)))
+
+    def dataset_difference(self, name: str, old: str, new: str) -> DatasetDifference | Response:
+        """The difference of two versions of a dataset with this name, or, while it is made, a page as for an index."""
+        opened = self.dataset_differences.open(old, new)
+        return opened if isinstance(opened, DatasetDifference) else _in_progress(opened, f"two versions of {name}")
 
 
 def _in_progress(building: Building, name: str) -> Response:

@@ -54,12 +54,17 @@ def json_data(data: Any) -> Response:
 
 def csv_file(lines: Iterable[str], name: str) -> Response:
     """The data of a page as a CSV file with this name."""
+    return attachment(map(redacted, lines), f"{name}.csv", "text/csv")
+
+
+def attachment(texts: Iterable[str], name: str, media_type: str) -> Response:
+    """A file with this name, as it is written."""
     from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra
 
     plain = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)
-    headers = {"content-disposition": f'attachment; filename="{plain}.csv"'}
-    body = (redacted(line).encode("utf-8", "replace") for line in lines)
-    return StreamingResponse(body, media_type="text/csv; charset=utf-8", headers=headers)
+    headers = {"content-disposition": f'attachment; filename="{plain}"'}
+    body = (text.encode("utf-8", "replace") for text in texts)
+    return StreamingResponse(body, media_type=f"{media_type}; charset=utf-8", headers=headers)
 
 
 def error_page(status: int, error: Exception | str, headers: Mapping[str, str] | None = None) -> Response:

@@ -20,6 +20,7 @@ from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
 from evalstone.errors import ConfigError, EvalstoneError, LedgerError
 from evalstone.ledger import labels
 from evalstone.ledger.base import RunRow, is_there, shown
+from evalstone.ledger.datasets import DatasetVersion, dataset_versions
 from evalstone.ledger.store import Ledger
 from evalstone.results.endings import COMPLETE, ending_named
 from evalstone.results.files import read_summary
@@ -206,6 +207,13 @@ class Shelf:
             return {}
         with self.reading() as ledger:
             return labels.pins(ledger)
+
+    def dataset_versions(self) -> list[DatasetVersion]:
+        """The versions of datasets whose samples are in the ledger, or were, latest first."""
+        if self.ledger is None:
+            return []
+        with self.reading() as ledger:
+            return dataset_versions(ledger)
 
     def _of_ledger(self, only: str | None = None) -> list[Card]:
         if self.ledger is None:

@@ -9,7 +9,7 @@ from itertools import islice
 from evalstone._core.display import count, digits_for, limits, money, number, p_value, signed
 from evalstone.report.view import Tone, bare_judge
 from evalstone.types import StoredScorer
-from evalstone.view.addresses import compare_address, run_address, with_query
+from evalstone.view.addresses import compare_address, dataset_address, run_address, with_query
 from evalstone.view.indexing.differences import Difference, Differences
 from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import STATES, Link, directed, duration
@@ -76,6 +76,8 @@ class RunGroup:
     baseline: str = ""
     """What the others are compared with, in words."""
     baseline_href: str = ""
+    href: str = ""
+    """Where the versions of the dataset are; "" for runs that can't be read."""
 
     @property
     def has_who(self) -> bool:
@@ -128,6 +130,7 @@ def run_group(
         tuple(titles),
         baseline if isinstance(baseline, str) else "" if pinned is None else name_of(pinned),
         "" if pinned is None else run_address(pinned.id),
+        dataset_address(name) if name else "",
     )
 
 
