@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
-from urllib.parse import unquote
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 
-from evalstone.errors import ConfigError, invalid, unknown
-from evalstone.view.query import LONGEST, MOST_FIELDS, field_text
+from evalstone.errors import ConfigError, unknown
+from evalstone.view.query import Query
 
 Show: TypeAlias = Literal["all", "changed", "different", "regressed", "fixed", "failed", "missing"]
 SHOWS: Mapping[Show, str] = {
@@ -30,7 +29,7 @@ ORDERS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompareQuery:
+class CompareQuery(Query):
     """Filters, order and place of a list of samples in several runs.
 
     Raises:
@@ -60,40 +59,6 @@ class CompareQuery:
             raise ConfigError(unknown("value of show", self.show, get_args(Show)))
         if self.sort not in ORDERS:
             raise ConfigError(unknown("order", self.sort, ORDERS))
-        if len(self.field) > MOST_FIELDS:
-            raise ConfigError(invalid("field", f"given at most {MOST_FIELDS} times", len(self.field)))
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> CompareQuery:
-        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
-        known = {each.name for each in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, text in pairs:
-            if name not in known or not text.strip():
-                continue
-            if len(text) > LONGEST:
-                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
-            if name == "field":
-                entry, sign, value = text.partition("=")
-                if not sign:
-                    raise ConfigError(invalid(name, "NAME=VALUE", text))
-                if value:
-                    values[name] = (*values.get(name, ()), (unquote(entry), value))
-            else:
-                values[name] = "1" if name == "anyway" else text
-        return cls(**values)
-
-    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
-        """The parameters of an address, without defaults. changes: other values of fields."""
-        changed = replace(self, **changes)
-        pairs: list[tuple[str, str]] = []
-        for each in fields(self):
-            value = getattr(changed, each.name)
-            if each.name == "field":
-                pairs += [("field", field_text(name, text)) for name, text in value]
-            elif value != each.default:
-                pairs.append((each.name, value))
-        return pairs
 
     @property
     def is_filtered(self) -> bool:

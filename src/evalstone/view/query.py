@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias, cast, get_args
 from urllib.parse import unquote
 
 from evalstone.errors import ConfigError, invalid, unknown
@@ -41,7 +41,52 @@ MOST_FIELDS = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class SampleQuery:
+class Query:
+    """What a page shows, as parameters in its address. A field that holds several values may be there several times."""
+
+    @classmethod
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones.
+
+        Raises:
+            ConfigError: A value makes no sense.
+        """
+        usual = {each.name: each.default for each in fields(cls)}
+        values: dict[str, Any] = {}
+        for name, text in pairs:
+            if name not in usual or not text.strip():
+                continue
+            if len(text) > LONGEST:
+                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
+            if name in ("min", "max"):
+                values[name] = _number(name, text)
+            elif name == "field":
+                values[name] = (*values.get(name, ()), *_entry(name, text))
+            else:
+                values[name] = (*values.get(name, ()), text) if isinstance(usual[name], tuple) else text
+        if len(entries := values.get("field", ())) > MOST_FIELDS:
+            raise ConfigError(invalid("field", f"given at most {MOST_FIELDS} times", len(entries)))
+        return cls(**values)
+
+    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
+        """The parameters of an address, without defaults. changes: other values of fields."""
+        changed = replace(self, **changes)
+        pairs: list[tuple[str, str]] = []
+        for each in fields(self):
+            value = getattr(changed, each.name)
+            if value == each.default:
+                continue
+            if each.name == "field":
+                pairs += [(each.name, field_text(name, text)) for name, text in value]
+            elif isinstance(value, tuple):
+                pairs += [(each.name, text) for text in cast("tuple[str, ...]", value)]
+            else:
+                pairs.append((each.name, number_text(value) if isinstance(value, float) else str(value)))
+        return pairs
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleQuery(Query):
     """Filters, order and place of a list of samples.
 
     Raises:
@@ -84,51 +129,9 @@ class SampleQuery:
         order = self.sort.removeprefix("-")
         if order not in ORDERS and not order.startswith(SCORE):
             raise ConfigError(unknown("order", order, ORDERS))
-        if len(self.field) > MOST_FIELDS:
-            raise ConfigError(invalid("field", f"given at most {MOST_FIELDS} times", len(self.field)))
         for name in self.column:
             if name not in COLUMNS and not name.startswith(SCORE):
                 raise ConfigError(unknown("column", name, COLUMNS))
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> SampleQuery:
-        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
-        known = {each.name for each in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, text in pairs:
-            if name not in known or not text.strip():
-                continue
-            if len(text) > LONGEST:
-                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
-            if name in ("min", "max"):
-                values[name] = _number(name, text)
-            elif name == "field":
-                entry, sign, value = text.partition("=")
-                if not sign:
-                    raise ConfigError(invalid(name, "NAME=VALUE", text))
-                if value:
-                    values[name] = (*values.get(name, ()), (unquote(entry), value))
-            elif name == "column":
-                values[name] = (*values.get(name, ()), text)
-            else:
-                values[name] = text
-        return cls(**values)
-
-    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
-        """The parameters of an address, without defaults. changes: other values of fields."""
-        changed = replace(self, **changes)
-        pairs: list[tuple[str, str]] = []
-        for each in fields(self):
-            value = getattr(changed, each.name)
-            if value == each.default:
-                continue
-            if each.name == "field":
-                pairs += [("field", field_text(name, text)) for name, text in value]
-            elif each.name == "column":
-                pairs += [("column", name) for name in value]
-            else:
-                pairs.append((each.name, number_text(value) if isinstance(value, float) else str(value)))
-        return pairs
 
     @property
     def filters(self) -> SampleQuery:
@@ -160,6 +163,13 @@ def field_text(name: str, value: str) -> str:
 def number_text(value: float | None) -> str:
     """A number as in an address, with all of its digits; "" for None."""
     return "" if value is None else repr(value).removesuffix(".0")
+
+
+def _entry(name: str, text: str) -> tuple[tuple[str, str], ...]:
+    entry, sign, value = text.partition("=")
+    if not sign:
+        raise ConfigError(invalid(name, "NAME=VALUE", text))
+    return ((unquote(entry), value),) if value else ()
 
 
 def _number(name: str, text: str) -> float:

@@ -7,19 +7,20 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping
 from importlib import resources
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.report.html import OF_ONE, asset, environment
 from evalstone.view.addresses import CSV, JSON, name_in
-from evalstone.view.query import SampleQuery
+from evalstone.view.query import Query
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+Q = TypeVar("Q", bound=Query)
 ASSETS = {"page.css": "text/css", "view.css": "text/css", "view.js": "text/javascript", "icon.svg": "image/svg+xml"}
 SHARED_SCRIPTS = OF_ONE
 """Scripts of reports that are a part of the script of the pages."""
@@ -127,13 +128,25 @@ def named(part: str) -> str:
         raise BadAddress("The address is not valid UTF-8.") from None
 
 
-def sample_query(request: Request) -> SampleQuery:
-    """The filters and the order in an address.
+def suffix_of(request: Request) -> str:
+    """What the address of a page without an ID asks for: "" for the page, or the suffix of its data.
+
+    Raises:
+        NotThere: It is another suffix.
+    """
+    suffix = request.path_params.get("suffix", "")
+    if suffix not in ("", JSON, CSV):
+        raise NotThere("There is no such page.")
+    return suffix
+
+
+def query_in(request: Request, kind: type[Q]) -> Q:
+    """The filters, the order and the place in an address.
 
     Raises:
         BadAddress: A parameter makes no sense.
     """
     try:
-        return SampleQuery.of(request.query_params.multi_items())
+        return kind.of(request.query_params.multi_items())
     except ConfigError as error:
         raise BadAddress(error) from None

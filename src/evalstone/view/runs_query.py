@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any, get_args
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import get_args
 
-from evalstone.errors import ConfigError, invalid, unknown
+from evalstone.errors import ConfigError, unknown
 from evalstone.view.indexing.tables import choice
-from evalstone.view.query import LONGEST, SCORE
+from evalstone.view.query import SCORE, Query
 from evalstone.view.shelf import Card, State
 
 ORDERS: Mapping[str, str] = {
@@ -24,7 +24,7 @@ USUAL = "-started"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunsQuery:
+class RunsQuery(Query):
     """Filters, order and place of a list of runs.
 
     Raises:
@@ -51,31 +51,6 @@ class RunsQuery:
             raise ConfigError(unknown("state", self.state, get_args(State)))
         if self.order not in ORDERS and not self.order.startswith(SCORE):
             raise ConfigError(unknown("order", self.order, [*ORDERS, f"{SCORE}TITLE"]))
-
-    @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> RunsQuery:
-        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
-        known = {each.name for each in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, text in pairs:
-            if name not in known or not text.strip():
-                continue
-            if len(text) > LONGEST:
-                raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
-            values[name] = (*values.get(name, ()), text) if name == "column" else text
-        return cls(**values)
-
-    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
-        """The parameters of an address, without defaults. changes: other values of fields."""
-        changed = replace(self, **changes)
-        pairs: list[tuple[str, str]] = []
-        for each in fields(self):
-            value = getattr(changed, each.name)
-            if each.name == "column":
-                pairs += [("column", title) for title in value]
-            elif value != each.default:
-                pairs.append((each.name, value))
-        return pairs
 
     @property
     def order(self) -> str:

@@ -24,7 +24,7 @@ from evalstone.view.names import dataset_of, name_of, when
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.query import field_text
-from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import BadAddress, csv_file, json_data, page, query_in, suffix_of
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -92,13 +92,7 @@ class ComparedRow:
 
 def compare_page(library: Library, request: Request) -> Response:
     """Runs compared with the first one."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
-    try:
-        query = CompareQuery.of(request.query_params.multi_items())
-    except ConfigError as error:
-        raise BadAddress(error) from None
+    suffix, query = suffix_of(request), query_in(request, CompareQuery)
     cards = _cards(library, request.query_params.getlist("runs"))
     if request.query_params.get("baseline") == "usual" and len(cards) > 1:
         from starlette.responses import RedirectResponse  # noqa: PLC0415 - an extra

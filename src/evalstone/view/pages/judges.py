@@ -24,7 +24,7 @@ from evalstone.view.library import Library
 from evalstone.view.names import age, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.marks import MeanCell
-from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import BadAddress, csv_file, json_data, page, suffix_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -74,9 +74,7 @@ class JudgeGroup:
 
 def judges_page(library: Library, request: Request) -> Response:
     """All calibrations beside the ledger, and those that the address names in one plot."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
+    suffix = suffix_of(request)
     filed, cards = library.calibrations.all(), library.shelf.cards()
     if suffix == JSON:
         return json_data([_data(each, cards) for each in filed])

@@ -16,13 +16,13 @@ from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder
 from evalstone.stats.ppi import MIN_LABELS
 from evalstone.types import Sample
-from evalstone.view.addresses import CSV, JSON, query_of, run_address, with_query
+from evalstone.view.addresses import JSON, query_of, run_address, with_query
 from evalstone.view.forms import Form
 from evalstone.view.indexing.index import Index
 from evalstone.view.library import Library
 from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link
-from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page, suffix_of
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -114,9 +114,7 @@ class Place:
 
 def label_page(library: Library, request: Request) -> Response:
     """The next sample to label; or the labels as the file that `calibrate` and `gate --labels` read."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
+    suffix = suffix_of(request)
     place = Place.of(library, request.url.query)
     sheet = place.sheet(library)
     labeling = _labeling(library, place, sheet)

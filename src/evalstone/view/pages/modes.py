@@ -30,7 +30,7 @@ from evalstone.view.indexing.index import Case, Index
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import Link
-from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page, suffix_of
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -94,9 +94,7 @@ class Reviewed:
 
 def modes_page(library: Library, request: Request) -> Response:
     """The failure modes of a run: a sample to give modes to, and how often each was found."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
+    suffix = suffix_of(request)
     values = _parameters(request)
     reviewed = Reviewed.of(library, values["run"])
     card, field = reviewed.card, values.get("slice", "")

@@ -19,7 +19,7 @@ from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES, Link, directed
 from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
-from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, sample_query, suffixed
+from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, query_in, suffixed
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class SampleTable:
 def run_page(library: Library, request: Request) -> Response:
     """A run: its report, and its samples."""
     name, suffix = suffixed(request.path_params["run"])
-    card, query = library.card(named(name)), sample_query(request)
+    card, query = library.card(named(name)), query_in(request, SampleQuery)
     opened = library.index(card)
     if not isinstance(opened, Index):
         return opened

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError
 from evalstone.report.csv import csv_rows
-from evalstone.view.addresses import CSV, JSON, with_query
+from evalstone.view.addresses import JSON, with_query
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
@@ -17,7 +16,7 @@ from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES
 from evalstone.view.pages.runs_table import MOST_SCORERS, Baseline, run_group
 from evalstone.view.query import SCORE
-from evalstone.view.responses import SOON, WATCH, BadAddress, NotThere, csv_file, json_data, page
+from evalstone.view.responses import SOON, WATCH, csv_file, json_data, page, query_in, suffix_of
 from evalstone.view.runs_query import ORDERS, RunsQuery
 from evalstone.view.shelf import Card
 
@@ -34,13 +33,7 @@ COMPARED = ("complete", "ended")
 
 def runs_page(library: Library, request: Request) -> Response:
     """The runs by dataset."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
-    try:
-        query = RunsQuery.of(request.query_params.multi_items())
-    except ConfigError as error:
-        raise BadAddress(error) from None
+    suffix, query = suffix_of(request), query_in(request, RunsQuery)
     every = library.shelf.cards()
     matching = [card for card in every if query.matches(card)] if query.is_filtered else every
     cards = ordered(matching, query)

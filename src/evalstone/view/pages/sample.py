@@ -18,7 +18,7 @@ from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.run import number_cell, order_text
 from evalstone.view.query import SampleQuery
-from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, sample_query, suffixed
+from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, query_in, suffixed
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -32,7 +32,7 @@ STEPS, MOST_STACKED = 20, 5
 def sample_page(library: Library, request: Request) -> Response:
     """A sample, with its outcomes and what is behind them."""
     part, suffix = suffixed(request.path_params["key"])
-    card, key, query = library.card(named(request.path_params["run"])), named(part), sample_query(request)
+    card, key, query = library.card(named(request.path_params["run"])), named(part), query_in(request, SampleQuery)
     if suffix == CSV:
         raise NotThere("There is no CSV of one sample; the list of samples has one.")
     opened = library.index(card)
