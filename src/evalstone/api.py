@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import sys
+import warnings
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,13 +16,14 @@ from evalstone._core import sync
 from evalstone._core.display import joined
 from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping, unknown_field
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.judges.base import Judge, JudgeSpec, MemberCalls, NoJudge
 from evalstone.judges.parse import parse_judge
 from evalstone.ledger import AsyncLedger
 from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.run import Run
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.hidden_plugins import hidden_plugins
 from evalstone.run.notifier import SampleResult
 from evalstone.run.plan import BatchOptions, Plan
 from evalstone.run.runner import execute
@@ -30,6 +32,7 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
+from evalstone.scorers.registry import listed
 from evalstone.targets import Target, User, parse_target, parse_user
 from evalstone.types import SAMPLE_FIELDS, Record, Sample, SampleFields
 
@@ -62,7 +65,11 @@ def plan_for(
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
-    parsed = parse_scorers(scorers)
+    specs = listed(scorers)
+    parsed = parse_scorers(specs)
+    named = (scorer.name for scorer, spec in zip(parsed, specs, strict=True) if isinstance(spec, str | Mapping))
+    for said in hidden_plugins(named, judge):
+        warnings.warn(said, EvalstoneWarning, stacklevel=2)
     return Plan(
         dataset,
         parsed,

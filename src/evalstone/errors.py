@@ -63,6 +63,7 @@ __all__ = [
     "DeliveryUnknown",
     "ErrorKind",
     "EvalstoneError",
+    "EvalstoneWarning",
     "JudgeDeclined",
     "JudgeError",
     "JudgeRefused",
@@ -117,6 +118,10 @@ class Problem:
     def worded(self, text: str, *near: str) -> Problem:
         """The same problem, as this message. near: other names that are most like the unknown one."""
         return replace(self, parts=(text,), near=near or self.near)
+
+
+class EvalstoneWarning(UserWarning):
+    """Something that evalstone does otherwise than it may look, such as not to use a plug-in with a built-in name."""
 
 
 class EvalstoneError(Exception):

@@ -6,12 +6,16 @@ import importlib
 import pickle
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from evalstone import ConfigError, Score, evaluate, parse_judge
+from evalstone import ConfigError, Score, evaluate, parse_judge, score
 from evalstone._core.plugins import Plugins
+from evalstone.errors import EvalstoneWarning
+from evalstone.judges import LexicalJudge
 from evalstone.judges.parse import PLUGINS as JUDGE_PLUGINS
 from evalstone.judges.parse import added as added_judge
 from evalstone.scorers import SCORERS, parse_scorer
@@ -336,10 +340,28 @@ def test_built_in_names_need_no_entry_points() -> None:
         "import evalstone\nfrom evalstone.scorers import SCORERS, parse_scorer\n"
         "for name in ('faithfulness', 'contains(expected=x)', 'answer-similarity'): parse_scorer(name).signature\n"
         "for name in ('lexical', 'openai/gpt-5.1', 'panel(lexical, ollama/x)'): evalstone.parse_judge(name).identity\n"
-        "print(evalstone.evaluate([{'output': 'x'}], 'contains(expected=x)', ledger=None).mean('contains'))"
+        "scorer = evalstone.checks.Contains(expected='x')\n"
+        "print(evalstone.evaluate([{'output': 'x'}], scorer, judge=None, ledger=None).mean('contains'))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert (done.stdout.strip(), done.returncode) == ("1.0", 0), done.stderr
+
+
+def test_a_plug_in_with_a_built_in_name_that_is_used_is_named_in_a_warning(site: Path) -> None:
+    entries = {packages.SCORERS: {"contains": "acme_eval:Polite"}, packages.JUDGES: {"lexical": "acme_eval:AcmeJudge"}}
+    installed(site, "acme-eval", entries, {"acme_eval": ACME})
+    scorer, judge = (f"the {kind} of acme-eval 1.2.0 is not used" for kind in ("scorer contains", "judge lexical"))
+
+    def said(call: Callable[[], object]) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            call()
+        return [str(one.message).partition(":")[0] for one in caught if one.category is EvalstoneWarning]
+
+    named = {"name": "contains", "expected": "x"}
+    assert said(lambda: evaluate([{"output": "x"}], [named], ledger=None)) == [scorer, judge]
+    assert said(lambda: score("contains(expected=x)", output="x", judge=None)) == [scorer]
+    assert said(lambda: score(parse_scorer(named), output="x", judge=LexicalJudge())) == []
 
 
 def test_no_built_in_name_is_taken_by_a_package_of_this_environment() -> None:

@@ -20,7 +20,7 @@ from evalstone import write_run
 from evalstone._core import phases, redaction
 from evalstone.cli import output
 from evalstone.cli.options import Outputs
-from evalstone.errors import ConfigError
+from evalstone.errors import ConfigError, EvalstoneWarning
 from evalstone.ledger.store import Ledger
 from evalstone.ledger.views import metadata_text
 from evalstone.report.view import JUDGE_WIDTH, bare_judge
@@ -180,6 +180,7 @@ def test_what_python_prints_itself_has_no_secrets(
         sys.excepthook(ValueError, error, error.__traceback__)
     printed = capsys.readouterr().err
     assert printed.count("ValueError: refused: ***") == 2
+    assert warnings.formatwarning("not used\x1b", EvalstoneWarning, "file.py", 1) == "not used\\u001b\n"
     shown = warnings.formatwarning(f"{SECRET} \x1b", UserWarning, "file.py", 1)
     logged = last.format(logging.LogRecord("name", logging.WARNING, "file.py", 1, f"{SECRET} \x1b", None, None))
     for text in (printed, shown, logged):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from evalstone.errors import EvalstoneWarning
 from tests import packages
 from tests.cli.conftest import Evalstone
 from tests.packages import installed
@@ -113,7 +114,8 @@ def test_a_run_uses_a_scorer_of_a_package_by_its_name(tmp_path: Path, evalstone:
     run = json.loads(done.stdout)
     assert [row["name"] for row in run["scorers"]] == ["polite", "polite"]
     assert evalstone("run", "data.jsonl", "-s", "broken").returncode == 2
-    assert evalstone("score", "-s", "polite", "--output", "thanks", "--json").returncode == 0
+    with pytest.warns(EvalstoneWarning, match="the judge lexical of acme-eval"):
+        assert evalstone("score", "-s", "polite", "--output", "thanks", "--json").returncode == 0
 
 
 def test_judges_and_providers_of_packages_are_listed(evalstone: Evalstone) -> None:

@@ -92,7 +92,7 @@ class Plugins:
     def hidden(self, names: Iterable[str]) -> list[Plugin]:
         """The plug-ins with one of these names that aren't used, because evalstone has the name itself."""
         used = {*self.built_in}.intersection(names)
-        return [each for each in self if each.name in used]
+        return [each for each in self if each.name in used] if used else []
 
     def get(self, name: str) -> Plugin | None:
         """The plug-in with a name; None for a built-in name, and one that no plug-in has. Raises ConfigError as

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import evalstone
 from evalstone._core.addresses import beside
@@ -135,24 +135,13 @@ def without_empty_folders(*folders: str | None) -> Generator[None]:
                 path.rmdir()
 
 
-def _say_hidden(scorers: Sequence[evalstone.Scorer], judge: Any) -> None:
-    """Say which plug-ins aren't used, because they have the names of built-in scorers and judges that are."""
-    from evalstone.judges import parse as judges
-    from evalstone.models import catalog
-    from evalstone.scorers import registry
-
-    names = [judge, judge.partition("/")[0]] if isinstance(judge, str) else []
-    hidden = registry.PLUGINS.hidden(scorer.name for scorer in scorers)
-    for plugin in (*hidden, *judges.PLUGINS.hidden(names), *catalog.PLUGINS.hidden(names)):
-        to_stderr(safe(f"{plugin} is not used: {plugin.name} is built in", 2000))
-
-
 @prints_to_stderr()
 def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, GateCriteria]:
     """The checked plan of a run and its criteria. calls_judge: whether the judge needs its API key."""
     from evalstone.api import plan_for
     from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY
     from evalstone.results.files import prepare
+    from evalstone.run.hidden_plugins import hidden_plugins
     from evalstone.run.plan import scorer_info
     from evalstone.run.runner import check_names
     from evalstone.scorers import parse_scorers
@@ -173,7 +162,8 @@ def checked_plan(config: RunConfig, *, calls_judge: bool = True) -> tuple[Plan, 
         scorers = parse_scorers(config.scorers)
     with config.naming_file("judge"):
         judge = evalstone.parse_judge(config.judge)
-    _say_hidden(scorers, config.judge)
+    for said in hidden_plugins((scorer.name for scorer in scorers), config.judge):
+        to_stderr(said)
     with config.naming_file("target", "trials", "user"):
         plan = plan_for(
             dataset,

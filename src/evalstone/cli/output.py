@@ -23,7 +23,7 @@ from evalstone._core.display import UNLIMITED, safe, visible
 from evalstone._core.garbage import rare_collections
 from evalstone._core.guards import is_list, is_mapping
 from evalstone._core.redaction import masked, redacted
-from evalstone.errors import ConfigError, DataError
+from evalstone.errors import ConfigError, DataError, EvalstoneWarning
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -121,8 +121,9 @@ def guard() -> None:
 
     as_text: Any = warnings.formatwarning
 
-    def warning(*shown: Any, **more: Any) -> str:
-        return visible(masked(as_text(*shown, **more)))
+    def warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> str:
+        own = issubclass(category, EvalstoneWarning)
+        return f"{safe(str(message), 2000)}\n" if own else visible(masked(as_text(message, category, *place, **more)))
 
     class Clean(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
