@@ -103,9 +103,6 @@ class Client:
             sent.append(message)
 
         await self.app(scope, receive, send)
-        start = sent[0]
-        return Reply(
-            start["status"],
-            {name.decode(): value.decode() for name, value in start["headers"]},
-            b"".join(message.get("body", b"") for message in sent[1:]),
-        )
+        start, page = sent[0], b"".join(message.get("body", b"") for message in sent[1:])
+        assert b" object at 0x" not in page, "a page shows an object instead of a text"
+        return Reply(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, page)

@@ -65,11 +65,23 @@ def test_the_list_has_verdicts_labels_and_the_runs_that_use_a_judge(url: str) ->
     assert f"/runs/{run.id}" in reply.links("^/runs/")
     for words in ("8 good, 12 bad", "60 good, 60 bad", "usable to rank systems", "43%", "just now", "no run", "1 run"):
         assert words in reply.words, words
+    again = evaluate(ROWS, "faithfulness", ledger=url)
+    (listed,) = client.get("/judges").links("#runs$")
+    assert {f"/runs/{each.id}" for each in (run, again)} <= {*client.get(listed).links("^/runs/")}
     by_judge = {each["judge"]: each for each in client.get("/judges.json").json}
     assert by_judge["other@1"]["verdict"] == many("other@1", 26).verdict.to_dict()
-    assert by_judge[calibration.judge]["runs"] == [{"id": run.id, "name": "nightly"}]
+    assert {"id": run.id, "name": "nightly"} in by_judge[calibration.judge]["runs"]
     rows = {row["judge"]: row for row in csv.DictReader(io.StringIO(client.get("/judges.csv").text))}
     assert (rows["other@1"]["use"], rows["other@1"]["disagreements"], rows["other@1"]["runs"]) == ("systems", "26", "0")
+
+
+def test_what_a_run_says_of_its_judge_leads_to_the_page_of_the_judge(url: str) -> None:
+    run = evaluate(ROWS, ["faithfulness", "hallucination"], ledger=url)
+    client = client_of(url)
+    assert client.get(f"/runs/{run.id}").links("^/judges/") == []
+    calibration = calibrate(ROWS, ledger=url)
+    (address,) = client.get(f"/runs/{run.id}").links("^/judges/")
+    assert address == f"/judges/{calibration_file(calibration, url).stem}"
 
 
 def test_a_judge_has_its_verdict_curves_and_disagreements_with_links_to_the_samples(url: str) -> None:

@@ -42,6 +42,11 @@ def dataset_address(name: str, suffix: str = "") -> str:
     return f"/datasets/{part(name)}{suffix}"
 
 
+def judge_address(calibration: str) -> str:
+    """The address of a judge's calibration."""
+    return f"/judges/{part(calibration)}"
+
+
 def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
     """The address of the comparison of runs with the first one. suffix: that of its data."""
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]

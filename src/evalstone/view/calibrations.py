@@ -90,27 +90,34 @@ class Calibrations:
             known = self._views[filed.id] = made_of, calibration_view(calibration)
         return known[1]
 
-    def notes(self, index: Index) -> list[tuple[str, bool]]:
-        """A note on each calibration of a run's judges, in the words of its report, and whether it makes the scores
-        doubtful. Those come first. Nothing without a ledger."""
+    def notes(self, index: Index) -> list[tuple[str, bool, str]]:
+        """A note on each calibration of a run's judges, in the words of its report, whether it makes the scores
+        doubtful, and its ID; "" if there is none. Doubts come first. Nothing without a ledger."""
         if self._shelf.ledger is None:
             return []
         run: dict[str, Any] = index.head["run"]
         every = self.all()
         known = [each.calibration for each in every if each.calibration is not None]
-        found: dict[bool, list[tuple[str, str]]] = {True: [], False: []}
+        ids = {id(each.calibration): each.id for each in every}
+        found: dict[tuple[bool, str], list[tuple[str, str]]] = {}
         for title, info, line in zip(index.titles, index.scorers, run["scorers"], strict=True):
             if not line["judges"] or not line["n_score"]:
                 continue
             judge = ", ".join(line["judges"])
             prefix = file_prefix(judge, info.signature)
             if problem := next((each.problem for each in every if each.problem and each.id.startswith(prefix)), ""):
-                return [(f"{problem}. Delete it, and calibrate again.", True)]
+                return [(f"{problem}. Delete it, and calibrate again.", True, "")]
             of_judge = best_first(known, judge, info.signature, reasoning_kept(run["warnings"]))
-            for text, doubtful in calibration_notes(of_judge, line["judges"]):
-                found[doubtful].append((title, text))
+            noted = calibration_notes(of_judge, line["judges"])
+            for (text, doubtful), calibration in zip(noted, of_judge or (None,), strict=True):
+                name = "" if calibration is None else ids[id(calibration)]
+                found.setdefault((doubtful, name), []).append((title, text))
         scorers = len(index.scorers)
-        return [(text, doubtful) for doubtful in found for text in by_text(found[doubtful], scorers, "all scorers")]
+        return [
+            (text, doubtful, name)
+            for (doubtful, name), titled in sorted(found.items(), key=lambda each: not each[0][0])
+            for text in by_text(titled, scorers, "all scorers")
+        ]
 
 
 def _order(filed: Filed) -> tuple[bool, str, str, str]:

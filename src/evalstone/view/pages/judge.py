@@ -15,13 +15,13 @@ from evalstone.results.views.calibration import ERRORS, USES, labels_text
 from evalstone.results.views.calibration_figures import disagreements_text
 from evalstone.results.views.drift import DRIFT
 from evalstone.types import StoredScorer
-from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
+from evalstone.view.addresses import CSV, JSON, judge_address, run_address, sample_address, with_query
 from evalstone.view.calibrations import anchors, runs_by
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.library import Library
 from evalstone.view.names import age, dataset_of, name_of, when
 from evalstone.view.pages.common import Link
-from evalstone.view.pages.judges import CALIBRATION, judge_address, label_counts
+from evalstone.view.pages.judges import CALIBRATION, label_counts
 from evalstone.view.pages.marks import ScoreCell, Trend, trend_of
 from evalstone.view.responses import SOON, BadAddress, csv_file, json_data, named, page, suffixed
 

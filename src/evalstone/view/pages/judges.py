@@ -18,7 +18,7 @@ from evalstone.results.views.calibration import USES
 from evalstone.results.views.calibration_figures import roc_chart
 from evalstone.stats.intervals import Interval
 from evalstone.types import without_fingerprints
-from evalstone.view.addresses import CSV, JSON, part, run_address
+from evalstone.view.addresses import CSV, JSON, judge_address, run_address
 from evalstone.view.calibrations import Filed, runs_by
 from evalstone.view.library import Library
 from evalstone.view.names import age, name_of, when
@@ -36,11 +36,6 @@ CALIBRATION = "calibration"
 """The parameter that names a calibration to compare."""
 MOST_COMPARED = 3
 """The most judges in one plot."""
-
-
-def judge_address(name: str) -> str:
-    """The address of a calibration."""
-    return f"/judges/{part(name)}"
 
 
 @dataclass(frozen=True)
@@ -148,7 +143,7 @@ def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str], *, with_sig
         label_counts(found),
         when(found.created),
         age(found.created),
-        runs_link(runs_by(cards, found)),
+        runs_link(runs_by(cards, found), address),
         filed.id in chosen,
     )
 
@@ -162,9 +157,11 @@ def label_counts(calibration: Calibration) -> str:
     return f"{good:,} good, {bad:,} bad{split}"
 
 
-def runs_link(runs: Sequence[tuple[Card, Any]]) -> Link:
-    """How many runs use a judge, with the latest of them."""
-    return Link(count(len(runs), "run"), run_address(runs[0][0].id)) if runs else Link("no run", "")
+def runs_link(runs: Sequence[tuple[Card, Any]], address: str) -> Link:
+    """How many runs use a judge, with the only one, or the list of them. address: that of the judge's page."""
+    if len(runs) == 1:
+        return Link(count(1, "run"), run_address(runs[0][0].id))
+    return Link(count(len(runs), "run"), f"{address}#runs") if runs else Link("no run", "")
 
 
 # ---- Several judges on the same labels ----

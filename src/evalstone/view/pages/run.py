@@ -11,7 +11,7 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.losses import Loss
-from evalstone.view.addresses import CSV, JSON, compare_address, run_address, sample_address, with_query
+from evalstone.view.addresses import CSV, JSON, compare_address, judge_address, run_address, sample_address, with_query
 from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
@@ -95,7 +95,7 @@ class SampleTable:
     """Those of the scorers that are shown."""
     left_out: str = ""
     """Which scorers are not shown."""
-    clear: str = ""
+    unfiltered: str = ""
     exports: tuple[Link, ...] = field(default=())
 
 
@@ -133,7 +133,10 @@ def run_page(library: Library, request: Request) -> Response:
             name=name_of(card),
             state=STATES[card.state],
             view=index.head["view"],
-            scores_notes=library.calibrations.notes(index),
+            scores_notes=[
+                (text, doubtful, judge_address(name) if name else "")
+                for text, doubtful, name in library.calibrations.notes(index)
+            ],
             has_trials=index.has_trials,
             groups=group_rows(card.id, index, query),
             table=table,
@@ -246,7 +249,7 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
         left_out=f"{len(shown)} of {len(index.titles)} scorers are shown. Choose others under Columns."
         if len(shown) < len(index.titles)
         else "",
-        clear=path + "#samples" if query.is_filtered else "",
+        unfiltered=path + "#samples" if query.is_filtered else "",
         exports=(
             Link("CSV of all that match", with_query(f"{path}.csv", pairs)),
             Link("JSON of this page", with_query(f"{path}.json", query.pairs())),

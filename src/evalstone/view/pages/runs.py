@@ -71,7 +71,7 @@ def runs_page(library: Library, request: Request) -> Response:
         progress=progress,
         token=library.form_token,
         here=with_query("/", query.pairs()),
-        clear="/" if query.is_filtered else "",
+        unfiltered="/" if query.is_filtered else "",
         older=with_query("/", query.pairs(before=shown[-1].id)) if len(cards) > first + len(shown) else "",
         newer=with_query("/", query.pairs(before="")) if query.before else "",
         csv_href=with_query("/runs.csv", query.pairs(before="")),
