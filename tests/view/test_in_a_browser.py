@@ -258,7 +258,7 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened, scheme: str) -> None:
     base = tab.url.rstrip("/")
     addresses = ["/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")]
     addresses += [compare_address([run.id, other.id], [("by", "topic")]), compare_address([run.id])]
-    addresses += [sample_address(judged.id, "s8"), "/datasets", dataset_address(run.dataset_name)]
+    addresses += [sample_address(judged.id, "s8"), "/datasets", dataset_address(run.dataset_name), "/scorers"]
     for address in addresses:
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('details').forEach(e => { e.open = true })")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import evalstone
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from evalstone.models.catalog import ProviderInfo
     from evalstone.report.terminal import Grid
     from evalstone.results.calibration import Calibration
+    from evalstone.scorers.described import Described
 
 SCORER_COLUMNS = ("required fields", "direction", "judge calls", "what it measures")
 COMPOSITE_JUDGES = {
@@ -54,6 +55,7 @@ def scorers(
     option: evalstone scorers --from deepeval GEval, or evalstone scorers --from deepeval strict_mode.
     """
     from evalstone.scorers import SCORERS, parse_scorers
+    from evalstone.scorers.described import Described, built_in, built_in_named
     from evalstone.scorers.registry import PLUGINS, TEMPLATES, added, plugged_in
 
     if system is not None:
@@ -61,89 +63,43 @@ def scorers(
         return ExitCode.OK
     if name is None:
         if as_json:
-            own = [_scorer_data(kind, key) for key, kind in SCORERS.items()]
+            own = [each.to_dict() for each in built_in()]
             deliver(json_lines(as_json, *own, *map(_plugin_data, PLUGINS)))
         else:
-            _list_scorers(SCORERS)
+            _list_scorers()
         return ExitCode.OK
-    if (key := name.replace("-", "_")) in SCORERS or key in TEMPLATES:
-        kind = SCORERS.get(key) or TEMPLATES[key]
-    elif (plugin := plugged_in(name)) is not None:
-        if not deliver(json_lines(as_json, _scorer_data(scorer := added(plugin), plugin.name, plugin))):
-            _describe_scorer(scorer, plugin.name, plugin)
-        return ExitCode.OK
-    elif ":" in name or "(" in name:
-        (scorer,) = parse_scorers(scorer_specs([name]))
-        kind, key = type(scorer), scorer.name
-    else:
-        scorer_specs([name])
-        raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()]))
-    if not deliver(json_lines(as_json, _scorer_data(kind, key))):
-        _describe_scorer(kind, key)
+    if (described := built_in_named(name)) is None:
+        if (plugin := plugged_in(name)) is not None:
+            described = Described(plugin.name, added(plugin), plugin)
+        elif ":" in name or "(" in name:
+            (scorer,) = parse_scorers(scorer_specs([name]))
+            described = Described(scorer.name, type(scorer))
+        else:
+            scorer_specs([name])
+            raise ConfigError(unknown("scorer", name, [*SCORERS, *TEMPLATES, *PLUGINS.names()]))
+    if not deliver(json_lines(as_json, described.to_dict())):
+        _describe_scorer(described)
     return ExitCode.OK
 
 
 def _plugin_data(plugin: Plugin) -> dict[str, Any]:
     """A plug-in's scorer as JSON data; one that can't be used by its error."""
     from evalstone._core.file_format import SCORER_FORMAT
+    from evalstone.scorers.described import Described
     from evalstone.scorers.registry import added
 
     try:
-        return _scorer_data(added(plugin), plugin.name, plugin)
+        return Described(plugin.name, added(plugin), plugin).to_dict()
     except ConfigError as error:
         return {"format": SCORER_FORMAT, "name": plugin.name, "package": plugin.package, "error": str(error)}
 
 
-def _scorer_data(
-    scorer: type[evalstone.Scorer] | evalstone.Scorer, name: str, plugin: Plugin | None = None
-) -> dict[str, Any]:
-    """A scorer as JSON data. What another scorer that it applies decides is null, and the package of a built-in one."""
-    from dataclasses import MISSING
+def _list_scorers() -> None:
+    from evalstone.scorers.described import built_in
 
-    from evalstone._core.file_format import SCORER_FORMAT
-    from evalstone._core.json import to_jsonable
-    from evalstone.scorers.base import applies_another, parameters_of
-    from evalstone.scorers.definitions import Defined
-
-    kind = _class_of(scorer)
-    is_open = applies_another(kind)
-    parameters: dict[str, Any] = {}
-    for name_of, default, allowed, description in parameters_of(kind) if kind is scorer else ():
-        value = {"required": True} if default is MISSING else {"required": False, "default": to_jsonable(default)}
-        parameters[name_of] = {"description": description, "allowed": allowed, **value}
-    return {
-        "format": SCORER_FORMAT,
-        "name": name,
-        "package": None if plugin is None else plugin.package,
-        "summary": _summary(scorer),
-        "version": scorer.version,
-        "required_fields": list(scorer.required_fields),
-        "range": None if is_open else [0, scorer.scale],
-        "lower_is_better": None if is_open else scorer.lower_is_better,
-        "judge_calls": None if is_open else [question.kind for question in scorer.questions],
-        "parameters": parameters,
-        "definitions": {key: one.formula for key, one in kind.definitions.items()} if issubclass(kind, Defined) else {},
-        "interpretation": [{"from": floor, "meaning": meaning} for floor, meaning in kind.interpretation],
-        "advice": kind.advice,
-    }
-
-
-def _class_of(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> type[evalstone.Scorer]:
-    return scorer if isinstance(scorer, type) else type(scorer)
-
-
-def _summary(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> str:
-    """What a scorer measures. Raises ConfigError for what a plug-in's own code raises."""
-    from evalstone._core.addresses import built
-    from evalstone.scorers.base import summary
-
-    return summary(scorer) if isinstance(scorer, type) else built(scorer.name, scorer.description, {})
-
-
-def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
     rows = table("scorer", *SCORER_COLUMNS, numbers=["judge calls"])
-    for name, kind in known.items():
-        rows.add_row(name, *_scorer_row(kind))
+    for described in built_in():
+        rows.add_row(described.name, *_scorer_row(described))
     screen = console()
     screen.print(rows)
     _list_added_scorers()
@@ -153,13 +109,14 @@ def _list_scorers(known: Mapping[str, type[evalstone.Scorer]]) -> None:
 
 def _list_added_scorers() -> None:
     """Print the scorers of plug-ins, and why others can't be used."""
+    from evalstone.scorers.described import Described
     from evalstone.scorers.registry import PLUGINS, added
 
     rows = table("scorers of packages", "package", *SCORER_COLUMNS, numbers=["judge calls"])
     refused: list[ConfigError] = []
     for plugin in PLUGINS:
         try:
-            row = _scorer_row(added(plugin))
+            row = _scorer_row(Described(plugin.name, added(plugin), plugin))
         except ConfigError as error:
             refused.append(error)
         else:
@@ -182,40 +139,29 @@ def _say_refused(errors: Iterable[ConfigError]) -> None:
         screen.print(Text(f"Not available: {safe(text, 500)}"))
 
 
-def _scorer_row(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> tuple[str, ...]:
-    from evalstone.scorers.base import applies_another
-
-    direction, calls = "↓ lower is better" if scorer.lower_is_better else "↑ higher is better", len(scorer.questions)
-    own = ("of the scorer", "-") if applies_another(_class_of(scorer)) else (direction, str(calls))
-    return (", ".join(scorer.required_fields), *own, _summary(scorer))
+def _scorer_row(described: Described) -> tuple[str, ...]:
+    calls = "-" if described.applies_another else str(len(described.questions))
+    fields = ", ".join(described.scorer.required_fields)
+    return (fields, described.direction or "of the scorer", calls, described.summary)
 
 
-def _describe_scorer(
-    scorer: type[evalstone.Scorer] | evalstone.Scorer, name: str, plugin: Plugin | None = None
-) -> None:
+def _describe_scorer(described: Described) -> None:
     from dataclasses import MISSING
 
     from rich.text import Text
 
-    from evalstone.scorers.base import applies_another, documentation, parameters_of
-    from evalstone.scorers.definitions import Defined
-
-    screen, kind = console(), _class_of(scorer)
-    screen.print(documentation(kind) if kind is scorer else _summary(scorer))
-    parameters = parameters_of(kind) if kind is scorer else []
-    required = [each.name for each in parameters if each.default is MISSING]
-    form = f"{name}({', '.join(f'{p}=…' for p in required)})@{kind.version}" if required else _signature(scorer)
-    direction = "lower" if scorer.lower_is_better else "higher"
-    screen.print(f"\nRequired fields  {', '.join(scorer.required_fields) or 'set by its parameters'}")
-    if applies_another(kind):
+    screen, kind, plugin = console(), described.kind, described.plugin
+    screen.print(described.text)
+    screen.print(f"\nRequired fields  {', '.join(described.scorer.required_fields) or 'set by its parameters'}")
+    if described.applies_another:
         screen.print("Range            that of the scorer")
     else:
-        screen.print(f"Range            0 to scale (default 1), {direction} is better")
-        screen.print(f"Judge calls      {', '.join(question.kind for question in scorer.questions) or 'none'}")
-    screen.print(f"Signature        {form}")
+        screen.print(f"Range            0 to scale (default 1), {described.direction[2:]}")
+        screen.print(f"Judge calls      {', '.join(question.kind for question in described.questions) or 'none'}")
+    screen.print(f"Signature        {described.signature}")
     if plugin is not None:
         screen.print(f"Package          {safe(plugin.package, 200)} ({safe(plugin.address, 200)})")
-    if parameters:
+    if parameters := described.parameters:
         screen.print("\nParameters", style="bold")
         rows = table("", "")
         for name_of, default, allowed, description in parameters:
@@ -223,12 +169,12 @@ def _describe_scorer(
             notes = f"({'; '.join(filter(None, [allowed, shown]))})"
             rows.add_row(f"  {name_of}", Text.assemble(description, " " * bool(description), (notes, "dim")))
         screen.print(rows)
-    if issubclass(kind, Defined):
+    if definitions := described.definitions:
         shared = ", from the same judge calls" if kind.questions else ""
         screen.print(f"\nDefinitions{shared}: definition=NAME", style="bold")
         rows = table("", "")
-        for definition_name, definition in kind.definitions.items():
-            rows.add_row(Text(f"  {definition_name}", style="bold"), definition.formula)
+        for definition_name, formula in definitions.items():
+            rows.add_row(Text(f"  {definition_name}", style="bold"), formula)
         screen.print(rows)
     if kind.interpretation:
         screen.print("\nInterpretation (scale 1)", style="bold")
@@ -237,12 +183,6 @@ def _describe_scorer(
     if kind.advice:
         screen.print(f"\nIf the score is {'high' if kind.lower_is_better else 'low'}", style="bold")
         screen.print(f"  {kind.advice}")
-
-
-def _signature(scorer: type[evalstone.Scorer] | evalstone.Scorer) -> str:
-    from evalstone._core.addresses import built
-
-    return (built(scorer.name, scorer, {}) if isinstance(scorer, type) else scorer).signature
 
 
 def _list_foreign(tool: str, name: str | None, *, as_json: bool) -> None:

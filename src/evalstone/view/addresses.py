@@ -47,6 +47,11 @@ def judge_address(calibration: str) -> str:
     return f"/judges/{part(calibration)}"
 
 
+def scorer_address(name: str, suffix: str = "") -> str:
+    """The address of a scorer. suffix: that of its data."""
+    return f"/scorers/{part(name)}{suffix}"
+
+
 def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
     """The address of the comparison of runs with the first one. suffix: that of its data."""
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]

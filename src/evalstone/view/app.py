@@ -19,6 +19,7 @@ from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
 from evalstone.view.pages.runs import runs_page
 from evalstone.view.pages.sample import sample_page
+from evalstone.view.pages.scorers import scorer_page, scorers_page
 from evalstone.view.responses import BadAddress, NotThere, asset_file, error_page, icon
 from evalstone.view.security import App, Guard, Receive, Scope, Send
 from evalstone.view.shelf import ReadOnly, Shelf
@@ -42,6 +43,9 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/modes{suffix}", modes_page),
     ("/modes", modes_page),
     ("/modes/{mode}/{file}", mode_file),
+    ("/scorers", scorers_page),
+    ("/scorers{suffix}", scorers_page),
+    ("/scorers/{name}", scorer_page),
     ("/datasets", datasets_page),
     ("/datasets{suffix}", datasets_page),
     ("/datasets/{name}", dataset_page),

@@ -181,7 +181,7 @@ def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> Ru
         state,
         progress,
         who,
-        tuple(_mean_cell(card, title, card.by_title.get(title), differences) for title in titles),
+        tuple(mean_cell(card, title, card.by_title.get(title), differences) for title in titles),
         money(card.cost) if card.cost or card.cost is None else "",
         duration(run.seconds) if card.state != "running" else "",
         pinned=is_baseline,
@@ -203,7 +203,10 @@ def _progress(card: Card) -> str:
     return f"{card.records:,} of {card.expected:,} results ({share}%)"
 
 
-def _mean_cell(card: Card, title: str, scorer: StoredScorer | None, differences: Differences | None) -> MeanCell | None:
+def mean_cell(
+    card: Card, title: str, scorer: StoredScorer | None, differences: Differences | None = None
+) -> MeanCell | None:
+    """The mean of a run's scorer with this title; None without the scorer. differences: the run's from its baseline."""
     if scorer is None:
         return None
     digits = digits_for(scorer.scale)
