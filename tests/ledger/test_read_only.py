@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import sqlite3
 from pathlib import Path
 
@@ -73,3 +74,12 @@ def test_a_file_that_sqlite_cant_open_for_writing_is_read_as_it_is(path: Path, m
     monkeypatch.setattr(sqlite.sqlite3, "connect", refusing)
     with Ledger(path, read_only=True) as ledger:
         assert [row.metadata["name"] for row in ledger.runs()] == ["main"]
+
+
+def test_a_file_that_cant_be_written_gets_no_files_beside_it(path: Path) -> None:
+    path.chmod(0o444)
+    if os.access(path, os.W_OK):
+        pytest.skip("this user may write every file")
+    with Ledger(path, read_only=True) as ledger:
+        assert [row.id for row in ledger.runs()] != []
+    assert [file.name for file in path.parent.iterdir()] == [path.name]

@@ -74,7 +74,11 @@ class SQLite(Database):
     def _reading(self) -> sqlite3.Connection:
         """A connection that writes nothing to the file. SQLite's other files are gone when the last one is closed; with
         its own mode for reading, they would stay."""
-        file = self._path.resolve().as_uri()
+        target = self._path.resolve()
+        file = target.as_uri()
+        if target.exists() and not os.access(target, os.W_OK) and not self._log.exists():
+            # Here, the other files would stay, and who may write the ledger may not write those.
+            return self._connected(f"{file}?mode=ro&immutable=1", uri=True)
         connection = self._connected(f"{file}?mode=rw", uri=True)
         try:
             connection.execute("PRAGMA query_only=ON")
@@ -92,9 +96,12 @@ class SQLite(Database):
 
     def _has_writer(self) -> bool:
         """Whether there are writes that aren't in the file itself yet."""
+        return not self._path.resolve().exists() or (self._log.exists() and self._log.stat().st_size > 0)
+
+    @property
+    def _log(self) -> Path:
         target = self._path.resolve()
-        log = target.with_name(f"{target.name}-wal")
-        return not target.exists() or (log.exists() and log.stat().st_size > 0)
+        return target.with_name(f"{target.name}-wal")
 
     def execute(self, statement: str, values: Values | None = None) -> Cursor:
         return self.connection.execute(_translated(statement), values or {})
