@@ -120,6 +120,12 @@ def test_a_full_disk_is_said_and_loses_nothing_that_was_written(tmp_path: Path) 
         assert ledger.database.check() == []
 
 
+def test_a_disk_that_is_too_full_to_read_is_said_to_be_full(tmp_path: Path) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+    assert "the disk is full" in str(SQLite(tmp_path / "l.db").explain(error, written=False))
+
+
 def test_leases_that_could_not_be_given_back_are_free_for_others_of_the_process(tmp_path: Path) -> None:
     with Ledger(tmp_path / "l.db") as first, Ledger(tmp_path / "l.db") as second:
         first.start_run(run())

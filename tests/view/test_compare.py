@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import re
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -356,6 +357,14 @@ def test_a_comparison_is_deleted_with_its_runs(url: str) -> None:
     with Ledger(url) as ledger:
         prune(ledger, unfinished=True, delete=True)
     assert len([*folder.iterdir()]) == 1
+
+
+def test_the_folder_of_what_pages_are_made_from_may_be_deleted_at_any_time(url: str) -> None:
+    runs, client = saved(url, BEFORE, AFTER), client_of(url)
+    client.get(address(runs))
+    shutil.rmtree(Path(url).parent / INDEXES)
+    assert client.get(address(runs)).status == 200
+    assert (Path(url).parent / INDEXES).stat().st_mode & 0o777 == 0o700
 
 
 def test_the_data_has_every_sample_with_whole_answers(url: str) -> None:

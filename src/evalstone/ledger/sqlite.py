@@ -244,4 +244,6 @@ def _identity(status: os.stat_result) -> tuple[int, int]:
 def _code(error: Exception) -> int:
     if isinstance(error, UnicodeDecodeError):
         return sqlite3.SQLITE_CORRUPT
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
+    code: int = getattr(error, "sqlite_errorcode", 0)
+    # The file that is mapped into memory can't grow, which even reading needs.
+    return sqlite3.SQLITE_FULL if code == sqlite3.SQLITE_IOERR_SHMSIZE else code & 0xFF

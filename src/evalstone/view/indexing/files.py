@@ -21,11 +21,12 @@ def written(file: Path, what: str) -> Generator[sqlite3.Connection]:
         what: What it is, for an error.
 
     Raises:
-        StorageError: The disk is full.
+        StorageError: The disk is full, or the folder that the folder of the file is in is gone.
     """
     # Another thread, process or machine may write the same file.
     draft = file.with_name(f"{file.name}.{secrets.token_hex(8)}.draft")
     try:
+        file.parent.mkdir(mode=0o700, exist_ok=True)  # anybody may delete it, at any time
         os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         with closing(sqlite3.connect(draft, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode=OFF")
