@@ -32,7 +32,7 @@ from evalstone.run.scoring import score_sample
 from evalstone.run.session import AskScope, Session
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
-from evalstone.scorers.registry import listed
+from evalstone.scorers.registry import specs_of
 from evalstone.targets import Target, User, parse_target, parse_user
 from evalstone.types import SAMPLE_FIELDS, Record, Sample, SampleFields
 
@@ -65,7 +65,7 @@ def plan_for(
     find_run = None if ledger is None else functools.partial(recorded_run, ledger=ledger)
     answering = None if target is None else parse_target(target, find_run=find_run)
     talking = None if user is None else parse_user(user)
-    specs = listed(scorers)
+    specs = specs_of(scorers)
     parsed = parse_scorers(specs)
     named = (scorer.name for scorer, spec in zip(parsed, specs, strict=True) if isinstance(spec, str | Mapping))
     for said in hidden_plugins(named, judge):

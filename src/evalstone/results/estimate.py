@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from evalstone._core.file_format import ESTIMATE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
@@ -14,8 +14,6 @@ from evalstone.types import Usage, total_cost
 
 if TYPE_CHECKING:
     from evalstone.report.view import View
-
-SECONDS_PER_CALL = 2.0
 
 
 def _repeated(usage: Usage, times: int) -> Usage:
@@ -75,6 +73,9 @@ class JudgeEstimate:
 class Estimate(Shown):
     """The estimated calls and cost of a run, as `dry_run` returns and `--dry-run` shows them."""
 
+    seconds_per_call: ClassVar[float] = 2.0
+    """How long a judge call is assumed to take."""
+
     dataset_name: str
     trials: int
     target: str | None
@@ -89,6 +90,10 @@ class Estimate(Shown):
     """Kind of question to number of calls; without those that `calls` leaves out."""
     target_calls: int = 0
     """The number of target calls."""
+    open_ended: bool = False
+    """Whether conversations may end early, so that there are at most `target_calls`."""
+    user_judge: str | None = None
+    """The judge that plays the user in conversations, whose calls are not counted; None if there is none."""
     target_answers: int = 0
     """The number of target answers that are in the ledger."""
     without_stand_in: int = 0
@@ -96,9 +101,9 @@ class Estimate(Shown):
     judge calls are not counted."""
 
     def seconds(self, concurrency: int) -> float:
-        """The duration at SECONDS_PER_CALL per call. The kinds of questions of a scorer are asked one after another."""
+        """The duration at `seconds_per_call`. The kinds of questions of a scorer are asked one after another."""
         rounds = max((len(scorer.kinds) for scorer in self.scorers), default=0)
-        return SECONDS_PER_CALL * max(self.calls / concurrency, rounds)
+        return self.seconds_per_call * max(self.calls / concurrency, rounds)
 
     @property
     def cost(self) -> float | None:

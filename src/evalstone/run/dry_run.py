@@ -89,6 +89,8 @@ async def estimate(plan: Plan, *, ledger: str | Path | None = None) -> Estimate:
         judges=judges,
         kinds=kinds,
         target_calls=calls,
+        open_ended=plan.user is not None or any(len(sample.turns) > 1 for sample in plan.dataset),
+        user_judge=None if plan.user is None or not plan.user.judges else plan.user.judges[0].identity,
         target_answers=answers,
         without_stand_in=unknown,
     )

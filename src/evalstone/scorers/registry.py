@@ -131,10 +131,10 @@ OWN_CODE = "to score with your own code, write a function of sample fields, or d
 
 def parse_scorers(specs: ScorerSpec | Iterable[ScorerSpec]) -> tuple[Scorer, ...]:
     """Return scorers from one spec or an iterable of specs; see `parse_scorer`."""
-    return tuple(map(parse_scorer, listed(specs)))
+    return tuple(map(parse_scorer, specs_of(specs)))
 
 
-def listed(specs: ScorerSpec | Iterable[ScorerSpec]) -> tuple[ScorerSpec, ...]:
+def specs_of(specs: ScorerSpec | Iterable[ScorerSpec]) -> tuple[ScorerSpec, ...]:
     """One spec or an iterable of specs, as a tuple."""
     if isinstance(specs, str | Mapping | Scorer | type) or not isinstance(specs, Iterable):
         return (cast("ScorerSpec", specs),)

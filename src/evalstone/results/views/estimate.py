@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import count, money, safe
+from evalstone.models.prices import at_batch_price
 from evalstone.report.view import Cell, Column, Section, Table, View, words
 
 if TYPE_CHECKING:
@@ -13,22 +15,80 @@ if TYPE_CHECKING:
     from evalstone.types import Usage
 
 
-def estimate_view(work: Estimate) -> View:
+@dataclass(frozen=True, kw_only=True)
+class Terms:
+    """How a run would be done, as far as its cost and its duration depend on it."""
+
+    batch: bool = False
+    """Whether judges are asked in batches."""
+    concurrency: int | None = None
+    """How many samples are scored at a time; None if that is open."""
+    budget: float | None = None
+    """US dollars; None for no limit."""
+
+
+def estimate_view(work: Estimate, terms: Terms = Terms()) -> View:
     """The calls of each scorer, and those of each judge with their cost."""
-    target = (f"Target calls: at most {work.target_calls:,}; their cost is unknown",) if work.target else ()
-    if work.without_stand_in:
-        samples = count(work.without_stand_in, "sample")
-        target += (f"Judge calls leave out {samples} without an output or a reference to stand in for an answer.",)
-    calls = scorers_table(work.scorers, "Calls by scorer")
-    of_judges = (judges_table(work.judges, "Calls by judge"),) if work.judges else ()
-    return View(
-        work.dataset_name,
-        f"{planned(work)} · dry run",
-        (
-            Section("Calls by scorer", target, (calls,), notes=open_calls(work), warnings=failures(work)),
-            Section("Judge calls and cost", (expense(work.calls, work.usage, work.cost),), of_judges),
-        ),
-    )
+    return View(work.dataset_name, f"{planned(work)} · dry run", tuple(estimate_sections(work, terms)))
+
+
+def estimate_sections(work: Estimate, terms: Terms, of: str = "") -> Iterator[Section]:
+    """The calls of each scorer, and those of each judge with their cost, if they can be estimated. of: the run, for
+    titles."""
+    lead = () if work.target is None else tuple(_of_target(work))
+    if work.target is not None and _asks(work) and work.without_stand_in == work.samples:
+        yield Section(f"{of}Calls", lead)
+        return
+    calls = scorers_table(work.scorers, f"{of}Calls by scorer")
+    yield Section(f"{of}Calls by scorer", lead, (calls,), notes=open_calls(work), warnings=failures(work))
+    tables = (judges_table(work.judges, f"{of}Calls by judge"),) if len(work.judges) > 1 else ()
+    cost, budget = tuple(_cost(work, terms)), tuple(_budget(work, terms))
+    yield Section(f"{of}Judge calls and cost", cost, tables, warnings=budget)
+
+
+def _asks(work: Estimate) -> bool:
+    return work.judge != "none"
+
+
+def _of_target(work: Estimate) -> Iterator[str]:
+    """The number of target calls, and what judge calls are estimated from."""
+    stored = f" ({work.target_answers:,} answers are in the ledger)" if work.target_answers else ""
+    at_most = "at most " if work.open_ended else ""
+    yield f"Target calls: {at_most}{work.target_calls:,}{stored}; their cost is unknown"
+    if work.user_judge is not None:
+        calls = f"{work.user_judge}, which plays the user, is called before each and once at the end"
+        yield f"{calls}; these calls are not counted below"
+    if not _asks(work):
+        return
+    if not (known := work.samples - work.without_stand_in):
+        no_stand_in = "no sample has an output or a reference to stand in for an answer"
+        yield f"Judge calls can't be estimated: {no_stand_in}."
+        return
+    others = f" of {known:,} of the {work.samples:,} samples; the others have neither" if work.without_stand_in else ""
+    yield f"Judge calls are estimated from the outputs, or else the references{others}:"
+
+
+def _cost(work: Estimate, terms: Terms) -> Iterator[str]:
+    """The judge calls by kind of question, their tokens and cost, and how long they take."""
+    kinds = ", ".join(f"{number:,} {kind}" for kind, number in work.kinds.items()) or "none"
+    yield f"Judge calls: {kinds}"
+    least = "At least " if any(line.open for line in work.scorers) else ""
+    yield least + expense(work.calls, work.usage, _price(work, terms), " at the batch price" if terms.batch else "")
+    if terms.batch:
+        yield "Batches finish within a day. Calls that depend on earlier answers go into later batches."
+    elif work.cost != 0 and work.target is None and terms.concurrency is not None:
+        seconds = work.seconds(terms.concurrency)
+        yield f"About {seconds:.0f} s at {work.seconds_per_call:g} s per call and a concurrency of {terms.concurrency}."
+
+
+def _budget(work: Estimate, terms: Terms) -> Iterator[str]:
+    price = _price(work, terms)
+    if terms.budget is not None and price is not None and price > terms.budget:
+        yield f"This is above the budget of ${terms.budget:g}: the run would stop early."
+
+
+def _price(work: Estimate, terms: Terms) -> float | None:
+    return at_batch_price(work.cost) if terms.batch else work.cost
 
 
 def planned(work: Estimate) -> str:
