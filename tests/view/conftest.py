@@ -5,16 +5,34 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import pytest
 
+from evalstone.view.app import application
+from evalstone.view.indexing import jobs
 from evalstone.view.security import App
+from evalstone.view.shelf import Shelf
 
 pytest.importorskip("starlette", reason="needs the extra view")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient() -> Iterator[None]:
+    """A request waits for what it needs, however busy the machine is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs, "PATIENCE", 60.0)
+        yield
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """A ledger that isn't there yet."""
+    return str(tmp_path / "ledger.db")
 
 
 @dataclass(frozen=True)
@@ -106,3 +124,8 @@ class Client:
         start, page = sent[0], b"".join(message.get("body", b"") for message in sent[1:])
         assert b" object at 0x" not in page, "a page shows an object instead of a text"
         return Reply(start["status"], {name.decode(): value.decode() for name, value in start["headers"]}, page)
+
+
+def client_of(ledger: str | None, *folders: object, read_only: bool = False) -> Client:
+    """Asks the pages over a ledger and results folders."""
+    return Client(application(Shelf(ledger, [*map(str, folders)], read_only=read_only)))

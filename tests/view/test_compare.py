@@ -21,25 +21,12 @@ from evalstone.ledger.store import Ledger
 from evalstone.results.compare import ScorerComparison
 from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, run_address, sample_address
-from evalstone.view.app import application
 from evalstone.view.indexing import compare_build, compared, jobs
-from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
-from tests.view.conftest import Client, Reply
+from tests.view.conftest import Reply, client_of
 
 BEFORE = ["0.5", "skip", "0.25", "1", "fail", "0.75"]
 AFTER = ["1", "0.5", "0", "1", "0.5", "0.75"]
-
-
-@pytest.fixture(autouse=True)
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A request waits for a comparison, however busy the machine is."""
-    monkeypatch.setattr(jobs, "PATIENCE", 60.0)
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
 
 
 def saved(url: str, *answers: Sequence[object], scorers: Any = None, **more: Any) -> list[Run]:
@@ -49,10 +36,6 @@ def saved(url: str, *answers: Sequence[object], scorers: Any = None, **more: Any
         evaluate(samples_of(of, **more), scorers, ledger=url, name=name)
         for of, name in zip(answers, ("before", "after", "third", "fourth"), strict=False)
     ]
-
-
-def client_of(url: str | None, *folders: object) -> Client:
-    return Client(application(Shelf(url, [*map(str, folders)])))
 
 
 def address(runs: Sequence[Run], query: str = "", suffix: str = "") -> str:

@@ -16,12 +16,10 @@ from evalstone.datasets.loading import Dataset, load
 from evalstone.ledger.base import INDEXES
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
-from evalstone.view.app import application
 from evalstone.view.indexing import dataset_differences
 from evalstone.view.indexing.dataset_differences import PAGE, DatasetDifference
-from evalstone.view.shelf import Shelf
 from tests.runs import Given
-from tests.view.conftest import Client
+from tests.view.conftest import client_of
 
 NAME = "answers/all.jsonl"
 ADDRESS = "/datasets/answers%2Fall.jsonl"
@@ -55,10 +53,6 @@ def run(url: str, samples: list[Sample], name: str) -> Run:
 def ledger(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Run, Run]:
     url = str(tmp_path_factory.mktemp("datasets") / "ledger.db")
     return url, run(url, SAMPLES, "first"), run(url, edited(), "second <b>")
-
-
-def client_of(url: str) -> Client:
-    return Client(application(Shelf(url)))
 
 
 def test_datasets_are_listed_with_their_versions_and_runs(ledger: tuple[str, Run, Run]) -> None:

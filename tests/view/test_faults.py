@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,21 +16,10 @@ from evalstone.results.saved_calibrations import calibrations_for, save_calibrat
 from evalstone.results.views.calibration import calibration_notes
 from evalstone.scorers import Faithfulness
 from evalstone.view.addresses import run_address, sample_address
-from evalstone.view.app import application
 from evalstone.view.indexing.groups import with_gaps
-from evalstone.view.shelf import Shelf
 from tests.results.test_losses import ANSWERS, PAIR
 from tests.runs import Given, samples_of
-from tests.view.conftest import Client, Reply
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
-
-
-def client_of(ledger: str) -> Client:
-    return Client(application(Shelf(ledger)))
+from tests.view.conftest import Reply, client_of
 
 
 def keys(reply: Reply) -> list[str]:

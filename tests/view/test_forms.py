@@ -13,12 +13,7 @@ from evalstone.view.forms import MOST_BYTES
 from evalstone.view.security import Receive, Scope, Send
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, run_of, samples_of
-from tests.view.conftest import Client
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
+from tests.view.conftest import Client, client_of
 
 
 @pytest.fixture
@@ -28,7 +23,7 @@ def run(url: str) -> str:
 
 @pytest.fixture
 def client(url: str, run: str) -> Client:
-    return Client(application(Shelf(url)))
+    return client_of(url)
 
 
 def test_a_pin_is_written_shown_and_taken_away(url: str, run: str, client: Client) -> None:
@@ -70,7 +65,7 @@ def test_a_form_without_the_token_of_these_pages_changes_nothing(
     reply = client.post("/pins", {"run": run, "pinned": "1"}, token=token)
     assert reply.status in (400, 403)
     assert Shelf(url).pins() == {}
-    other = Client(application(Shelf(url)))
+    other = client_of(url)
     reply = client.post("/pins", {"run": run, "pinned": "1"}, token=other.token)
     assert (reply.status, "started again" in reply.words) == (403, True)
 
@@ -125,7 +120,7 @@ def test_where_nothing_can_be_written_a_form_is_refused_in_words(
         return False
 
     monkeypatch.setattr(SQLite, "may_write", refused)
-    reply = Client(application(Shelf(url))).post("/pins", {"run": run, "pinned": "1"})
+    reply = client_of(url).post("/pins", {"run": run, "pinned": "1"})
     assert (reply.status, f"{url} can only be read" in reply.words) == (403, True)
     assert Shelf(url).pins() == {}
 

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,12 +16,10 @@ from evalstone.results.calibration import Calibration, LabeledScore, fit
 from evalstone.results.same_labels import on_same_labels
 from evalstone.results.saved_calibrations import calibration_file, calibrations_folder, save_calibration
 from evalstone.view.addresses import sample_address
-from evalstone.view.app import application
 from evalstone.view.calibrations import names_judge
-from evalstone.view.shelf import Shelf
 from tests.report.hostile import MARKUP
 from tests.results.test_calibration import made
-from tests.view.conftest import Client
+from tests.view.conftest import client_of
 
 ANSWERS = [("Paris is in France.", "Paris is in France."), ("Rome is on Mars.", "Rome is a city in Italy.")]
 ROWS = [
@@ -31,15 +28,6 @@ ROWS = [
     for LABEL in ("no" if n % 2 else "yes",)
 ]
 """The judge is right except for two good answers that people call bad."""
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "deep" / "ledger.db")
-
-
-def client_of(url: str | None) -> Client:
-    return Client(application(Shelf(url, [])))
 
 
 def stored(url: str, calibration: Calibration) -> str:

@@ -19,15 +19,10 @@ from evalstone.results.human_labels import corrected
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
-from tests.view.conftest import Client
+from tests.view.conftest import Client, client_of
 
 ANSWERS = [f"{number / 10}" for number in range(11)] + ["skip"]
 KEY = re.compile(r'<strong class="text" dir="auto">(.*?)</strong>')
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
 
 
 @pytest.fixture
@@ -38,7 +33,7 @@ def run(url: str) -> str:
 @pytest.fixture
 def client(url: str, run: str, monkeypatch: pytest.MonkeyPatch) -> Client:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
-    return Client(application(Shelf(url)))
+    return client_of(url)
 
 
 def stored(url: str, run: str) -> list[Label]:
@@ -141,7 +136,7 @@ def test_hostile_ids_and_notes_are_labeled_and_stay_text(url: str, monkeypatch: 
     ids = [HOSTILE, "=1+1", " ", "~", "..", "\ud800x", "a\nb", "a.json", "\x00"]
     samples = [Sample(id=name, input=HOSTILE, output="0.5", metadata={"label": "secret"}) for name in ids]
     run = evaluate(samples, [Given()], ledger=url).id
-    client = Client(application(Shelf(url)))
+    client = client_of(url)
     for _ in ids:
         shown = client.get(address := f"/label?run={run}")
         assert "<script>alert" not in shown.text
@@ -198,7 +193,7 @@ def test_without_a_ledger_to_write_to_there_is_no_form(url: str, run: str, tmp_p
 
 def test_a_run_of_a_folder_is_labeled_in_the_ledger(url: str, run: str, tmp_path: Path) -> None:
     write_run(other := run_of(["1", "0", "0.5"]), tmp_path / "results")
-    client = Client(application(Shelf(url, [str(tmp_path / "results")])))
+    client = client_of(url, tmp_path / "results")
     say(client, f"/label?run={other.id}", "1")
     assert [label.run for label in stored(url, other.id)] == [other.id]
 
@@ -228,8 +223,5 @@ def test_a_scorer_says_what_it_asks(url: str) -> None:
         return Score(len(output) / 10)
 
     run = evaluate(samples_of(["1"]), [politeness], ledger=url)
-    assert (
-        "Is the answer polite to somebody in a hurry?"
-        in Client(application(Shelf(url))).get(f"/label?run={run.id}").words
-    )
+    assert "Is the answer polite to somebody in a hurry?" in client_of(url).get(f"/label?run={run.id}").words
     assert json.loads(json.dumps(run.metadata()))["scorers"][0]["description"].startswith("Is the answer polite")

@@ -9,7 +9,6 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,11 +31,6 @@ pytestmark = NEEDS_BROWSER
 def browser() -> Iterator[Browser]:
     with chromium() as made:
         yield made
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
 
 
 @pytest.fixture

@@ -20,10 +20,9 @@ from evalstone.judge_quality.failure_modes import identifier, scorer_source
 from evalstone.ledger.labels import Label, Mode, labels, mode_labels, modes, write_label
 from evalstone.ledger.store import Ledger
 from evalstone.stats.intervals import proportion_interval
-from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.runs import Given
-from tests.view.conftest import Client
+from tests.view.conftest import Client, client_of
 
 SAMPLES = [
     Sample(
@@ -32,11 +31,6 @@ SAMPLES = [
     )
     for number in range(10)
 ]  # fmt: skip
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
 
 
 @pytest.fixture
@@ -56,7 +50,7 @@ def run(url: str) -> str:
 
 @pytest.fixture
 def client(url: str, run: str) -> Client:
-    return Client(application(Shelf(url)))
+    return client_of(url)
 
 
 def send(client: Client, action: str, run: str, sample: str = "", **fields: str) -> int:
@@ -204,7 +198,7 @@ def test_a_change_that_makes_no_sense_is_not_written(
 
 def test_where_nothing_can_be_written_modes_are_shown_only(url: str, run: str, client: Client) -> None:
     send(client, "create", run, "s0", name="wrong year")
-    reading = Client(application(Shelf(url, read_only=True)))
+    reading = client_of(url, read_only=True)
     shown = reading.get(f"/modes?run={run}&sample=s0")
     assert ('<form method="post"' in shown.text, "wrong year" in shown.words, "1 of 6" in shown.words) == (
         False,

@@ -27,28 +27,17 @@ from evalstone.ledger.base import INDEXES
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import run_address, sample_address
-from evalstone.view.app import application
 from evalstone.view.indexing import indexes, jobs
-from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
-from tests.view.conftest import Client
+from tests.view.conftest import client_of
 
 ANSWERS = ["0.5", "skip", "0.25", "1", "fail"]
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "deep" / "ledger.db")
-
-
-def client_of(*folders: object, ledger: str | None = None) -> Client:
-    return Client(application(Shelf(ledger, [*map(str, folders)])))
 
 
 def test_runs_are_listed_by_dataset_with_means_intervals_and_what_is_missing(url: str) -> None:
     for name in ("first", "second"):
         run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url, name=name, tags=["nightly"])
-    reply = client_of(ledger=url).get("/")
+    reply = client_of(url).get("/")
     assert reply.status == 200
     assert re.findall(r">(first|second)</a>", reply.text) == ["second", "first"]
     interval = run["given"].interval
@@ -60,7 +49,7 @@ def test_runs_are_listed_by_dataset_with_means_intervals_and_what_is_missing(url
     assert "nightly" in reply.words
     address = f"{run_address(run.id)}?show=failed&scorer=harm"
     assert f"{address}#samples" in reply.links("show=failed")
-    assert [link.partition("?")[0] for link in client_of(ledger=url).get(address).links("/samples/")] == [
+    assert [link.partition("?")[0] for link in client_of(url).get(address).links("/samples/")] == [
         sample_address(run.id, "s5")
     ]
 
@@ -68,7 +57,7 @@ def test_runs_are_listed_by_dataset_with_means_intervals_and_what_is_missing(url
 def test_runs_are_searched_and_ordered(url: str) -> None:
     for name, answer in (("good", "0.9"), ("bad", "0.1"), ("middle", "0.5")):
         evaluate(samples_of([answer] * 3), [Given(), Harm()], ledger=url, name=name)
-    client = client_of(ledger=url)
+    client = client_of(url)
 
     def names(address: str) -> list[str]:
         return re.findall(r">(good|bad|middle)</a>", client.get(address).text)
@@ -88,7 +77,7 @@ def test_runs_are_searched_and_ordered(url: str) -> None:
 
 def test_a_scorer_over_time_is_drawn_for_runs_on_the_same_samples(url: str) -> None:
     samples = samples_of(["0.5", "0.25", "1"])
-    client = client_of(ledger=url)
+    client = client_of(url)
     for number in range(1, 4):
         evaluate(samples, [Given()], ledger=url)
         assert ("given over" in client.get("/").text) is (number == 3)
@@ -101,19 +90,19 @@ def test_a_scorer_over_time_is_drawn_for_runs_on_the_same_samples(url: str) -> N
 def test_many_new_runs_are_read_together(url: str, monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
     monkeypatch.setattr("evalstone.view.shelf.NEW_AT_ONCE", at_once)
     ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(3)]
-    client = client_of(ledger=url)
+    client = client_of(url)
     for _ in range(2):
         assert [run["id"] for run in client.get("/runs.json").json] == ids[::-1]
     with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
         database.execute("UPDATE runs SET metadata = '{' WHERE id = :run", {"run": ids[0]})
-    states = {run["id"]: run["state"] for run in client_of(ledger=url).get("/runs.json").json}
+    states = {run["id"]: run["state"] for run in client_of(url).get("/runs.json").json}
     assert states == {ids[0]: "unreadable", ids[1]: "complete", ids[2]: "complete"}
 
 
 def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("evalstone.view.pages.runs.RUNS_PER_PAGE", 2)
     ids = [evaluate(samples_of(["1"]), [Given()], ledger=url).id for _ in range(5)]
-    client, address, found = client_of(ledger=url), "/", list[str]()
+    client, address, found = client_of(url), "/", list[str]()
     for _ in range(3):
         page = client.get(address)
         found += [link.removeprefix("/runs/") for link in page.links("^/runs/")]
@@ -124,7 +113,7 @@ def test_many_runs_come_in_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_run_shows_its_report_and_all_of_its_samples(url: str) -> None:
     run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url, name="main")
-    client = client_of(ledger=url)
+    client = client_of(url)
     reply = client.get(run_address(run.id))
     assert reply.status == 200
     assert "nothing to say" in reply.words
@@ -150,7 +139,7 @@ def test_a_run_shows_its_report_and_all_of_its_samples(url: str) -> None:
 def test_texts_are_cut_in_a_list_and_whole_in_data(url: str) -> None:
     text = "long " * 1000
     run = evaluate([Sample(id="a", input=text, output="0.5", reference="r")], [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     page = client.get(run_address(run.id))
     assert page.words.count("…") >= 1
     assert len(page.words) < len(text)
@@ -162,7 +151,7 @@ def test_texts_are_cut_in_a_list_and_whole_in_data(url: str) -> None:
 def test_a_sample_of_ten_megabytes_has_a_page_that_says_what_it_leaves_out(url: str) -> None:
     text = "word " * 2_000_000
     run = evaluate([Sample(id="a", input=text, output="0.5")], [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     for address in (run_address(run.id), sample_address(run.id, "a")):
         while (page := client.get(address)).status == 202:
             time.sleep(0.05)
@@ -174,7 +163,7 @@ def test_a_sample_of_ten_megabytes_has_a_page_that_says_what_it_leaves_out(url: 
 
 def test_the_pages_of_a_list_have_all_samples(url: str) -> None:
     run = evaluate(samples_of([n / 200 for n in range(120)]), [Given()], ledger=url)
-    client, address, found = client_of(ledger=url), f"{run_address(run.id)}.json", list[str]()
+    client, address, found = client_of(url), f"{run_address(run.id)}.json", list[str]()
     while address:
         page = client.get(address).json
         found += [sample["key"] for sample in page["samples"]]
@@ -189,7 +178,7 @@ def test_the_pages_of_a_list_have_all_samples(url: str) -> None:
 def test_chosen_columns_are_shown(url: str) -> None:
     samples = [Sample(id="a", input="the question", output="0.5", reference="the reference")]
     run = evaluate(samples, [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     cell = 'data-label="{}"'
     usual = client.get(run_address(run.id)).text
     assert [cell.format(name) in usual for name in ("input", "answer", "reference", "cost")] == [
@@ -209,7 +198,7 @@ def test_chosen_columns_are_shown(url: str) -> None:
 
 def test_a_sample_shows_its_texts_and_outcomes_and_leads_to_the_next_that_matches(url: str) -> None:
     run = evaluate(samples_of(ANSWERS), [Given(), Harm()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     reply = client.get(f"{sample_address(run.id, 's3')}?show=score")
     assert reply.status == 200
     for words in ("How much?", "0.25", "says 0.25", "given 0.25"):
@@ -230,7 +219,7 @@ def test_trials_lead_to_each_other(url: str) -> None:
         return next(answers)
 
     run = evaluate([Sample(id="a", input="?")], [Given()], target=target, trials=2, ledger=url)
-    reply = client_of(ledger=url).get(sample_address(run.id, "a #1"))
+    reply = client_of(url).get(sample_address(run.id, "a #1"))
     assert sample_address(run.id, "a #2") in reply.links("/samples/")
 
 
@@ -239,7 +228,7 @@ def test_trials_lead_to_each_other(url: str) -> None:
 )
 def test_any_id_has_a_page_and_data(url: str, name: str) -> None:
     run = evaluate([Sample(id=name, input="i", output="0.5")], [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     (address,) = client.get(run_address(run.id)).links("/samples/")
     assert client.get(address).status == 200
     assert client.get(f"{address}.json").json["key"] == name
@@ -249,7 +238,7 @@ def test_any_id_has_a_page_and_data(url: str, name: str) -> None:
 def test_a_results_folder_is_shown_like_a_run_of_the_ledger(tmp_path: Path) -> None:
     run = run_of(ANSWERS)
     write_run(run, tmp_path / "results" / "one")
-    client = client_of(tmp_path / "results")
+    client = client_of(None, tmp_path / "results")
     assert run_address(run.id) in client.get("/").links("^/runs/")
     assert "s3" in client.get(run_address(run.id)).words
     assert "How much?" in client.get(sample_address(run.id, "s3")).words
@@ -259,7 +248,7 @@ def test_a_folder_that_changes_is_indexed_again_and_one_that_is_gone_says_so(tmp
     folder = tmp_path / "results"
     run = run_of(["1"])
     write_run(run, folder)
-    client = client_of(folder)
+    client = client_of(None, folder)
     assert client.get(f"{run_address(run.id)}.json").json["matching"] == 1
     lines = (folder / "records.jsonl").read_text().replace('"s1"', '"renamed"')
     (folder / "records.jsonl").write_text(lines)
@@ -277,7 +266,7 @@ def test_a_folder_that_changes_is_indexed_again_and_one_that_is_gone_says_so(tmp
 
 def test_an_unknown_page_run_or_sample_is_not_found(url: str) -> None:
     run = evaluate(samples_of(["1"]), [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     for address in (
         "/nothing", "/runs", "/runs/", "/runs.xml", "/runs/none", "/runs/last", "/runs/none.json",
         "/runs/a%2Fb/samples/x", sample_address(run.id, "no such sample"), f"{sample_address(run.id, 's1')}.csv",
@@ -303,7 +292,7 @@ def test_an_unknown_page_run_or_sample_is_not_found(url: str) -> None:
 )
 def test_an_address_that_makes_no_sense_is_an_error_in_words(url: str, query: str) -> None:
     run = evaluate(samples_of(["1"]), [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     for suffix in ("", ".json", ".csv"):
         assert client.get(f"{run_address(run.id)}{suffix}?{query}").status == 400, suffix
     assert client.get("/runs/%FF").status == 400
@@ -313,7 +302,7 @@ def test_nothing_is_written_to_the_ledger(url: str) -> None:
     run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
     before = hashlib.sha256(Path(url).read_bytes()).hexdigest()
     files = {path.name for path in Path(url).parent.iterdir()}
-    client = client_of(ledger=url)
+    client = client_of(url)
     for address in ("/", "/runs.json", run_address(run.id), sample_address(run.id, "s1")):
         assert client.get(address).status == 200
     assert hashlib.sha256(Path(url).read_bytes()).hexdigest() == before
@@ -324,7 +313,7 @@ def test_nothing_is_written_to_the_ledger(url: str) -> None:
 
 def test_the_index_of_a_run_goes_with_the_run(url: str) -> None:
     first, second = (evaluate(samples_of([answer]), [Given()], ledger=url) for answer in ("1", "0.5"))
-    client = client_of(ledger=url)
+    client = client_of(url)
     for run in (first, second):
         assert client.get(run_address(run.id)).status == 200
     unfinished(url, first.id, running=False)
@@ -345,14 +334,14 @@ def test_a_ledger_whose_folder_cant_be_written_is_read_and_indexed_elsewhere(
         return False
 
     monkeypatch.setattr(indexes.os, "access", refuse)
-    client = client_of(ledger=url)
+    client = client_of(url)
     assert client.get(run_address(run.id)).status == 200
     assert [path.name for path in Path(url).parent.iterdir()] == ["ledger.db"]
 
 
 def test_a_ledger_that_is_gone_or_of_another_version_says_so(url: str) -> None:
     evaluate(samples_of(["1"]), [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
         database.execute("UPDATE ledger_version SET version_num = '99'")
     assert client.get("/").status == 503
@@ -376,7 +365,7 @@ def unfinished(url: str, run: str, *, running: bool) -> None:
 def test_a_run_that_is_written_or_was_killed_shows_how_far_it_is(url: str, running: bool, state: str) -> None:
     run = evaluate(samples_of(ANSWERS), [Given()], ledger=url, name="alive")
     unfinished(url, run.id, running=running)
-    client = client_of(ledger=url)
+    client = client_of(url)
     listing = client.get("/")
     assert state in listing.words
     assert "2 of 5 results (40%)" in listing.words
@@ -389,7 +378,7 @@ def test_a_run_that_is_written_or_was_killed_shows_how_far_it_is(url: str, runni
 def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
     monkeypatch.setattr(jobs, "PATIENCE", 0.0)
-    client = client_of(ledger=url)
+    client = client_of(url)
     first = client.get(run_address(run.id))
     assert first.status in (200, 202)
     if first.status == 202:
@@ -407,7 +396,7 @@ def test_an_index_that_takes_long_says_how_far_it_is(url: str, monkeypatch: pyte
 def test_a_run_in_progress_is_shown_as_it_was_a_moment_ago(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = evaluate(samples_of(ANSWERS), [Given()], ledger=url)
     unfinished(url, run.id, running=True)
-    client = client_of(ledger=url)
+    client = client_of(url)
 
     def matching() -> int:
         return client.get(f"{run_address(run.id)}.json").json["matching"]
@@ -431,7 +420,7 @@ def test_an_index_that_cant_be_made_is_an_error_for_who_asks_next(url: str, monk
 
     monkeypatch.setattr(jobs, "PATIENCE", 0.0)
     monkeypatch.setattr(indexes, "build", full)
-    client = client_of(ledger=url)
+    client = client_of(url)
     statuses: list[int] = []
     while 503 not in statuses and len(statuses) < 600:
         statuses.append(client.get(run_address(run.id)).status)
@@ -449,7 +438,7 @@ def test_only_what_a_process_left_behind_is_removed_from_the_folder_of_indexes(u
     for draft in (being_made, left):
         draft.write_bytes(b"")
     os.utime(left, (0, time.time() - 2 * indexes.ABANDONED))
-    client_of(ledger=url)
+    client_of(url)
     assert (being_made.exists(), left.exists()) == (True, False)
 
 
@@ -457,7 +446,7 @@ def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:
     bad, good = (evaluate(samples_of(["1"]), [Given()], ledger=url) for _ in range(2))
     with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
         database.execute("UPDATE runs SET metadata = '{' WHERE id = :run", {"run": bad.id})
-    client = client_of(ledger=url)
+    client = client_of(url)
     listing = client.get("/")
     assert listing.status == 200
     assert {run_address(bad.id), run_address(good.id)} <= set(listing.links("^/runs/"))
@@ -468,14 +457,14 @@ def test_a_damaged_run_does_not_hide_the_others(url: str) -> None:
 def test_secrets_that_are_known_are_hidden(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     run = evaluate([Sample(id="a", input="key", output="0.5")], [Given()], ledger=url)
     register_settings({"api_key": "sk-super-secret-value-123456"})
-    client = client_of(ledger=url)
+    client = client_of(url)
     reply = client.get(f"{run_address(run.id)}?q=sk-super-secret-value-123456")
     assert "super-secret" not in reply.text
 
 
 def test_stored_json_is_what_a_program_reads(url: str) -> None:
     evaluate(samples_of(["1"]), [Given()], ledger=url, name="x")
-    data: Any = client_of(ledger=url).get("/runs.json").json
+    data: Any = client_of(url).get("/runs.json").json
     assert json.loads(json.dumps(data)) == data
     assert data[0]["dataset"]["samples"] == 1
 
@@ -508,7 +497,7 @@ def test_whatever_a_form_offers_is_found(url: str, text: str) -> None:
 
     metadata = [{text: f"{text} {n}"} for n in (1, 2)]
     run = evaluate(samples_of(["0", "1"], metadata=metadata), [Odd(), Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     page = client.get(run_address(run.id)).text
     for name in ("reason", "field", "scorer", "sort"):
         assert offered(page, name)
@@ -523,7 +512,7 @@ def test_whatever_a_form_offers_is_found(url: str, text: str) -> None:
 
 def test_the_address_keeps_all_digits_of_a_number(url: str) -> None:
     run = evaluate(samples_of(["0.3333333", "0.3333334"] * 30), [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     reply = client.get(f"{run_address(run.id)}?min=0.33333335")
     assert 'name="min" inputmode="decimal" value="0.33333335"' in reply.text
     assert all("min=0.33333335" in link for link in reply.links("min="))
@@ -534,7 +523,7 @@ def test_the_address_keeps_all_digits_of_a_number(url: str) -> None:
 )
 def test_an_address_that_makes_no_sense_breaks_nothing(url: str, query: str) -> None:
     run = evaluate(samples_of(["1", "0"], metadata=[{"m": 1}, {"m": 2}]), [Given()], ledger=url)
-    client = client_of(ledger=url)
+    client = client_of(url)
     for suffix in ("", ".json", ".csv"):
         assert client.get(f"{run_address(run.id)}{suffix}?{query}").status in (200, 400)
     assert client.get("/runs/%ED%A0%80").status == 404
@@ -545,7 +534,7 @@ def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
     with closing(sqlite3.connect(url, isolation_level=None)) as connection:
         connection.execute("DELETE FROM records")
         connection.execute("UPDATE runs SET finished = NULL")
-    client = client_of(ledger=url)
+    client = client_of(url)
     for address in (run_address(run.id), f"{run_address(run.id)}.json", f"{run_address(run.id)}.csv"):
         assert client.get(address).status == 200
     assert re.search(r">\s*</a></th>", client.get("/").text) is None
@@ -553,7 +542,7 @@ def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
 
 def test_two_viewers_make_the_index_of_a_run_at_once(url: str) -> None:
     run = evaluate(samples_of([str(n / 300) for n in range(300)]), [Given(), Harm()], ledger=url)
-    clients = [client_of(ledger=url) for _ in range(4)]
+    clients = [client_of(url) for _ in range(4)]
     for _ in range(3):
         shutil.rmtree(Path(url).parent / INDEXES)
         (Path(url).parent / INDEXES).mkdir()
@@ -565,7 +554,7 @@ def test_two_viewers_make_the_index_of_a_run_at_once(url: str) -> None:
 
 def test_a_ledger_that_is_replaced_is_read_anew(url: str, tmp_path: Path) -> None:
     first = evaluate(samples_of(["1"]), [Given()], ledger=url, name="first")
-    client = client_of(ledger=url)
+    client = client_of(url)
     assert client.get(run_address(first.id)).status == 200
     other = str(tmp_path / "other.db")
     second = evaluate(samples_of(["1"]), [Given()], ledger=other, name="second")

@@ -21,23 +21,12 @@ from evalstone.ledger.base import comparison_file
 from evalstone.ledger.labels import pin
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address
-from evalstone.view.app import application
 from evalstone.view.indexing import compare_build, jobs
 from evalstone.view.runs_query import RunsQuery
-from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
-from tests.view.conftest import Client, Reply
+from tests.view.conftest import Reply, client_of
 
 LOW, HIGH = ["0.1", "0.2", "0.15", "0.3", "0.2", "0.1"] * 3, ["0.9", "0.8", "0.85", "0.7", "0.9", "0.8"] * 3
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return str(tmp_path / "ledger.db")
-
-
-def client_of(ledger: str) -> Client:
-    return Client(application(Shelf(ledger)))
 
 
 def names(reply: Reply) -> list[str]:

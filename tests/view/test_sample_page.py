@@ -19,7 +19,7 @@ from evalstone.view.addresses import sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.serving import Server, completion, filled, serving
-from tests.view.conftest import Client, Reply
+from tests.view.conftest import Client, Reply, client_of
 
 SECRET = "sk-live-4f9A77bQz0"
 HOSTILE = "<script>alert(1)</script>\u202e"
@@ -152,7 +152,7 @@ def test_trials_are_folded_with_the_spread_of_their_scores(tmp_path: Path) -> No
     url = str(tmp_path / "ledger.db")
     check = {"name": "numeric_match"}
     made = evaluate([Sample(id="s", input="1?", reference="1")], [check], target=answer, trials=4, ledger=url)
-    both = made, Client(application(Shelf(url)))
+    both = made, client_of(url)
     values = [record.value for record in made.records]
     page = page_of(both, "s #2")
     assert '<details class="trials">' in page.text

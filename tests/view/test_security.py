@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from evalstone.view.app import application
 from evalstone.view.security import POLICY, Guard
-from evalstone.view.shelf import Shelf
-from tests.view.conftest import Client
+from tests.view.conftest import Client, client_of
 
 
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
-    return Client(application(Shelf(None, [str(tmp_path)])))
+    return client_of(None, tmp_path)
 
 
 def guarded(client: Client, **settings: object) -> Client:
