@@ -12,7 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from evalstone import Sample, Score, evaluate, load_labels, read_run, write_run
+from evalstone import Sample, Score, Scorer, evaluate, load_labels, read_run, write_run
 from evalstone.ledger.labels import Label, labels, write_label
 from evalstone.ledger.store import Ledger
 from evalstone.results.human_labels import corrected
@@ -86,10 +86,27 @@ def test_a_label_is_given_blind(url: str, run: str, client: Client) -> None:
             )  # fmt: skip
     shown = client.get(f"/label?run={run}&sample=s2")
     assert "How much?" in shown.words
-    assert "the answer says" not in shown.text
     assert "eve" not in shown.text.partition("So far")[0]
     assert "Label of the data" not in shown.text
     assert "chosen by hand" in shown.words.lower()
+
+
+class Hidden(Scorer):
+    """A score that isn't in the answer."""
+
+    name = "hidden"
+
+    def score(self, *, output: str) -> Score:
+        return Score(0.3712, reason=f"unseen reason for {output}")
+
+
+def test_what_the_judge_says_of_a_sample_is_nowhere_on_the_page(url: str) -> None:
+    run = evaluate(samples_of(["a", "b"]), [Hidden()], ledger=url).id
+    for address in (f"/label?run={run}", f"/label?run={run}&sample=s1", f"/label?run={run}&order=uncertain"):
+        page = client_of(url).get(address)
+        assert KEY.search(page.text)
+        assert "0.37" not in page.text
+        assert "unseen" not in page.text.replace('class="unseen"', "")
 
 
 def test_what_was_chosen_by_hand_or_by_somebody_else_is_told_apart(url: str, run: str, client: Client) -> None:
