@@ -60,6 +60,24 @@ def names(reply: Reply) -> list[str]:
     return re.findall(r'<th role="rowheader" scope="row"><a class="text" dir="auto" href="[^"]*">([^<]*)</a>', listed)
 
 
+class Again(Given):
+    """The same score under another name."""
+
+    name = "again"
+
+
+def test_what_is_worse_is_regressed_and_what_is_better_is_fixed(url: str) -> None:
+    runs = saved(url, ["0.5", "0.5", "0.5", "0.5"], ["1", "0.25", "0", "0.5"], scorers=[Given(), Again()])
+    client = client_of(url)
+    for scorer in ("", "&scorer=again"):
+        assert names(client.get(address(runs, f"show=regressed{scorer}"))) == ["s3", "s2"]
+        assert names(client.get(address(runs, f"show=fixed{scorer}"))) == ["s1"]
+    for scorers in ([Harm()], [Harm(), type("More", (Harm,), {"name": "more"})()]):
+        worse = saved(url, ["0.5", "0.5"], ["1", "0.25"], scorers=scorers)
+        assert names(client.get(address(worse, "show=regressed"))) == ["s1"]
+        assert names(client.get(address(worse, "show=fixed"))) == ["s2"]
+
+
 def test_the_head_says_what_compare_says(url: str) -> None:
     runs = saved(url, BEFORE, AFTER)
     reply = client_of(url).get(address(runs))

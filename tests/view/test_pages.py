@@ -26,7 +26,7 @@ from evalstone.errors import StorageError
 from evalstone.ledger.base import INDEXES
 from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
-from evalstone.view.addresses import run_address, sample_address
+from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.indexing import indexes, jobs
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import client_of
@@ -134,6 +134,16 @@ def test_a_run_shows_its_report_and_all_of_its_samples(url: str) -> None:
         ("s4", "1.0", "score"),
         ("s5", "", "failed"),
     ]
+
+
+def test_a_score_that_is_missing_is_not_a_0(url: str) -> None:
+    run = evaluate(samples_of(["0", "skip", "fail"]), [Given()], ledger=url, name="main")
+    other = evaluate(samples_of(["0", "0", "0"]), [Given()], ledger=url, name="other")
+    client = client_of(url)
+    cells = re.findall(r'data-label="given">\s*<span class="value">(.*?)</span>', client.get(run_address(run.id)).text)
+    assert cells == ["0", "skipped", "failed"]
+    page = client.get(compare_address([run.id, other.id], [("sort", "order")]))
+    assert re.findall(r"<li>given <b[^>]*>(.*?)</b>", page.text) == ["0", "0", "skipped", "0", "failed", "0"]
 
 
 def test_texts_are_cut_in_a_list_and_whole_in_data(url: str) -> None:

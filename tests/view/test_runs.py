@@ -10,12 +10,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from evalstone import Run, Sample, compare, evaluate
+from evalstone import Run, Sample, compare, evaluate, write_run
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import comparison_file
 from evalstone.ledger.labels import pin
@@ -23,7 +24,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address
 from evalstone.view.indexing import compare_build, jobs
 from evalstone.view.runs_query import RunsQuery
-from tests.runs import Given, Harm, samples_of
+from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Reply, client_of
 
 LOW, HIGH = ["0.1", "0.2", "0.15", "0.3", "0.2", "0.1"] * 3, ["0.9", "0.8", "0.85", "0.7", "0.9", "0.8"] * 3
@@ -111,6 +112,17 @@ def test_the_list_reads_what_the_comparison_stored(url: str, monkeypatch: pytest
     client = client_of(url)
     assert changes(client.get("/"))[0].startswith("▲")
     assert client.get(address).status == 200
+
+
+def test_a_run_that_has_changed_is_compared_again(url: str, tmp_path: Path) -> None:
+    middle = evaluate(samples_of(["0.5"] * 18), [Given()], ledger=url, name="a")
+    pinned(url, middle)
+    high, low = run_of(HIGH), run_of(LOW)
+    for client in (client_of(url, tmp_path / "results"), client_of(url, tmp_path / "results")):
+        for run, mark, change in ((high, "▲", "+0.325"), (low, "▼", "-0.325")):
+            write_run(replace(run, id="one"), tmp_path / "results")
+            assert changes(client.get("/"))[0].startswith(mark)
+            assert change in client.get(compare_address([middle.id, "one"])).words
 
 
 def test_a_baseline_that_cant_be_read_hides_no_run(url: str) -> None:
