@@ -204,7 +204,9 @@ def _context(
     ]
     context["matrix"] = _matrix(context["pairs"], head["pairs"]) if len(cards) > 2 else None
     fields = dict.fromkeys(facet.name for index in compared.indexes[:1] for facet in index.facets)
-    context["fields"] = [Link(name, here(by="" if query.by == name else name), query.by == name) for name in fields]
+    context["fields"] = [
+        Link(name, here(by="" if query.by == name else name) + "#slices", query.by == name) for name in fields
+    ]
     if slices is not None:
         lines = (
             [
