@@ -916,7 +916,7 @@ REQUIRED: tuple[Mutant, ...] = (
         f"{VIEW}/indexing/comparisons.py",
         "if found.stamp != stamp and not recent:",
         "if False:",
-        ("tests/view/test_compare.py",),
+        ("tests/view/test_runs.py",),
     ),
     Mutant(
         "a difference of runs that have changed is shown",

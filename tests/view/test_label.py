@@ -61,6 +61,7 @@ def test_samples_are_labeled_one_after_the_other_and_undone(url: str, run: str, 
     assert address == f"/label?run={run}&scorer=given"
     kept = stored(url, run)
     assert [label.key for label in kept] == seen
+    assert all(label.stratum is not None and 0 < (label.probability or 0) <= 1 for label in kept)
     assert [(label.value, label.note, label.chosen, label.blind, label.annotator) for label in kept] == [
         (1.0, "", "stratified", True, "ada"),
         (0.0, "a\nnote", "stratified", True, "ada"),

@@ -118,11 +118,15 @@ def test_a_run_that_has_changed_is_compared_again(url: str, tmp_path: Path) -> N
     middle = evaluate(samples_of(["0.5"] * 18), [Given()], ledger=url, name="a")
     pinned(url, middle)
     high, low = run_of(HIGH), run_of(LOW)
+    address = compare_address([middle.id, "one"])
     for client in (client_of(url, tmp_path / "results"), client_of(url, tmp_path / "results")):
+        write_run(replace(run_of(HIGH, [Harm()]), id="one"), tmp_path / "results")
+        assert "not comparable" in client.get("/").words
+        assert "Not compared" in client.get(address).words
         for run, mark, change in ((high, "▲", "+0.325"), (low, "▼", "-0.325")):
             write_run(replace(run, id="one"), tmp_path / "results")
             assert changes(client.get("/"))[0].startswith(mark)
-            assert change in client.get(compare_address([middle.id, "one"])).words
+            assert change in client.get(address).words
 
 
 def test_a_baseline_that_cant_be_read_hides_no_run(url: str) -> None:
