@@ -238,7 +238,7 @@ def test_the_page_on_reports_names_what_the_csv_of_each_command_has() -> None:
         if "|" in line
     ]
     named = [name for row in rows for name in re.findall("`(.*?)`", row)]
-    assert sorted(named) == sorted([*commands().keys() - WITHOUT_RESULT.keys(), "run"])
+    assert sorted(named) == sorted([*commands().keys() - WITHOUT_RESULT.keys(), "run", "report --sample"])
 
 
 def test_the_json_of_a_dry_run_has_what_it_would_cost(folder: Path, evalstone: Evalstone) -> None:

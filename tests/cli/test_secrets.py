@@ -448,7 +448,9 @@ def test_no_escape_of_an_endpoint_or_of_data_reaches_the_terminal(
         name_of_model = re.sub(r"[\s(),=]", "", ESCAPES)
         judge = f"vllm/{name_of_model}(total_timeout=0.3, retries=1)"
         options = ["-s", "faithfulness", "-j", judge, "--base-url", server.url, "--ledger", f"l{ESCAPES[:5]}.db"]
-        more = ["--name", f"n{ESCAPES}", "--tag", f"t{ESCAPES}", "--out", f"res{ESCAPES[:5]}", "-v"]
+        more = ["--out", f"res{ESCAPES[:5]}", "-v"]
+        for option in ("--name", "--tag"):
+            assert printed_safely(evalstone("run", name, *options, option, f"n{ESCAPES}")).returncode == 2
         done = printed_safely(evalstone("run", name, *options, *more))
         printed_safely(evalstone("run", name, *options, "--json", "-q"))
         printed_safely(evalstone("run", name, *options, "--markdown", "-", "-q"))

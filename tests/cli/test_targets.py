@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import os
 import re
@@ -13,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import dry_run
 from tests.cli.conftest import Done, Evalstone
 
 AGENT = """
@@ -74,9 +74,8 @@ def test_a_target_answers_in_trials_and_its_answers_are_kept(evalstone: Evalston
     report = evalstone("report", "last", "--csv", "r.csv", "--junit", "r.xml", "--slice-by", "topic")
     assert report.returncode == 5, report.stderr
     header, first, *_ = (tmp_path / "r.csv").read_text().splitlines()
-    assert header.endswith(',"trial","metadata.topic"')
-    assert ',"right",' in first
-    assert first.endswith(",1,0")
+    row = dict(zip(*csv.reader([header, first]), strict=True))
+    assert (row["answer"], row["trial"]) == ("right", "1")
     xml = (tmp_path / "r.xml").read_text()
     assert all(f'name="q0, trial {n}"' in xml for n in (1, 2, 3, 4))
 
@@ -312,8 +311,6 @@ def test_a_user_talks_to_a_target_in_turns(evalstone: Evalstone, app: str, tmp_p
     assert again.returncode == 0, again.stderr
     dry = evalstone("run", "d.jsonl", *user, *RIGHT, "--dry-run")
     assert "calls: at most 13; " in dry.stdout
-    in_python = dry_run("d.jsonl", RIGHT[1], target=user[1], user=user[3], ledger=None)
-    assert f"{in_python}\n" == dry.stdout
     played = evalstone("run", "d.jsonl", *user[:2], "--user", "openai/gpt-5.1", *RIGHT, "--dry-run")
     assert "calls: at most 3; " in played.stdout  # the other sample has no goal
     (tmp_path / "d.jsonl").write_text('{"id": "a", "goal": "Get it right."}\n')

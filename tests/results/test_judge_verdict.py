@@ -166,5 +166,5 @@ def test_a_threshold_that_is_shown_to_be_better_is_named() -> None:
 
 def test_the_most_confident_errors_come_first() -> None:
     calibration = made([(0.6, 0), (0.4, 1), (1.0, 0), (0.9, 1), (0.0, 1), (0.6, 1)], default_threshold=0.6)
-    found = [(one.pair.sample_id, one.error, round(one.confidence, 3)) for one in calibration.disagreements]
+    found = [(one.pair.sample_id, one.error, round(one.distance, 3)) for one in calibration.disagreements]
     assert found == [("2", "missed", 1.0), ("4", "flagged", 1.0), ("1", "flagged", 0.333), ("0", "missed", 0.0)]

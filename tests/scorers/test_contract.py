@@ -588,7 +588,9 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {f"{name}.py" for name in ("base", "definitions", "other_systems", "registry", "__init__")}
+    shared = {
+        f"{name}.py" for name in ("base", "definitions", "described", "other_systems", "registry", "tables", "__init__")
+    }
     shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
     shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

@@ -18,16 +18,16 @@ class Disagreement:
 
     pair: LabeledScore
     """The score and the labels."""
-    verdict: bool
+    says_yes: bool
     """Whether the judge says yes. Most people say the opposite."""
     error: DisagreementKind
     """Which error that is."""
-    confidence: float
+    distance: float
     """How far the score is on the wrong side of the threshold, from 0 (at it) to 1 (at the end of the scale)."""
 
 
 def disagreements_of(calibration: Calibration) -> tuple[Disagreement, ...]:
-    """The disagreements of a calibration, the most confident errors first."""
+    """The disagreements of a calibration, those farthest from the threshold first."""
     threshold, scale = calibration.default_threshold, calibration.scale
     found: list[Disagreement] = []
     for pair in calibration.pairs:
@@ -39,9 +39,9 @@ def disagreements_of(calibration: Calibration) -> tuple[Disagreement, ...]:
         found.append(
             Disagreement(
                 pair=pair,
-                verdict=verdict,
+                says_yes=verdict,
                 error="missed" if truth == calibration.lower_is_better else "flagged",
-                confidence=min(1.0, distance / reach) if reach > 0 else 1.0,
+                distance=min(1.0, distance / reach) if reach > 0 else 1.0,
             )
         )
-    return tuple(sorted(found, key=lambda one: -one.confidence))
+    return tuple(sorted(found, key=lambda one: -one.distance))

@@ -175,7 +175,7 @@ def _data(calibration: Calibration, run: Card | None) -> list[dict[str, Any]]:
             "error": one.error,
             "value": one.pair.value,
             "labels": list(one.pair.labels),
-            "confidence": one.confidence,
+            "distance": one.distance,
             "href": None if run is None else sample_address(run.id, one.pair.sample_id),
         }
         for one in calibration.disagreements
