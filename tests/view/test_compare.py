@@ -154,7 +154,7 @@ def test_a_row_has_both_answers_their_difference_scores_and_reasons(url: str) ->
     assert '<dt>long</dt><dd class="text" dir="auto">27 characters</dd>' in text
     assert text.count("&lt;b&gt;same&lt;/b&gt;") == 2
     assert "The same answer." in text
-    assert f'href="{sample_address(runs[1].id, "s1")}"' in text
+    assert f'href="{sample_address(runs[1].id, "s1")}?comparison=' in text
 
 
 def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
@@ -415,3 +415,33 @@ def test_tables_of_comparisons_have_all_numbers_of_changes(url: str) -> None:
             status = re.search(r"(\d+) of 6 samples, largest", reply.words)
             assert status is not None
             assert int(status[1]) == len(names(reply)), (show, scorer)
+
+
+def test_a_sample_of_a_comparison_leads_back_to_it_and_to_the_next_one_there(url: str) -> None:
+    runs, client = saved(url, BEFORE, AFTER), client_of(url)
+    listed = address(runs, "show=regressed&scorer=given&sort=id")
+    assert names(client.get(listed)) == ["s3"]
+    listed = address(runs, "show=different&sort=id")
+    assert names(client.get(listed)) == ["s1", "s2", "s3", "s5"]
+    opened = next(link for link in client.get(listed).links("/samples/s2") if runs[1].id in link.partition("?")[0])
+    reply = client.get(opened)
+    back = re.search('<a href="([^"]*)" rel="up">Comparison', reply.text)
+    assert back is not None
+    assert names(client.get(html.unescape(back[1]))) == ["s1", "s2", "s3", "s5"]
+    steps = {kind: html.unescape(link) for link, kind in re.findall('<a href="([^"]*)" rel="(prev|next)">', reply.text)}
+    assert [link.partition("?")[0] for link in steps.values()] == [
+        f"/runs/{runs[1].id}/samples/{name}" for name in ("s1", "s3")
+    ]
+    reply = client.get(client.get(steps["next"]).links("/samples/s5")[0])
+    assert ('rel="prev"' in reply.text, 'rel="next"' in reply.text) == (True, False)
+    assert "In the comparison, ID, A to Z" in reply.words
+
+
+@pytest.mark.parametrize(
+    ("comparison", "status"),
+    [("x", 400), ("runs=nothing,{b}", 404), ("runs={b}", 400), ("runs={a},{b}%26show=x", 400), ("%25FF=%25FF", 400)],
+)
+def test_a_sample_of_no_comparison_says_so(url: str, comparison: str, status: int) -> None:
+    a, b = saved(url, BEFORE, AFTER)
+    text = comparison.format(a=a.id, b=b.id)
+    assert client_of(url).get(f"/runs/{b.id}/samples/s2?comparison={text}").status == status

@@ -7,6 +7,8 @@ from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 JSON, CSV = ".json", ".csv"
 """What is put behind an address for its data."""
+COMPARISON = "comparison"
+"""The parameter of a sample that has those of the comparison in which it was opened."""
 _MARK = "~"
 """In front of an ID that a browser would take for a step in the path, and of one that begins with the mark."""
 
@@ -56,6 +58,11 @@ def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), 
     """The address of the comparison of runs with the first one. suffix: that of its data."""
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]
     return with_query(f"/compare{suffix}", [*(("runs", name) for name in names), *pairs])
+
+
+def in_comparison(comparison: str) -> list[tuple[str, str]]:
+    """The parameter of samples that are opened in a comparison. comparison: the address of that."""
+    return [(COMPARISON, comparison.partition("?")[2])]
 
 
 def with_query(path: str, pairs: Iterable[tuple[str, str]]) -> str:

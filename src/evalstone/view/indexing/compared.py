@@ -167,6 +167,25 @@ class Compared:
             last if (back or more) else "",
         )
 
+    def neighbors(
+        self, query: CompareQuery, run: int, place: int
+    ) -> tuple[ComparedSample | None, ComparedSample | None]:
+        """The samples before and after one in the order of a query. Errors as for `count`.
+
+        Args:
+            query: Which samples, and their order.
+            run: The number of a run.
+            place: The place of the sample's first trial in this run.
+        """
+        by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
+        row = self._connection.execute(f"SELECT {by}, place FROM rows WHERE p{run} = ?", (place,)).fetchone()
+        if row is None:
+            return None, None
+        cursor = json.dumps(row, ensure_ascii=False)
+        before = self.page(replace(query, before=cursor, after=""), 1).samples
+        after = self.page(replace(query, after=cursor, before=""), 1).samples
+        return before[0] if before else None, after[0] if after else None
+
     def every(self, query: CompareQuery) -> Iterator[ComparedSample]:
         """All samples that a query finds, in its order."""
         query = replace(query, after="", before="")

@@ -14,7 +14,7 @@ from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record
-from evalstone.view.addresses import CSV, JSON, compare_address, run_address, sample_address
+from evalstone.view.addresses import CSV, JSON, compare_address, in_comparison, run_address, sample_address, with_query
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.compared import Compared, ComparedSample, ComparedScorer
 from evalstone.view.indexing.index import Case, Index, Stored, question_of
@@ -93,7 +93,7 @@ class ComparedRow:
 def compare_page(library: Library, request: Request) -> Response:
     """Runs compared with the first one."""
     suffix, query = suffix_of(request), query_in(request, CompareQuery)
-    cards = _cards(library, request.query_params.getlist("runs"))
+    cards = cards_in(library, request.query_params.getlist("runs"))
     if request.query_params.get("baseline") == "usual" and len(cards) > 1:
         from starlette.responses import RedirectResponse  # noqa: PLC0415 - an extra
 
@@ -129,7 +129,7 @@ def compare_page(library: Library, request: Request) -> Response:
             raise BadAddress(error) from None
 
 
-def _cards(library: Library, values: Sequence[str]) -> list[Card]:
+def cards_in(library: Library, values: Sequence[str]) -> list[Card]:
     """The runs in an address: one a value, or several with commas between them."""
     names: list[str] = []
     for value in values:
@@ -388,6 +388,7 @@ def compared_rows(
 ) -> list[ComparedRow]:
     """Samples as rows of the list."""
     rows: list[ComparedRow] = []
+    within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
     for sample, cells in zip(samples, _cells(compared, samples), strict=True):
         first = cells[0]
         answers: list[Answer] = []
@@ -395,7 +396,7 @@ def compared_rows(
             pieces, note = _pieces(cells, number, sample)
             answers.append(
                 Answer(
-                    sample_address(card.id, cell.shown.key) if cell.shown is not None else "",
+                    with_query(sample_address(card.id, cell.shown.key), within) if cell.shown is not None else "",
                     f"{letters_of(cards)[number]} · {name_of(card)}",
                     _scores(compared.scorers, first, cell, number, sample),
                     pieces,
@@ -404,7 +405,7 @@ def compared_rows(
                     tuple(
                         Link(
                             f"{case.trial}",
-                            sample_address(card.id, case.key),
+                            with_query(sample_address(card.id, case.key), within),
                             case.key == getattr(cell.shown, "key", ""),
                             "no score" if case.goodness is None else f"{case.goodness:.2f}",
                         )

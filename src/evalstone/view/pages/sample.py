@@ -4,18 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
+from urllib.parse import parse_qsl
 
 from evalstone.errors import ConfigError
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import goodness, sample_view
 from evalstone.run.rebuilt import prompts_behind
-from evalstone.view.addresses import CSV, JSON, run_address, sample_address, with_query
+from evalstone.view.addresses import (
+    COMPARISON,
+    CSV,
+    JSON,
+    compare_address,
+    in_comparison,
+    run_address,
+    sample_address,
+    with_query,
+)
+from evalstone.view.compare_query import ORDERS, CompareQuery
+from evalstone.view.indexing.compared import Compared, ComparedSample
 from evalstone.view.indexing.index import Case, Index, Stored
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import Link
+from evalstone.view.pages.compare import MOST_RUNS, cards_in
 from evalstone.view.pages.run import number_cell, order_text
 from evalstone.view.query import SampleQuery
 from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, query_in, suffixed
@@ -23,6 +36,8 @@ from evalstone.view.responses import BadAddress, NotThere, json_data, named, pag
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+
+    from evalstone.view.shelf import Card
 
 KEYS = (("c", "judge calls: open or close"), ("e", "evidence and data: open or close"))
 STEPS, MOST_STACKED = 20, 5
@@ -49,7 +64,10 @@ def sample_page(library: Library, request: Request) -> Response:
             asked = {signature: each.to_dict() for signature, each in prompts.items()}
             return json_data({"run": card.id, "key": key, **stored.data, "asked": asked})
         try:
-            context = sample_context(card.id, index, case, stored, query, prompts)
+            way = _comparison(library, request, card, index, case)
+            if way is not None and not isinstance(way, Way):
+                return way
+            context = sample_context(card.id, index, case, stored, query, prompts, way)
         except ConfigError as error:
             raise BadAddress(error) from None
         return page(
@@ -64,14 +82,86 @@ def sample_page(library: Library, request: Request) -> Response:
         )
 
 
-def sample_context(
-    run: str, index: Index, case: Case, stored: Stored, query: SampleQuery, prompts: Mapping[str, Prompts]
-) -> dict[str, Any]:
-    """What the page of a sample shows. Raises ConfigError if the query doesn't suit the run."""
-    infos = {info.signature: info for info in index.scorers}
-    titles = dict(zip(infos, index.titles, strict=True))
+@dataclass(frozen=True)
+class Way:
+    """The way from a sample to the list in which it was opened, and to the samples beside it there."""
+
+    list_href: str
+    order: str
+    pairs: Sequence[tuple[str, str]]
+    """The parameters that keep to it."""
+    previous: str
+    following: str
+    is_comparison: bool = False
+
+
+def _comparison(library: Library, request: Request, card: Card, index: Index, case: Case) -> Way | Response | None:
+    """The way in the comparison in which a sample was opened, or a page while that is made; None outside of one.
+
+    Raises:
+        BadAddress: The address names no comparison of the run.
+        ConfigError: The query doesn't suit the comparison.
+    """
+    text = request.query_params.get(COMPARISON, "")
+    if not text:
+        return None
+    try:
+        pairs = parse_qsl(text, keep_blank_values=True, errors="surrogatepass")
+    except UnicodeDecodeError:
+        raise BadAddress(f"{COMPARISON} is not valid UTF-8.") from None
+    cards = cards_in(library, [value for name, value in pairs if name == "runs"])
+    ids, query = [each.id for each in cards], replace(CompareQuery.of(pairs), after="", before="")
+    if card.id not in ids or not 2 <= len(cards) <= MOST_RUNS:
+        raise BadAddress(f"{COMPARISON} names no comparison of run {name_of(card)}.")
+    opened = library.comparison(cards, anyway=bool(query.anyway))
+    if not isinstance(opened, Compared):
+        return opened
+    own = ids.index(card.id)
+    address = compare_address(ids, query.pairs())
+    with opened as compared:
+        if compared.head["refused"]:
+            raise BadAddress(compared.head["refused"])
+        first = min((trial.place for trial in index.trials(case.sample)), default=case.place)
+
+        def beside(sample: ComparedSample | None) -> str:
+            """The address of a sample, in this run if it is there."""
+            if sample is None:
+                return ""
+            places = list(enumerate(sample.places))
+            number, place = next((n, at) for n, at in (places[own], *places[::-1]) if at is not None)
+            key = compared.indexes[number].at([place])[place].key
+            return with_query(sample_address(ids[number], key), in_comparison(address))
+
+        before, after = map(beside, compared.neighbors(query, own, first))
+    return Way(f"{address}#samples", ORDERS[query.sort], in_comparison(address), before, after, is_comparison=True)
+
+
+def _run_way(run: str, index: Index, case: Case, query: SampleQuery) -> Way:
+    """The way in the list of a run's samples."""
     before, after = index.neighbors(query, case.key)
     pairs = query.pairs(after="", before="")
+    return Way(
+        with_query(run_address(run), pairs) + "#samples",
+        order_text(query),
+        pairs,
+        with_query(sample_address(run, before), pairs) if before else "",
+        with_query(sample_address(run, after), pairs) if after else "",
+    )
+
+
+def sample_context(
+    run: str,
+    index: Index,
+    case: Case,
+    stored: Stored,
+    query: SampleQuery,
+    prompts: Mapping[str, Prompts],
+    way: Way | None = None,
+) -> dict[str, Any]:
+    """What the page of a sample shows. Raises ConfigError if the query doesn't suit the run."""
+    way = way or _run_way(run, index, case, query)
+    infos = {info.signature: info for info in index.scorers}
+    titles = dict(zip(infos, index.titles, strict=True))
     values = [value for record in stored.records if (value := goodness(record, infos[record.signature])) is not None]
     view = sample_view(
         case.key,
@@ -91,15 +181,12 @@ def sample_context(
     ]
     return {
         "sample": view,
-        "spread": trial_spread(run, trials, case.key, pairs) if len(trials) > 1 else None,
+        "spread": trial_spread(run, trials, case.key, way.pairs) if len(trials) > 1 else None,
         "facts": [fact for fact in facts if fact[1]],
-        "previous": with_query(sample_address(run, before), pairs) if before else "",
-        "following": with_query(sample_address(run, after), pairs) if after else "",
-        "list_href": with_query(run_address(run), pairs) + "#samples",
+        "way": way,
         "permalink": sample_address(run, case.key),
         "json_href": f"{sample_address(run, case.key)}.json",
         "filtered": query.is_filtered,
-        "order": order_text(query),
     }
 
 
