@@ -368,6 +368,21 @@ def test_the_folder_of_what_pages_are_made_from_may_be_deleted_at_any_time(url: 
     assert (Path(url).parent / INDEXES).stat().st_mode & 0o777 == 0o700
 
 
+def test_what_turns_out_to_be_damaged_is_made_anew(url: str) -> None:
+    runs, client = saved(url, *([f"0.{number}" for number in range(500)] for _ in range(2))), client_of(url)
+    addresses = [address(runs), f"{run_address(runs[0].id)}?sort=id&q=much", sample_address(runs[0].id, "s400")]
+    for damaged in range(3):
+        assert [client.get(each).status for each in addresses] == [200, 200, 200]
+        for file in (Path(url).parent / INDEXES).iterdir():
+            body = bytearray(file.read_bytes())
+            third = len(body) // 4
+            body[third * damaged + 4096 : third * (damaged + 1)] = b"x" * (third - 4096)
+            file.write_bytes(body)
+        replies = [client.get(each) for each in addresses for _ in range(3)]
+        assert {reply.status for reply in replies} <= {200, 503}
+        assert all("Load the page again" in reply.words for reply in replies if reply.status == 503)
+
+
 def test_the_data_has_every_sample_with_whole_answers(url: str) -> None:
     long = "word " * 1000
     runs = saved(url, ["0.5", long.strip()], ["1", "0.5"], scorers=[Given(), Harm()])

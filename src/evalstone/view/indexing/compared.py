@@ -17,6 +17,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
 from evalstone.view.indexing.compare_build import total_key
 from evalstone.view.indexing.compare_tables import FORMAT, cells, condition, order
+from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
@@ -68,6 +69,7 @@ class Compared:
     """
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         self.indexes: tuple[Index, ...] = ()
         self._found: dict[tuple[Any, ...], str] = {}
         """Tables of the places that a search found, by what was searched for."""
@@ -97,8 +99,9 @@ class Compared:
     def __enter__(self) -> Compared:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self.close()
+        refuse_damage(error, self.file, *(index.file for index in self.indexes))
 
     @functools.cached_property
     def head(self) -> Mapping[str, Any]:

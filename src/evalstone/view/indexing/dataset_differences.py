@@ -19,7 +19,7 @@ from evalstone.ledger.base import dataset_difference_file
 from evalstone.ledger.datasets import StoredLines, placed_blocks
 from evalstone.ledger.store import Ledger
 from evalstone.types.samples import SAMPLE_FIELDS
-from evalstone.view.indexing.files import written
+from evalstone.view.indexing.files import refuse_damage, written
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.jobs import Building, Jobs
 from evalstone.view.shelf import Shelf
@@ -75,6 +75,7 @@ class DatasetDifference:
     """
 
     def __init__(self, file: Path) -> None:
+        self.file = file
         try:
             self._connection = sqlite3.connect(
                 f"{file.resolve().as_uri()}?mode=ro", uri=True, check_same_thread=False, isolation_level=None
@@ -99,8 +100,9 @@ class DatasetDifference:
     def __enter__(self) -> DatasetDifference:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self.close()
+        refuse_damage(error, self.file)
 
     def page(
         self, change: Change | None, changed_field: str, after: str = "", before: str = "", size: int = PAGE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import sqlite3
+import zlib
 from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -40,3 +41,20 @@ def written(file: Path, what: str) -> Generator[sqlite3.Connection]:
         raise StorageError(f"{what} {file} can't be written: {error}") from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+def refuse_damage(error: BaseException | None, *files: Path) -> None:
+    """Delete files in which damage was found, so that they are made again.
+
+    Args:
+        error: What went wrong while they were read.
+        files: The files.
+
+    Raises:
+        StorageError: That is damage.
+    """
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if isinstance(error, zlib.error) or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        for file in files:
+            file.unlink(missing_ok=True)
+        raise StorageError("What this page is made from was damaged. Load the page again: it is made anew.") from None

@@ -24,6 +24,7 @@ from evalstone.results.losses import Loss, LossRule
 from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
+from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
 from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
@@ -153,8 +154,9 @@ class Index:
     def __enter__(self) -> Index:
         return self
 
-    def __exit__(self, *raised: object) -> None:
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         self.close()
+        refuse_damage(error, self.file)
 
     @functools.cached_property
     def head(self) -> Mapping[str, Any]:
