@@ -155,7 +155,7 @@ def test_the_outputs_in_the_readme_and_in_getting_started_are_what_their_command
         timeout=60,
         check=True,
     )
-    changing = re.compile(r"[\d.]+ s\b|run \d{8}-\S+|report \d{8}-\S+")
+    changing = re.compile(r"[\d.]+ s\b|run \d{8}-\S+|(?:report|view) \d{8}-\S+")
     printed = {changing.sub("", " ".join(line.split())) for line in done.stdout.splitlines()}
     assert shown
     assert [line for line in shown if changing.sub("", " ".join(line.split())) not in printed] == []

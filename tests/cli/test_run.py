@@ -66,7 +66,7 @@ def test_a_run_shows_a_table_and_writes_records_and_summary(tmp_path: Path, data
         "lexical@7",
         "Rome is on Mars",
         "Next:",
-        "evalstone view res #",
+        "# all samples, in a browser",
     ):
         assert told in done.stdout
     rows = records(tmp_path / "res")

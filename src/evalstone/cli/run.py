@@ -259,7 +259,7 @@ def _say_next(result: evalstone.Run, config: RunConfig, next_commands: Mapping[s
     # A results folder can be shown without the ledger.
     of = shlex.quote(config.out) if config.out else f"{result.id}{values.ledger_option(config.ledger)}"
     commands = dict(next_commands or {f"evalstone report {of} --html report.html": "an HTML page"})
-    commands[f"evalstone view {of}"] = "all samples, in a browser"
+    commands[f"evalstone view {result.id}{values.ledger_option(config.ledger)}"] = "all samples, in a browser"
     if (first := result.scorers[0].name) in SCORERS:
         commands[f"evalstone scorers {first}"] = f"how {first} is computed, and how to read it"
     for command, purpose in commands.items():
