@@ -83,6 +83,17 @@ def test_every_combination_is_a_run_with_a_folder_and_a_row(evalstone: Evalstone
     assert compared.returncode == 0, compared.stderr
 
 
+def test_each_run_says_which_cell_of_which_experiment_it_is(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
+    written(
+        tmp_path, f'data = ["easy.jsonl", "hard.jsonl"]\ntargets = "{app}:agent"\nparameters.temperature = [0.0, 0.7]'
+    )
+    for name in ("e", "named"):
+        assert evalstone("run", "e.toml", "-q", *(["--name", "named"] if name == "named" else [])).returncode == 0
+        stored = json.loads((tmp_path / "out" / "temperature=0.7,hard" / "summary.json").read_text())["cell"]
+        factors = {"temperature": 0.7, "data": "hard"}
+        assert stored == {"experiment": name, "name": "temperature=0.7,hard", "factors": factors}
+
+
 def test_a_cell_with_failures_says_why(evalstone: Evalstone, app: str, tmp_path: Path) -> None:
     (tmp_path / "moody.py").write_text('def ask(*, input, bad=False): return input if not bad else {}["key"]\n')
     written(tmp_path, 'data = "easy.jsonl"\ntargets = ["moody:ask"]\nparameters.bad = [false, true]')

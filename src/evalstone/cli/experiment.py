@@ -46,9 +46,11 @@ from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.results.endings import ExitCode, exit_code, first_code
 from evalstone.results.gate_criteria import CRITERIA
 from evalstone.results.several_runs import Experiment
+from evalstone.run.experiment_cells import in_experiment
 from evalstone.run.saved import recorded_run
 from evalstone.targets import FunctionTarget, Target, parse_target
 from evalstone.targets.base import PARAMETERS
+from evalstone.types import StoredCell
 
 if TYPE_CHECKING:
     from evalstone.cli.config_file import RunConfig
@@ -67,6 +69,8 @@ class Cell:
     name: str
     config: RunConfig
     plan: Plan
+    factors: Mapping[str, Any]
+    """What varies between the cells, with the values of this one."""
 
 
 def run_cells(config: RunConfig, folder: str | Path) -> int:
@@ -84,12 +88,15 @@ def run_cells(config: RunConfig, folder: str | Path) -> int:
             )
     with config.naming_file("experiment"):
         configs = list(_configs(config, folder))
-    with without_empty_folders(*(one.out for _, one in configs)):
+    with without_empty_folders(*(one.out for _, one, _ in configs)):
         return _run_cells(config, configs)
 
 
-def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> int:
-    cells = [Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0]) for name, one in configs]
+def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig, Mapping[str, Any]]]) -> int:
+    cells = [
+        Cell(name, one, checked_plan(one, calls_judge=not config.dry_run)[0], factors) for name, one, factors in configs
+    ]
+    experiment = config.name or Path(config.file).stem
     with config.naming_file("experiment"):
         _check_distinct(cells)
     say_code(*(owner for cell in cells for owner in (cell.plan.target, cell.plan.user)))
@@ -109,7 +116,8 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> i
         if cell.name in done:
             results[cell.name] = evalstone.read_run(done[cell.name], ledger=config.ledger)
         else:
-            with interruptible(resume=resume_text(config)) as stop:
+            stored = StoredCell(experiment=experiment, name=cell.name, factors=cell.factors)
+            with interruptible(resume=resume_text(config)) as stop, in_experiment(stored):
                 result = evaluated(cell.plan, cell.config, stop, progress=not config.quiet)
             results[cell.name] = result
         saved = save(results[cell.name], cell.config)
@@ -123,8 +131,8 @@ def _run_cells(config: RunConfig, configs: Sequence[tuple[str, RunConfig]]) -> i
     return first_code(exit_code(result) for result in results.values())
 
 
-def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig]]:
-    """The settings of each cell, with its name, which is made of what varies between cells."""
+def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunConfig, Mapping[str, Any]]]:
+    """The name of each cell, which is made of what varies between cells, its settings, and what varies."""
     settings = cast("dict[str, Any]", config.experiment)
     data: list[str] = _listed(settings.get("data", config.data), "data", str)
     specs = settings.get("targets")
@@ -141,6 +149,8 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
         chosen: dict[str, Any] = dict(zip(lists, values, strict=True))
         with beside(folder):
             label, parsed = _target(target, chosen, config.ledger)
+        factors = ({"target": label} if len(targets) > 1 else {}) | chosen
+        factors |= {"data": Path(file).stem} if len(data) > 1 else {}
         varied = [label] * (len(targets) > 1) + [f"{key}={_text(value)}" for key, value in chosen.items()]
         varied += [Path(file).stem] * (len(data) > 1)
         name = _folder_name(",".join(varied or [label or Path(file).stem]))
@@ -150,7 +160,7 @@ def _configs(config: RunConfig, folder: str | Path) -> Iterator[tuple[str, RunCo
         out = None if config.out is None else str(Path(config.out) / name)
         in_file = config.in_file if specs is None else config.in_file | {"target"}
         run_name = f"{config.name} {name}".strip()
-        yield name, replace(config, data=file, target=parsed, out=out, name=run_name, in_file=in_file)
+        yield name, replace(config, data=file, target=parsed, out=out, name=run_name, in_file=in_file), factors
 
 
 def _folder_name(text: str) -> str:

@@ -38,6 +38,7 @@ from evalstone.types import (
     RunKind,
     RunMetadata,
     Sample,
+    StoredCell,
     StoredTarget,
     total_cost,
 )
@@ -114,6 +115,8 @@ class Run(Framed, Shown):
     """The order in which the samples were drawn, if the run's gate stopped it."""
     target: StoredTarget | None = None
     """The target that answered the samples; None if existing answers were scored."""
+    cell: StoredCell | None = None
+    """The place of the run in an experiment; None if it is in none."""
     paid: Paid | None = None
     """What the run has paid; None if the results of a killed run are read from a folder."""
 
@@ -307,6 +310,7 @@ class Run(Framed, Shown):
             "judge_stats": dict(self.judge_stats),
             **({} if self.drawn is None else {"drawn": to_jsonable(self.drawn)}),
             **({} if self.target is None else {"target": to_jsonable(self.target)}),
+            **({} if self.cell is None else {"cell": to_jsonable(self.cell)}),
             "scorers": [info.to_stored() for info in self.scorers],
         }
 
@@ -374,6 +378,7 @@ class Run(Framed, Shown):
             kind=stored.kind,
             drawn=drawn,
             target=stored.target,
+            cell=stored.cell,
             paid=stored.paid,
         )
 

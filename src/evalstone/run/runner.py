@@ -47,6 +47,7 @@ from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import WITHOUT, JudgeStats, ScorerSummary, SummaryBuilder
 from evalstone.run.admission import Admission
 from evalstone.run.budget import Budget, StopSignal
+from evalstone.run.experiment_cells import current_cell
 from evalstone.run.notifier import Notifier, OnRecord, OnSample, SampleResult
 from evalstone.run.plan import BatchOptions, Plan, scorer_info
 from evalstone.run.scoring import record_of, score_sample
@@ -204,7 +205,7 @@ class _Runner:
         self.scorers = tuple(scorer_info(scorer) for scorer in plan.scorers)
         self.summaries = {info.signature: SummaryBuilder(info) for info in self.scorers}
         self.judge_stats = JudgeStats() if any(judge.members for judge in plan.judges) else None
-        self.name, self.tags = "", tuple[str, ...]()
+        self.name, self.tags, self.cell = "", tuple[str, ...](), current_cell()
         self.warnings: Mapping[str, int] = {}
         self._keeping: set[asyncio.Task[Any] | None] = set()
         """Workers that are storing a record. They aren't canceled when another worker fails."""
@@ -594,6 +595,7 @@ class _Runner:
             name=self.name,
             tags=self.tags,
             drawn=drawn,
+            cell=self.cell,
         )
 
     def _warnings(self, summary: Sequence[ScorerSummary]) -> dict[str, int]:

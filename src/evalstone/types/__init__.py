@@ -13,6 +13,7 @@ from evalstone.types.metadata import EndingName as EndingName
 from evalstone.types.metadata import Paid as Paid
 from evalstone.types.metadata import RunKind as RunKind
 from evalstone.types.metadata import RunMetadata as RunMetadata
+from evalstone.types.metadata import StoredCell as StoredCell
 from evalstone.types.metadata import StoredDataset as StoredDataset
 from evalstone.types.metadata import StoredJudge as StoredJudge
 from evalstone.types.metadata import StoredScorer as StoredScorer
@@ -88,6 +89,7 @@ __all__ = [
     "Severity",
     "Skipped",
     "StepType",
+    "StoredCell",
     "StoredDataset",
     "StoredJudge",
     "StoredScorer",

@@ -115,6 +115,17 @@ class Drawn:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StoredCell:
+    """The place of a run in an experiment, in `summary.json`."""
+
+    experiment: str
+    """The name of the experiment: that in its file, or else the file's."""
+    name: str
+    factors: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    """What varies between the cells, with the values of this one: `target`, parameters, `data`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class StoredTarget:
     """A target in `summary.json`, with its calls, cost and latency."""
 
@@ -204,6 +215,7 @@ class RunMetadata:
     kind: RunKind = "evaluation"
     drawn: Drawn | None = None
     target: StoredTarget | None = None
+    cell: StoredCell | None = None
     paid: Paid | None = None
 
     def __post_init__(self) -> None:

@@ -49,6 +49,11 @@ def judge_address(calibration: str) -> str:
     return f"/judges/{part(calibration)}"
 
 
+def experiment_address(name: str, suffix: str = "") -> str:
+    """The address of an experiment. suffix: that of its data."""
+    return f"/experiments/{part(name)}{suffix}"
+
+
 def scorer_address(name: str, suffix: str = "") -> str:
     """The address of a scorer. suffix: that of its data."""
     return f"/scorers/{part(name)}{suffix}"

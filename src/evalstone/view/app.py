@@ -11,6 +11,7 @@ from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
 from evalstone.view.pages.datasets import dataset_file, dataset_page, datasets_page
+from evalstone.view.pages.experiment import experiment_page
 from evalstone.view.pages.judge import judge_page
 from evalstone.view.pages.judges import judges_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
@@ -46,6 +47,7 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/scorers", scorers_page),
     ("/scorers{suffix}", scorers_page),
     ("/scorers/{name}", scorer_page),
+    ("/experiments/{name}", experiment_page),
     ("/datasets", datasets_page),
     ("/datasets{suffix}", datasets_page),
     ("/datasets/{name}", dataset_page),

@@ -18,6 +18,7 @@ from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.common import STATES, Link, directed
 from evalstone.view.pages.marks import ScoreCell, score_cell
+from evalstone.view.pages.runs_table import experiment_link
 from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
 from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, query_in, suffixed
 from evalstone.view.shelf import Card
@@ -147,6 +148,7 @@ def run_page(library: Library, request: Request) -> Response:
             label_href=with_query("/label", [("run", card.id)]) if index.totals["all"] else "",
             pinned=library.shelf.pins().get(dataset_of(card)) == card.id,
             compare=compare_address([card.id]),
+            experiment=experiment_link(card),
         )
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from evalstone._core.display import count, digits_for, limits, money, number, p_value, signed
 from evalstone.report.view import Tone, bare_judge
 from evalstone.types import StoredScorer
-from evalstone.view.addresses import compare_address, dataset_address, run_address, with_query
+from evalstone.view.addresses import compare_address, dataset_address, experiment_address, run_address, with_query
 from evalstone.view.indexing.differences import Difference, Differences
 from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import STATES, Link, directed, duration
@@ -59,6 +59,8 @@ class RunRow:
     """Why it can't be compared with the baseline, or that this isn't known yet."""
     left_out: str = ""
     """The numbers of results without a score, of scorers that aren't shown."""
+    experiment: Link | None = None
+    """The experiment that it is a cell of."""
 
 
 @dataclass(frozen=True)
@@ -188,7 +190,14 @@ def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> Ru
         compare=compare_address([baseline.card.id, card.id]) if baseline is not None and others else "",
         note=note,
         left_out=_left_out(card, titles),
+        experiment=experiment_link(card),
     )
+
+
+def experiment_link(card: Card) -> Link | None:
+    """The experiment that a run is a cell of; None if it is in none."""
+    cell = card.metadata.cell if card.metadata is not None else None
+    return None if cell is None else Link(cell.experiment, experiment_address(cell.experiment))
 
 
 def _left_out(card: Card, titles: Sequence[str]) -> str:

@@ -1,0 +1,76 @@
+"""The page of an experiment: its matrix."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+from pathlib import Path
+
+import pytest
+
+from evalstone import Run, evaluate
+from evalstone.run.experiment_cells import in_experiment
+from evalstone.types import StoredCell
+from evalstone.view.app import application
+from evalstone.view.shelf import Shelf
+from tests.runs import Given, Harm, samples_of
+from tests.view.conftest import Client
+
+NAME, ADDRESS = "prompts & models/2", "/experiments/prompts%20%26%20models%2F2"
+HOSTILE = "<b>detailed</b>"
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[Client, dict[tuple[str, float], Run]]:
+    """An experiment of two factors whose first cell ran twice; the score is the number of the cell in tenths."""
+    url = str(tmp_path_factory.mktemp("experiments") / "ledger.db")
+    evaluate(samples_of(["1"]), [Given()], ledger=url, name="in none")
+    runs: dict[tuple[str, float], Run] = {}
+    for again in (True, False):
+        for n, (prompt, heat) in enumerate(itertools.product(["short", HOSTILE], [0.0, 0.7]), start=1):
+            cell = StoredCell(experiment=NAME, name=f"{prompt},{heat}", factors={"prompt": prompt, "heat": heat})
+            if again and n > 1:
+                break
+            with in_experiment(cell):
+                answers = [f"{0.9 if again else n / 10}", "skip"]
+                runs[prompt, heat] = evaluate(samples_of(answers), [Given(), Harm()], ledger=url, name=cell.name)
+    return Client(application(Shelf(url))), runs
+
+
+def test_an_experiment_is_shown_as_its_matrix(shown: tuple[Client, dict[tuple[str, float], Run]]) -> None:
+    client, runs = shown
+    page = client.get(ADDRESS)
+    assert page.status == 200
+    assert "4 cells" in page.words
+    assert "heat = 0.0 heat = 0.7 short 0.100" in page.words
+    assert HOSTILE not in page.text
+    assert page.links("^/runs/[^?]*$")[:4] == [f"/runs/{run.id}" for run in runs.values()]
+    assert page.links("^/compare") == [f"/compare?runs={'%2C'.join(run.id for run in runs.values())}"]
+    assert (
+        "prompt = short prompt = &lt;b&gt;detailed&lt;/b&gt; 0.0 0.100" in client.get(f"{ADDRESS}?across=prompt").words
+    )
+    assert ADDRESS in client.get("/").links("^/experiments/")
+    assert client.get(f"/runs/{runs['short', 0.0].id}").links("^/experiments/") == [ADDRESS]
+
+
+def test_the_data_has_the_latest_run_of_each_cell(shown: tuple[Client, dict[tuple[str, float], Run]]) -> None:
+    client, runs = shown
+    data = client.get(f"{ADDRESS}.json").json
+    assert (data["experiment"], data["factors"]) == (NAME, ["prompt", "heat"])
+    assert [(each["run"], each["factors"]["heat"]) for each in data["cells"]] == [
+        (run.id, heat) for (_, heat), run in runs.items()
+    ]
+    rows = list(csv.DictReader(io.StringIO(client.get(f"{ADDRESS}.csv").text)))
+    assert [(row["heat"], row["scorer"], row["mean"]) for row in rows[:3]] == [
+        ("0.0", "given", "0.1"), ("0.0", "harm", "0.1"), ("0.7", "given", "0.2"),
+    ]  # fmt: skip
+
+
+def test_an_unknown_experiment_or_factor_is_an_error_in_words(
+    shown: tuple[Client, dict[tuple[str, float], Run]], tmp_path: Path
+) -> None:
+    client, _ = shown
+    assert client.get("/experiments/none").status == 404
+    reply = client.get(f"{ADDRESS}?across=model")
+    assert (reply.status, "has no factor model; it has prompt, heat" in reply.words) == (400, True)
