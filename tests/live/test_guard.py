@@ -319,6 +319,11 @@ def test_an_answer_that_can_not_be_read_has_no_score_and_the_request_goes_on(
     assert re.search(r"function: .* be checked", said)
 
 
+def test_a_guard_as_a_decorator_names_its_method() -> None:
+    with pytest.raises(ConfigError, match="decorate a function with its method protect"):
+        guard(min={"faithfulness": 0.9})(lambda output: output)  # type: ignore[arg-type]
+
+
 def test_an_async_function_whose_answer_can_not_be_read_is_not_broken_by_its_guard() -> None:
     async def answer(context: list[str]) -> Any:
         return None

@@ -109,6 +109,8 @@ class Guard(NoTruthValue):
             ConfigError: For an unknown field of a sample.
             DataError: For a value that can't be read as a field.
         """
+        if callable(sample):
+            raise ConfigError("a guard is called with an answer; decorate a function with its method protect")
         work = self._start(sample, fields)
         try:
             concurrent.futures.wait([work.future], work.left)

@@ -26,6 +26,7 @@ from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import Pairing
+from evalstone.results.run import check_runs
 from evalstone.results.scores import Scores, group_labels, scores_of
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
 from evalstone.results.summary import ScorerInfo, values_by_scorer
@@ -282,6 +283,7 @@ def compare(
         ConfigError: the runs are not comparable, or an argument is invalid.
         DataError: a sample changes by more than `max_change`.
     """
+    check_runs(a=a, b=b, **{f"others[{place}]": other for place, other in enumerate(others)})
     runs = letters_of((a, b, *others))
     stopped = any(run.drawn is not None for run in runs.values())
     check_missing(missing)

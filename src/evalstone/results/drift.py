@@ -22,6 +22,7 @@ from evalstone.results.entries import comparable
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
 from evalstone.results.pairing import pair_samples
+from evalstone.results.run import check_runs
 from evalstone.stats.intervals import Interval, check_number
 from evalstone.types import Sample
 
@@ -133,6 +134,7 @@ def drift(before: Run, now: Run, *, confidence: float = 0.95, tolerance: float |
         ConfigError: the tolerance is out of range, or the samples are not identical. Metadata may differ in what a CSV
             file can't hold: the types of values, and missing ones.
     """
+    check_runs(before=before, now=now)
     from evalstone.stats import drift as of_scores  # noqa: PLC0415 - numpy
 
     if tolerance is not None:

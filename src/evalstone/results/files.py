@@ -19,7 +19,7 @@ from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
-from evalstone.results.run import Run
+from evalstone.results.run import Run, check_runs
 from evalstone.results.spilling import SpillingRecords
 from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, RunMetadata
@@ -58,6 +58,7 @@ def write_run(run: Run, folder: str | Path) -> Path:
         DataError: the samples can no longer be read. The run is written without them.
         WriteError: the disk is full. The run is written without its samples if there is space for the rest.
     """
+    check_runs(run=run)
     path = prepare(folder)
     remove_results(path)  # whatever ends this, the folder never has parts of two runs
     lines = run.records.texts() if isinstance(run.records, SpillingRecords) else map(record_line, run.records)

@@ -29,6 +29,7 @@ from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria,
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs, PairedScores
+from evalstone.results.run import check_runs
 from evalstone.results.scores import scores_of
 from evalstone.results.summary import ScorerInfo
 from evalstone.types import Note, about, note, reaches
@@ -181,6 +182,7 @@ def gate(
         ConfigError: there is no criterion, a scorer is unknown or has two thresholds for one check, a threshold doesn't
             fit its scorer, or alpha, look, missing or max_change is out of range.
     """
+    check_runs(run=run, **({} if baseline is None else {"baseline": baseline}))
     criteria = GateCriteria.of(
         min=min,
         max=max,

@@ -12,9 +12,9 @@ from evalstone._core.display import (
     count,
 )
 from evalstone._core.file_format import RUN_FORMAT, installed_version
-from evalstone._core.front_ends import PYTHON, FrontEnd
+from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
-from evalstone.errors import ConfigError, absent
+from evalstone.errors import ConfigError, absent, invalid
 from evalstone.report.frames import Framed, SampleRows, pandas_frame, polars_frame, rows_by_column
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Columns
@@ -480,3 +480,14 @@ class Run(Framed, Shown):
 
     def __repr__(self) -> str:
         return f"<Run {self.id}: {count(len(self.records), 'record')} of {count(len(self.scorers), 'scorer')}>"
+
+
+def check_runs(**values: object) -> None:
+    """Check arguments that must be runs, by name.
+
+    Raises:
+        ConfigError: One is something else, such as the folder of a run.
+    """
+    for name, value in values.items():
+        if not isinstance(value, Run):
+            raise ConfigError(invalid(Setting(name), "a Run, as evaluate and read_run return it", value))
