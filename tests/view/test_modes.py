@@ -152,7 +152,8 @@ def test_nothing_is_filled_into_the_words_of_a_mode(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [("Wrong year", "wrong_year"), ("1st", "mode_1st"), ("日本", "mode"), ("class", "mode_class"), ("a" * 99, "a" * 50),
+    [("Wrong year", "wrong_year"), ("1st", "mode_1st"), ("日本", "mode"), ("class", "mode_class"),
+     ("Secrets", "mode_secrets"), ("NumPy", "mode_numpy"), ("evalstone", "mode_evalstone"), ("a" * 99, "a" * 50),
      ("../../etc", "etc"), ("'; import os", "import_os"), ("\u202e", "mode")],
 )  # fmt: skip
 def test_a_mode_has_a_name_in_code(name: str, expected: str) -> None:

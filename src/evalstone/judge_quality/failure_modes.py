@@ -6,9 +6,11 @@ samples is estimated from those that were chosen at random, weighted by strata l
 
 from __future__ import annotations
 
+import functools
 import json
 import keyword
 import re
+import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -92,11 +94,23 @@ def _share(sheet: Sheet, keys: Collection[str], at_random: Collection[str]) -> I
 
 
 def identifier(name: str) -> str:
-    """The name of a mode as one of Python, of a scorer, and of a file."""
+    """The name of a mode as one of Python, of a scorer, and of a file, which hides no module that evalstone needs."""
     text = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_")[:LONGEST_IDENTIFIER].strip("_")
-    if not text or not text[0].isalpha() or keyword.iskeyword(text):
+    if not text or not text[0].isalpha() or keyword.iskeyword(text) or text in _modules():
         text = f"mode_{text}".rstrip("_")
     return text
+
+
+@functools.cache
+def _modules() -> frozenset[str]:
+    from importlib.metadata import PackageNotFoundError, requires  # noqa: PLC0415 - rarely needed
+
+    try:
+        needed = requires("evalstone") or []
+    except PackageNotFoundError:
+        needed = []
+    names = (re.sub(r"[^\w.-].*", "", each).replace("-", "_").lower() for each in needed)
+    return frozenset((*sys.stdlib_module_names, "evalstone", *names))
 
 
 def scorer_source(mode: Mode, samples: Sequence[Sample]) -> str:
