@@ -103,8 +103,8 @@ def test_a_difference_shows_what_was_added_removed_and_changed(ledger: tuple[str
     rows = list(csv.DictReader(io.StringIO(client.get(address.replace("?", ".csv?") + "&show=changed").text)))
     assert [row["sample_id"] for row in rows] == ["q3", "q500"]
     assert json.loads(rows[0]["to"])["reference"] == "It is 30 meters high."
-    assert "metadata.topic" in client.get(f"{address}&field=reference").text
-    assert "metadata.n" not in client.get(f"{address}&field=reference").text
+    assert "metadata.topic" in client.get(f"{address}&changed=reference").text
+    assert "metadata.n" not in client.get(f"{address}&changed=reference").text
 
 
 def test_a_download_is_the_same_version(ledger: tuple[str, Run, Run], tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_a_download_is_the_same_version(ledger: tuple[str, Run, Run], tmp_path: 
         ("from={a}&to={a}", 400, "another version than from"),
         ("from={a}&to=nothing", 404, "has no version nothing"),
         ("from={a}&to={b}&show=some", 400, "unknown value of show"),
-        ("from={a}&to={b}&field=inptu", 400, "did you mean input?"),
+        ("from={a}&to={b}&changed=inptu", 400, "did you mean input?"),
         ("from={a}&to={b}&after=x", 400, "after must be the number of a row"),
     ],
 )

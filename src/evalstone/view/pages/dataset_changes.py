@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, TypeAlias, get_args
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, get_args
 
 from evalstone._core.json import value_of
 from evalstone._core.word_diff import LEAST_SHARED, Kind, Piece, word_diff
@@ -19,7 +19,7 @@ from evalstone.view.addresses import CSV, JSON, dataset_address, with_query
 from evalstone.view.indexing.dataset_differences import Change, DatasetDifference, SampleDifference
 from evalstone.view.library import Library
 from evalstone.view.pages.common import Link
-from evalstone.view.query import LONGEST
+from evalstone.view.query import Query
 
 Show: TypeAlias = Literal["all", "changed", "added", "removed"]
 TONES: Mapping[Change, Tone] = {"changed": "unsure", "added": "good", "removed": "bad"}
@@ -36,7 +36,7 @@ MANY_HASHED = 0.5
 
 
 @dataclass(frozen=True, kw_only=True)
-class DifferenceQuery:
+class DifferenceQuery(Query):
     """Which versions are compared, and which samples are listed.
 
     Raises:
@@ -46,7 +46,7 @@ class DifferenceQuery:
     old: str = ""
     new: str = ""
     show: Show = "all"
-    field: str = ""
+    changed: str = ""
     """A field that samples changed in; "" for any."""
     after: str = ""
     before: str = ""
@@ -58,20 +58,18 @@ class DifferenceQuery:
             raise ConfigError(invalid("to", "another version than from", self.new))
         if self.show not in get_args(Show):
             raise ConfigError(unknown("value of show", self.show, get_args(Show)))
-        if self.field and self.field not in SAMPLE_FIELDS:
-            raise ConfigError(unknown("field", self.field, SAMPLE_FIELDS))
+        if self.changed and self.changed not in SAMPLE_FIELDS:
+            raise ConfigError(unknown("field", self.changed, SAMPLE_FIELDS))
 
     @classmethod
-    def of(cls, pairs: Iterable[tuple[str, str]]) -> DifferenceQuery:
-        """The query in the parameters of an address. Parameters of other pages are ignored, and so are empty ones."""
-        known = {_NAMES.get(each.name, each.name): each.name for each in fields(cls)}
-        values: dict[str, Any] = {}
-        for name, text in pairs:
-            if name in known and text.strip():
-                if len(text) > LONGEST:
-                    raise ConfigError(invalid(name, f"at most {LONGEST:,} characters long", text, f"{len(text):,}"))
-                values[known[name]] = text
-        return cls(**values)
+    def of(cls, pairs: Iterable[tuple[str, str]]) -> Self:
+        """The query in the parameters of an address. Errors as for `Query.of`."""
+        names = {text: name for name, text in _NAMES.items()}
+        return super().of((names.get(name, name), text) for name, text in pairs if name not in _NAMES)
+
+    def pairs(self, **changes: Any) -> list[tuple[str, str]]:
+        """The parameters of an address, without defaults. changes: other values of fields."""
+        return [(_NAMES.get(name, name), text) for name, text in super().pairs(**changes)]
 
     @property
     def is_complete(self) -> bool:
@@ -85,12 +83,7 @@ class DifferenceQuery:
 
     def address(self, name: str, suffix: str = "", **changes: Any) -> str:
         """The address of a dataset with this query and other values of fields. suffix: that of its data."""
-        changed = replace(self, **{"after": "", "before": "", **changes})
-        pairs = [
-            (_NAMES.get(each.name, each.name), value)
-            for each in fields(self)
-            if (value := getattr(changed, each.name)) != each.default
-        ]
+        pairs = self.pairs(**{"after": "", "before": "", **changes})
         return with_query(dataset_address(name, suffix), pairs) + ("" if suffix else "#changes")
 
 
@@ -136,7 +129,7 @@ def difference_context(
     ledger: Ledger, difference: DatasetDifference, name: str, query: DifferenceQuery
 ) -> dict[str, Any]:
     """What the page of a dataset shows of a difference."""
-    listed = difference.page(query.change, query.field, query.after, query.before)
+    listed = difference.page(query.change, query.changed, query.after, query.before)
     pairs = _Pairs(ledger, query)
     rows = [
         ChangedSample(sample.id, sample.change, TONES[sample.change], _changed_fields(sample, *pairs.of(sample)))
@@ -150,11 +143,16 @@ def difference_context(
         "same": difference.same,
         "total": counts["all"],
         "chips": [
-            Link(show, query.address(name, show=show, field=""), query.show == show and not query.field, f"{number:,}")
+            Link(
+                show,
+                query.address(name, show=show, changed=""),
+                query.show == show and not query.changed,
+                f"{number:,}",
+            )
             for show, number in counts.items()
         ],
         "fields": [
-            Link(each, query.address(name, show="changed", field=each), query.field == each, f"{number:,}")
+            Link(each, query.address(name, show="changed", changed=each), query.changed == each, f"{number:,}")
             for each, number in difference.fields.items()
         ],
         "hashed": bool(removed) and without_ids / removed > MANY_HASHED,
@@ -246,7 +244,7 @@ def _sample_data(sample: SampleDifference, old: Mapping[str, Any], new: Mapping[
 
 def difference_data(ledger: Ledger, difference: DatasetDifference, name: str, query: DifferenceQuery) -> dict[str, Any]:
     """A page of a difference as data."""
-    listed, pairs = difference.page(query.change, query.field, query.after, query.before), _Pairs(ledger, query)
+    listed, pairs = difference.page(query.change, query.changed, query.after, query.before), _Pairs(ledger, query)
     return {
         "from": query.old,
         "to": query.new,
@@ -264,7 +262,7 @@ def difference_csv(library: Library, name: str, query: DifferenceQuery) -> Itera
     if isinstance(opened, DatasetDifference):
         with opened as difference, library.shelf.reading() as ledger:
             pairs = _Pairs(ledger, query)
-            data = (_sample_data(sample, *pairs.of(sample)) for sample in difference.every(query.change, query.field))
+            data = (_sample_data(sample, *pairs.of(sample)) for sample in difference.every(query.change, query.changed))
             rows = (
                 (
                     each["sample_id"], each["change"], ", ".join(each["fields"]),

@@ -18,7 +18,18 @@ from evalstone.view.library import Library
 from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.dataset_changes import DifferenceQuery, difference_context, difference_csv, difference_data
-from evalstone.view.responses import BadAddress, NotThere, attachment, csv_file, json_data, named, page, suffixed
+from evalstone.view.responses import (
+    BadAddress,
+    NotThere,
+    attachment,
+    csv_file,
+    json_data,
+    named,
+    page,
+    query_in,
+    suffix_of,
+    suffixed,
+)
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -91,19 +102,12 @@ def _datasets(library: Library) -> dict[str, Dataset]:
     return found
 
 
-def _suffix(request: Request) -> str:
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
-    return suffix
-
-
 # ---- All datasets ----
 
 
 def datasets_page(library: Library, request: Request) -> Response:
     """The datasets by name."""
-    suffix = _suffix(request)
+    suffix = suffix_of(request)
     words = request.query_params.get("q", "").casefold().split()
     every = sorted(_datasets(library).values(), key=lambda each: each.name)
     matching = [each for each in every if all(word in each.name.casefold() for word in words)]
@@ -166,10 +170,7 @@ def dataset_page(library: Library, request: Request) -> Response:
     """The versions of a dataset, and how two of them differ."""
     name_part, suffix = suffixed(request.path_params["name"])
     dataset = _dataset(library, named(name_part))
-    try:
-        query = DifferenceQuery.of(request.query_params.multi_items())
-    except ConfigError as error:
-        raise BadAddress(error) from None
+    query = query_in(request, DifferenceQuery)
     _look_for_samples(library, dataset.versions.values())
     if not query.is_complete:
         if suffix == JSON:
@@ -184,7 +185,7 @@ def dataset_page(library: Library, request: Request) -> Response:
     with opened as difference, library.shelf.reading() as ledger:
         try:
             if suffix == CSV:
-                difference.page(query.change, query.field, size=1)  # an error before anything is sent
+                difference.page(query.change, query.changed, size=1)  # an error before anything is sent
                 return csv_file(difference_csv(library, dataset.name, query), f"{dataset.name}-changes")
             if suffix == JSON:
                 data = difference_data(ledger, difference, dataset.name, query)

@@ -17,7 +17,7 @@ from evalstone.view.names import dataset_of, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.marks import MeanCell
 from evalstone.view.pages.runs_table import mean_cell
-from evalstone.view.responses import NotThere, csv_file, json_data, named, page, suffixed
+from evalstone.view.responses import NotThere, csv_file, json_data, named, page, suffix_of, suffixed
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -128,9 +128,7 @@ class ScorerRow:
 
 def scorers_page(library: Library, request: Request) -> Response:
     """The scorers of runs with their last scores, and all others that are built in."""
-    suffix = request.path_params.get("suffix", "")
-    if suffix not in ("", JSON, CSV):
-        raise NotThere("There is no such page.")
+    suffix = suffix_of(request)
     words = request.query_params.get("q", "").casefold().split()
     known = [
         each
