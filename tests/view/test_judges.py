@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -61,6 +63,22 @@ def test_the_list_has_verdicts_labels_and_the_runs_that_use_a_judge(url: str) ->
     assert {"id": run.id, "name": "nightly"} in by_judge[calibration.judge]["runs"]
     rows = {row["judge"]: row for row in csv.DictReader(io.StringIO(client.get("/judges.csv").text))}
     assert (rows["other@1"]["use"], rows["other@1"]["disagreements"], rows["other@1"]["runs"]) == ("systems", "26", "0")
+
+
+def test_the_list_says_what_the_page_of_the_judge_says(url: str) -> None:
+    """Labels that don't tell whether a judge ranks systems can still show that it errs too often on single samples."""
+    pairs: list[tuple[float, Any]] = [(0.9, 1)] * 40 + [(0.9, 0)] * 22 + [(0.1, 0)] * 18
+    unclear = fit(replace(made(pairs), judge="unclear@1", labels="labels.csv", columns=("label",), labels_id="l"))
+    assert (unclear.verdict.use, unclear.verdict.notes[0]["single"]) == ("undecided", "no")
+    few = fit(replace(made([(0.9, 1), (0.1, 0)]), judge="few@1", labels="few.csv", columns=("label",), labels_id="f"))
+    for calibration, badge in ((unclear, "not usable for single samples"), (few, "labels don't tell yet")):
+        address = stored(url, calibration)
+        badges = [
+            html.unescape(each)
+            for page in (client_of(url).get("/judges"), client_of(url).get(address))
+            for each in re.findall(r'<span class="label [^"]*">([^<]*)</span>', page.text)
+        ]
+        assert badges.count(badge) == 2, badges
 
 
 def test_what_a_run_says_of_its_judge_leads_to_the_page_of_the_judge(url: str) -> None:

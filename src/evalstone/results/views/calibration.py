@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from evalstone.results.agreement_slices import SliceAgreement
     from evalstone.results.calibration import Calibration
     from evalstone.results.disagreements import DisagreementKind
-    from evalstone.results.judge_verdict import JudgeUse
+    from evalstone.results.judge_verdict import JudgeUse, JudgeVerdict
     from evalstone.results.measures import Annotators, CalibrationMeasures, Verdicts
     from evalstone.results.members import MemberComparison
     from evalstone.stats.calibration import Bin
@@ -45,7 +45,7 @@ USES: Mapping[JudgeUse, tuple[str, Tone]] = {
     "none": ("not usable", "bad"),
     "undecided": ("labels don't tell yet", "dim"),
 }
-"""What a judge is usable for, in a few words."""
+"""What a judge is usable for, in a few words, if the labels tell no more."""
 MEASURE_TITLES: Mapping[str, str] = {
     "sensitivity": "sensitivity (TPR)",
     "specificity": "specificity (TNR)",
@@ -55,6 +55,14 @@ MEASURE_TITLES: Mapping[str, str] = {
     "f1": "F1",
     "kappa": "Cohen's kappa",
 }
+
+
+def use_text(verdict: JudgeVerdict) -> tuple[str, Tone]:
+    """What a judge is usable for, in a few words. Labels that don't tell whether it ranks systems may still show that
+    it is not usable for single samples."""
+    if verdict.use == "undecided" and any(each["single"] == "no" for each in verdict.notes):
+        return "not usable for single samples", "unsure"
+    return USES[verdict.use]
 
 
 def calibration_view(calibration: Calibration, front_end: FrontEnd = PYTHON) -> View:
@@ -224,7 +232,7 @@ def calibrations_table(title: str, calibrations: Sequence[Calibration]) -> Table
                 bare_judge(one.judge),
                 safe(without_fingerprints(one.signature), 60),
                 safe(labels, 60),
-                USES[one.verdict.use][0],
+                use_text(one.verdict)[0],
                 _in_brackets(measures["accuracy"]),
                 _in_brackets(measures["kappa"]),
                 _in_brackets(one.auroc) + ("" if one.unusable is None else " (not used)"),

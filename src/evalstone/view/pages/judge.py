@@ -11,7 +11,7 @@ from evalstone.report.notes import sentences_of
 from evalstone.report.view import Tone, bare_judge
 from evalstone.results.calibration import Calibration
 from evalstone.results.disagreements import Disagreement
-from evalstone.results.views.calibration import ERRORS, USES, labels_text
+from evalstone.results.views.calibration import ERRORS, labels_text, use_text
 from evalstone.results.views.calibration_figures import disagreements_text
 from evalstone.results.views.drift import DRIFT
 from evalstone.types import StoredScorer
@@ -99,7 +99,7 @@ def judge_page(library: Library, request: Request) -> Response:
         scorer=found.scorer,
         lead=f"{found.labels} · {label_counts(found)} · {when(found.created)}, {age(found.created)}",
         view=view,
-        use=USES[found.verdict.use],
+        use=use_text(found.verdict),
         verdict=sentences_of(found.verdict.notes) or verdict.lead,
         figures=figures,
         sections=sections,

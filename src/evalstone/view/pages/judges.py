@@ -14,7 +14,7 @@ from evalstone.report.notes import clause_of
 from evalstone.report.view import Cell, Column, Section, Tone, bare_judge, table, words
 from evalstone.results.calibration import Calibration
 from evalstone.results.same_labels import JudgeOnLabels, on_same_labels
-from evalstone.results.views.calibration import USES
+from evalstone.results.views.calibration import use_text
 from evalstone.results.views.calibration_figures import roc_chart
 from evalstone.stats.intervals import Interval
 from evalstone.types import without_fingerprints
@@ -135,7 +135,7 @@ def _row(filed: Filed, cards: Sequence[Card], chosen: Sequence[str], *, with_sig
         bare_judge(found.judge),
         f"{found.labels} ({listed(found.columns)})"
         + (f" · {without_fingerprints(found.signature)}" if with_signature else ""),
-        USES[verdict.use],
+        use_text(verdict),
         clause_of(verdict.notes[0]) if verdict.notes else "",
         pairs_share(found),
         _share("missed bad answers", verdict.missed),
