@@ -11,7 +11,7 @@ import pytest
 from evalstone.view.app import PAGES
 from evalstone.view.compare_query import CompareQuery
 from evalstone.view.pages.dataset_changes import DifferenceQuery
-from evalstone.view.query import SampleQuery, parameter_of
+from evalstone.view.query import SampleQuery
 from evalstone.view.runs_query import RunsQuery
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -40,7 +40,7 @@ def test_every_page_is_listed() -> None:
     ],
 )
 def test_every_filter_is_described(heading: str, query: type) -> None:
-    names = {parameter_of(each) for each in fields(query)} - {"after", "before"}
+    names = {{"old": "from", "new": "to"}.get(each.name, each.name) for each in fields(query)} - {"after", "before"}
     assert {name for name in names if not re.search(rf"[`&,] ?`?{name}[=`]", section(heading))} == set()
 
 
