@@ -229,6 +229,23 @@ def test_evidence_is_laid_out_and_never_raw_json() -> None:
     assert not [block for block in found if "{" in block.text]
 
 
+def test_a_probability_says_what_it_is_of() -> None:
+    evidence = (
+        {"claim": "x", "verdict": "contradicted", "probability": 0.734},
+        {"statement": "y", "addresses": "no", "probability": 0.6},
+        {"claim": "z", "verdict": "no", "probability": 0.2},
+    )
+    run = run_of(["0.5"])
+    record = replace(run.records[0], outcome=Score(0.5, evidence=evidence))
+    (sample,) = run_view(replace(run, records=(record,))).examples[0].samples
+    found = {block.text: block.pairs[-1] for block in blocks(sample.panel) if block.text in ("x", "y", "z")}
+    assert found == {
+        "x": ("probability of this verdict", "0.734"),
+        "y": ("probability of this verdict", "0.6"),
+        "z": ("probability of yes", "0.2"),
+    }
+
+
 def test_data_of_a_sample_are_shown_as_they_are_with_every_name() -> None:
     arguments: dict[str, Any] = {
         "order": "12",

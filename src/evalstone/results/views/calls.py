@@ -117,7 +117,7 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
     if call.repeat_index:
         yield "repetition", str(call.repeat_index)
     if call.probability is not None:
-        yield "probability", f"{call.probability:.3f}"
+        yield "probability of this answer", f"{call.probability:.3f}"
     if call.alternatives:
         yield "alternatives", ", ".join(f"{word} {share:.3f}" for word, share in call.alternatives.items())
     if call.refused_settings:

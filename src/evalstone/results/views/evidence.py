@@ -105,7 +105,7 @@ def _item(item: Mapping[str, Any]) -> Block:
         k: v for k, v in rest.items() if isinstance(v, dict) or (isinstance(v, list) and not is_flat(v))
     }
     pairs = [
-        (_words(name), _plain(value))
+        (_probability_of(item) if name == "probability" else _words(name), _plain(value))
         for name, value in rest.items()
         if name not in nested and not isinstance(value, bool)
     ]
@@ -122,6 +122,11 @@ def _item(item: Mapping[str, Any]) -> Block:
     why = " · ".join(filter(None, (str(item.get("reason") or ""), cited)))
     kind = "claim" if isinstance(item.get("claim"), str) else "item"
     return Block(kind, "", text, tuple(labels_of(item)), why, tuple(pairs), inside, cites)
+
+
+def _probability_of(item: Mapping[str, Any]) -> str:
+    """What a judge's probability is of: of a yes where it answers yes or no, otherwise that its verdict is right."""
+    return "probability of yes" if item.get("verdict") in ("yes", "no", "undecided") else "probability of this verdict"
 
 
 def _cites(item: Mapping[str, Any]) -> bool:
