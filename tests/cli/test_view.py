@@ -65,6 +65,15 @@ def test_a_run_that_is_named_is_opened_and_folders_are_listed(tmp_path: Path, se
 
 
 @pytest.mark.slow
+def test_the_only_run_in_the_folders_is_opened(tmp_path: Path, serve: Serve) -> None:
+    evaluate(samples_of(["0.5"]), [Given()], ledger=str(tmp_path / ".evalstone" / "ledger.db"))
+    write_run(only := run_of(["1"]), tmp_path / "results" / "one")
+    assert serve("results")[1].endswith(f"/runs/{only.id}")
+    write_run(run_of(["0"]), tmp_path / "results" / "two")
+    assert serve("results")[1].endswith("/")
+
+
+@pytest.mark.slow
 def test_an_address_beyond_loopback_needs_a_token(tmp_path: Path, serve: Serve) -> None:
     write_run(run_of(["1"]), tmp_path / "results")
     _, address = serve("results", "--host", "0.0.0.0")

@@ -80,6 +80,8 @@ def view(
         if row is None:
             raise ConfigError(f"there is no results folder {names[0]!r}, and no run of that ID or name in the ledger")
         path = run_address(row.id)
+    elif len(in_folders := Shelf(None, folders).cards()) == 1 and in_folders[0].metadata is not None:
+        path = run_address(in_folders[0].id)
     shelf.cards()  # a ledger that can't be read is an error now, and not on each page
     if token is not None and not (token.strip() and token.isprintable()):
         raise ConfigError(invalid(Setting("token"), "text", token))
