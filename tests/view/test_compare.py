@@ -21,7 +21,8 @@ from evalstone.ledger.store import Ledger
 from evalstone.results.compare import ScorerComparison
 from evalstone.stats.comparison import PairedComparison
 from evalstone.view.addresses import compare_address, run_address, sample_address
-from evalstone.view.indexing import compare_build, compared, jobs
+from evalstone.view.indexing import comparison as stored
+from evalstone.view.indexing import comparison_build, jobs
 from tests.runs import Given, Harm, samples_of
 from tests.view.conftest import Reply, client_of
 
@@ -182,7 +183,7 @@ def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:
 def test_samples_are_searched_in_every_run_and_filtered_by_slice(
     url: str, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    monkeypatch.setattr(compared, "FEW", few)
+    monkeypatch.setattr(stored, "FEW", few)
     metadata = [{"topic": "maps" if number % 2 else "post"} for number in range(6)]
     runs = saved(url, BEFORE, AFTER, metadata=metadata)
     client = client_of(url)
@@ -311,13 +312,13 @@ def test_a_comparison_is_computed_once_and_again_when_a_run_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     computed: list[int] = []
-    compute = compare_build.compare
+    compute = comparison_build.compare
 
     def counted(*runs: Run, **more: Any) -> Any:
         computed.append(len(runs))
         return compute(*runs, **more)
 
-    monkeypatch.setattr(compare_build, "compare", counted)
+    monkeypatch.setattr(comparison_build, "compare", counted)
     runs = [evaluate(samples_of(of), [Given()], ledger=None) for of in (BEFORE, AFTER)]
     for number, run in enumerate(runs):
         write_run(run, tmp_path / "results" / str(number))
@@ -396,7 +397,7 @@ def test_the_data_has_every_sample_with_whole_answers(url: str) -> None:
 
 
 def test_a_sample_of_megabytes_is_not_read_for_its_row(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evalstone.view.pages.compare.MOST_BYTES", 10_000)
+    monkeypatch.setattr("evalstone.view.pages.compare_samples.MOST_BYTES", 10_000)
     runs = saved(url, ["word " * 9000, "0.5"], ["other " * 9000, "0.5"], scorers=[Given()])
     reply = client_of(url).get(address(runs, "show=different"))
     assert names(reply) == ["s1"]
@@ -420,7 +421,7 @@ def test_runs_are_chosen_in_the_list_and_beside_a_run(url: str) -> None:
 
 
 def test_tables_of_comparisons_have_all_numbers_of_changes(url: str) -> None:
-    assert compared.PAGE == 25
+    assert stored.PAGE == 25
     runs = saved(url, BEFORE, AFTER)
     client = client_of(url)
     client.get(address(runs))

@@ -22,7 +22,7 @@ from evalstone.ledger.base import comparison_file
 from evalstone.ledger.labels import pin
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address
-from evalstone.view.indexing import compare_build, jobs
+from evalstone.view.indexing import comparison_build, jobs
 from evalstone.view.runs_query import RunsQuery
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Reply, client_of
@@ -90,7 +90,7 @@ def test_a_difference_is_computed_once_and_again_if_a_run_or_the_pin_changes(
         made.append((a.id, b.id))
         return compare(a, b, **more)
 
-    monkeypatch.setattr(compare_build, "compare", counted)
+    monkeypatch.setattr(comparison_build, "compare", counted)
     for _ in range(2):
         for _ in range(2):
             assert changes(client_of(url).get("/"))[0].startswith("▲")
@@ -108,7 +108,7 @@ def test_the_list_reads_what_the_comparison_stored(url: str, monkeypatch: pytest
     address = compare_address([first.id, second.id])
     assert client_of(url).get(address).status == 200
     pinned(url, first)
-    monkeypatch.delattr(compare_build, "compare")
+    monkeypatch.delattr(comparison_build, "compare")
     client = client_of(url)
     assert changes(client.get("/"))[0].startswith("▲")
     assert client.get(address).status == 200
@@ -149,7 +149,7 @@ def test_differences_are_computed_in_the_background_with_progress(url: str, monk
         assert go_on.wait(30)
         return compare(a, b, **more)
 
-    monkeypatch.setattr(compare_build, "compare", slow)
+    monkeypatch.setattr(comparison_build, "compare", slow)
     client = client_of(url)
     page = client.get("/")
     assert (page.status, page.headers["refresh"], changes(page)) == (200, "2", [])

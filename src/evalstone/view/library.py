@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from evalstone.errors import EvalstoneError
 from evalstone.judge_quality.labeling import Sheet
 from evalstone.view.calibrations import Calibrations
-from evalstone.view.indexing.compared import Compared
+from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.comparisons import Comparisons
 from evalstone.view.indexing.dataset_differences import DatasetDifference, DatasetDifferences
 from evalstone.view.indexing.index import Index
@@ -78,10 +78,12 @@ class Library:
         opened = self.indexes.open(card)
         return opened if isinstance(opened, Index) else _in_progress(opened, name_of(card))
 
-    def comparison(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> Compared | Response:
+    def comparison(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> StoredComparison | Response:
         """A comparison of runs as for `Comparisons.open`, or, while it is made, a page as for an index."""
         opened = self.comparisons.open(cards, anyway=anyway, by=by)
-        return opened if isinstance(opened, Compared) else _in_progress(opened, " and ".join(map(name_of, cards)))
+        return (
+            opened if isinstance(opened, StoredComparison) else _in_progress(opened, " and ".join(map(name_of, cards)))
+        )
 
     def dataset_difference(self, name: str, old: str, new: str) -> DatasetDifference | Response:
         """The difference of two versions of a dataset with this name, or, while it is made, a page as for an index."""

@@ -13,8 +13,8 @@ from evalstone._core.json import content_hash
 from evalstone.errors import EvalstoneError, StorageError
 from evalstone.ledger.base import comparison_file
 from evalstone.results.run import Run
-from evalstone.view.indexing.compare_build import build, compared, drifted, write_head
-from evalstone.view.indexing.compared import Compared
+from evalstone.view.indexing.comparison import StoredComparison
+from evalstone.view.indexing.comparison_build import build, compared, drifted, write_head
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.indexes import Indexes, place_of
@@ -33,7 +33,7 @@ class Comparisons:
         self._differences: dict[str, tuple[str, Differences]] = {}
         """By the name of the file, with the state of both runs: also those that couldn't be written."""
 
-    def open(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> Compared | Building:
+    def open(self, cards: Sequence[Card], *, anyway: bool, by: str = "") -> StoredComparison | Building:
         """The comparison of runs with the first one, or, if it isn't there in time, how far it is.
 
         Args:
@@ -75,7 +75,7 @@ class Comparisons:
             file, stamp = self._file([first, card], of), _stamp([first, card])
             known = self._differences.get(file.name)
             if (known is None or known[0] != stamp) and file.is_file():
-                with suppress(OutdatedIndex), Compared(file) as stored:
+                with suppress(OutdatedIndex), StoredComparison(file) as stored:
                     known = self._differences[file.name] = stored.stamp, Differences.in_head(stored.head)
             if known is not None and known[0] == stamp:
                 found[card.id] = known[1]
@@ -106,14 +106,16 @@ class Comparisons:
     def _file(self, cards: Sequence[Card], kind: str) -> Path:
         return comparison_file(self.indexes.folder, [*map(place_of, cards)], kind)
 
-    def _usable(self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool, samples: bool) -> Compared | None:
+    def _usable(
+        self, cards: Sequence[Card], file: Path, stamp: str, *, recent: bool, samples: bool
+    ) -> StoredComparison | None:
         """A stored comparison of the runs as they are, or, if `recent`, as they were a moment ago. samples: whether
         those are needed too."""
         if not file.exists():
             return None
         with ExitStack() as stack:
             try:
-                found = stack.enter_context(Compared(file))
+                found = stack.enter_context(StoredComparison(file))
             except OutdatedIndex:
                 return None
             if found.stamp != stamp and not recent:

@@ -2,27 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
-from evalstone._core.display import digits_for, signed
-from evalstone._core.redaction import redacted
-from evalstone._core.word_diff import LEAST_SHARED, Piece, word_diff
 from evalstone.errors import ConfigError
-from evalstone.report.csv import Value, csv_rows
-from evalstone.report.view import Tone
-from evalstone.results.views.samples import scored_answer
-from evalstone.types import Record
-from evalstone.view.addresses import CSV, JSON, compare_address, in_comparison, run_address, sample_address, with_query
+from evalstone.view.addresses import CSV, JSON, compare_address, run_address
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
-from evalstone.view.indexing.compared import Compared, ComparedSample, ComparedScorer
-from evalstone.view.indexing.index import Case, Index, Stored, question_of
-from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
+from evalstone.view.indexing.comparison import StoredComparison
+from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of, when
 from evalstone.view.pages.common import Link, directed
-from evalstone.view.pages.marks import ScoreCell, score_cell
+from evalstone.view.pages.compare_samples import compared_rows, comparison_csv, comparison_data, letters_of
 from evalstone.view.query import field_text
 from evalstone.view.responses import BadAddress, csv_file, json_data, page, query_in, suffix_of
 from evalstone.view.shelf import Card
@@ -32,11 +24,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
 MOST_RUNS = 16
-LONGEST_ANSWER = 900
-"""About the most characters of an answer in the list. The page of the sample has all of it."""
-LONGEST_REASON = 1500
-MOST_BYTES = 1 << 20
-"""The most bytes of stored samples that are read for a row; of larger ones, the beginning is shown."""
 MOST_SLICES = 60
 
 
@@ -65,31 +52,6 @@ class LineRow:
     cells: Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Answer:
-    """A run's answer in a list of samples."""
-
-    href: str
-    label: str
-    scores: tuple[tuple[str, ScoreCell, str, Tone], ...]
-    """Titles, scores, and how they differ from the first run's."""
-    pieces: tuple[Piece, ...]
-    note: str
-    reasons: tuple[tuple[str, str], ...]
-    trials: tuple[Link, ...]
-
-
-@dataclass(frozen=True)
-class ComparedRow:
-    """A sample in several runs."""
-
-    name: str
-    href: str
-    question: str
-    marks: tuple[tuple[str, Tone], ...]
-    answers: tuple[Answer, ...]
-
-
 def compare_page(library: Library, request: Request) -> Response:
     """Runs compared with the first one."""
     suffix, query = suffix_of(request), query_in(request, CompareQuery)
@@ -106,7 +68,7 @@ def compare_page(library: Library, request: Request) -> Response:
     if not 2 <= len(cards) <= MOST_RUNS:
         raise BadAddress(f"A comparison needs 2 to {MOST_RUNS} runs, and the address names {len(cards)}.")
     opened = library.comparison(cards, anyway=bool(query.anyway))
-    if not isinstance(opened, Compared):
+    if not isinstance(opened, StoredComparison):
         return opened
     with opened as compared:
         try:
@@ -114,13 +76,13 @@ def compare_page(library: Library, request: Request) -> Response:
                 raise BadAddress(compared.head["refused"])
             if suffix == CSV:
                 compared.page(query, 1)  # an address that makes no sense is an error before anything is sent
-                return csv_file(_csv(library, cards, query), "comparison")
+                return csv_file(comparison_csv(library, cards, query), "comparison")
             if suffix == JSON:
-                return json_data(_data(compared, cards, query))
+                return json_data(comparison_data(compared, cards, query))
             slices = None
             if query.by and not compared.head["refused"]:
                 found = library.comparison(cards, anyway=bool(query.anyway), by=query.by)
-                if not isinstance(found, Compared):
+                if not isinstance(found, StoredComparison):
                     return found
                 with found:
                     slices = found.head
@@ -159,13 +121,8 @@ def _choice_page(library: Library, card: Card) -> Response:
 # ---- The head ----
 
 
-def letters_of(cards: Sequence[Card]) -> list[str]:
-    """The letters that a comparison gives runs."""
-    return [chr(ord("A") + number) for number in range(len(cards))]
-
-
 def _context(
-    compared: Compared, cards: Sequence[Card], query: CompareQuery, slices: Mapping[str, Any] | None
+    compared: StoredComparison, cards: Sequence[Card], query: CompareQuery, slices: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     ids, letters, head = [card.id for card in cards], letters_of(cards), compared.head
 
@@ -273,7 +230,7 @@ def _line_row(line: Mapping[str, Any], letter: str, query: CompareQuery, here: A
 # ---- The samples ----
 
 
-def _table(compared: Compared, cards: Sequence[Card], query: CompareQuery, here: Any) -> dict[str, Any]:
+def _table(compared: StoredComparison, cards: Sequence[Card], query: CompareQuery, here: Any) -> dict[str, Any]:
     listed, number_found = compared.page(query), compared.count(query)
     total = compared.total("all", query)
     facets = {facet.name: facet for index in reversed(compared.indexes) for facet in index.facets}
@@ -310,237 +267,3 @@ def _table(compared: Compared, cards: Sequence[Card], query: CompareQuery, here:
             Link("JSON of this page", here(suffix=JSON, after=query.after, before=query.before)),
         ],
     }
-
-
-class _Cell:
-    """A sample in one run: its trials, and the one that is shown.
-
-    Args:
-        index: The index of the run.
-        case: The first trial; None if the run doesn't have the sample.
-        worse: Whether the worst trial is shown rather than the best.
-    """
-
-    def __init__(self, index: Index, case: Case | None, *, worse: bool) -> None:
-        self.index = index
-        self.cases = [case] if case is not None else []
-        if case is not None and case.trial is not None:
-            self.cases = index.trials(case.sample)
-        pick = min if worse else max
-        known = [each for each in self.cases if each.goodness is not None]
-        self.shown = pick(known, key=lambda each: each.goodness or 0.0) if known else next(iter(self.cases), None)
-        self.stored: Stored | None = None
-        if self.shown is not None:
-            self.stored = index.stored_within(self.shown.place, MOST_BYTES)
-            if self.stored is None or len(self.cases) > 1:
-                self.shown = index.at([self.shown.place])[self.shown.place]
-
-    @property
-    def answer(self) -> str:
-        """The answer, or the beginning of a very long one."""
-        sample = self.stored.sample if self.stored is not None else None
-        if sample is not None:
-            return scored_answer(sample, keeps_reasoning=self.index.keeps_reasoning).answer
-        return "" if self.shown is None else self.shown.answer
-
-    @property
-    def question(self) -> str:
-        """What was asked."""
-        sample = self.stored.sample if self.stored is not None else None
-        return question_of(sample) if sample is not None else "" if self.shown is None else self.shown.input
-
-    def score(self, place: int | None) -> tuple[float | None, int | None]:
-        """The mean score over trials, and the outcome. place: the scorer's."""
-        if place is None or not self.cases:
-            return None, None
-        values = [value for case in self.cases if (value := case.values[place]) is not None]
-        if values:
-            return sum(values) / len(values), SCORED
-        outcomes = [outcome for case in self.cases if (outcome := case.outcomes[place]) is not None]
-        return None, FAILED if FAILED in outcomes else SKIPPED if outcomes else None
-
-    @property
-    def records(self) -> Sequence[Record]:
-        """The records of the trial that is shown."""
-        return self.stored.records if self.stored is not None else ()
-
-
-def _cells(compared: Compared, samples: Sequence[ComparedSample]) -> list[list[_Cell]]:
-    """By sample, its cell in each run."""
-    found = [
-        index.at([place for sample in samples if (place := sample.places[number]) is not None])
-        for number, index in enumerate(compared.indexes)
-    ]
-    rows: list[list[_Cell]] = []
-    for sample in samples:
-        gain = sum(value for value in sample.differences.values() if value is not None)
-        rows.append(
-            [
-                _Cell(index, None if place is None else found[number][place], worse=(gain < 0) == bool(number))
-                for number, (index, place) in enumerate(zip(compared.indexes, sample.places, strict=True))
-            ]
-        )
-    return rows
-
-
-def compared_rows(
-    compared: Compared, cards: Sequence[Card], query: CompareQuery, samples: Sequence[ComparedSample]
-) -> list[ComparedRow]:
-    """Samples as rows of the list."""
-    rows: list[ComparedRow] = []
-    within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
-    for sample, cells in zip(samples, _cells(compared, samples), strict=True):
-        first = cells[0]
-        answers: list[Answer] = []
-        for number, (card, cell) in enumerate(zip(cards, cells, strict=True)):
-            pieces, note = _pieces(cells, number, sample)
-            answers.append(
-                Answer(
-                    with_query(sample_address(card.id, cell.shown.key), within) if cell.shown is not None else "",
-                    f"{letters_of(cards)[number]} · {name_of(card)}",
-                    _scores(compared.scorers, first, cell, number, sample),
-                    pieces,
-                    note,
-                    _reasons(compared, cell, number),
-                    tuple(
-                        Link(
-                            f"{case.trial}",
-                            with_query(sample_address(card.id, case.key), within),
-                            case.key == getattr(cell.shown, "key", ""),
-                            "no score" if case.goodness is None else f"{case.goodness:.2f}",
-                        )
-                        for case in (cell.cases if len(cell.cases) > 1 else ())
-                    ),
-                )
-            )
-        known = [value for value in sample.differences.values() if value is not None]
-        every: tuple[tuple[str, Tone, bool], ...] = (
-            ("regressed", "bad", any(value < 0 for value in known)),
-            ("fixed", "good", any(value > 0 for value in known)),
-        )
-        rows.append(
-            ComparedRow(
-                sample.name if sample.name.strip() else repr(sample.name),
-                next(answer.href for answer in reversed(answers) if answer.href),
-                redacted(next((cell.question for cell in cells if cell.question), ""))[:LONGEST_ANSWER],
-                tuple((text, tone) for text, tone, holds in every if holds),
-                tuple(answers),
-            )
-        )
-    return rows
-
-
-def _pieces(cells: Sequence[_Cell], number: int, sample: ComparedSample) -> tuple[tuple[Piece, ...], str]:
-    """A run's answer, with what is not in the other one, and a note on it. Of more than two runs, the others show both
-    what is new and what is gone."""
-    cell = cells[number]
-    if cell.shown is None:
-        return (), "The run doesn't have this sample."
-    note = "" if cell.stored is not None else "The beginning of a very long sample."
-    plain = word_diff(cell.answer, cell.answer).shortened(LONGEST_ANSWER).pieces
-    other = cells[0] if number else cells[1]
-    if other.shown is None or (number == 0 and len(cells) > 2):
-        return plain, note
-    difference = word_diff(other.answer, cell.answer) if number else word_diff(cell.answer, other.answer)
-    if difference.shared < LEAST_SHARED:
-        return plain, note or "Few words are the same." if number and cell.answer and other.answer else note
-    if number and difference.is_same and cell.answer:
-        note = note or "The same answer."
-    short = difference.shortened(LONGEST_ANSWER)
-    return short.before if not number else short.pieces if len(cells) > 2 else short.after, note
-
-
-def _scores(
-    scorers: Sequence[ComparedScorer], first: _Cell, cell: _Cell, number: int, sample: ComparedSample
-) -> tuple[tuple[str, ScoreCell, str, Tone], ...]:
-    scores: list[tuple[str, ScoreCell, str, Tone]] = []
-    for place, scorer in enumerate(scorers):
-        value, outcome = cell.score(scorer.places[number])
-        if outcome is None:
-            continue
-        change, tone = "", cast("Tone", "dim")
-        gain = sample.differences.get((number, place))
-        before, _ = first.score(scorer.places[0])
-        if gain and value is not None and before is not None:
-            tone = "good" if gain > 0 else "bad"
-            size = signed(value - before, digits_for(scorer.info.scale)).rstrip("0").rstrip(".")
-            change = f"{'▲' if gain > 0 else '▼'} {size}"
-        scores.append((scorer.title, score_cell(value, outcome, scorer.info), change, tone))
-    return tuple(scores)
-
-
-def _reasons(compared: Compared, cell: _Cell, number: int) -> tuple[tuple[str, str], ...]:
-    titles = {
-        compared.indexes[number].scorers[place].signature: scorer.title
-        for scorer in compared.scorers
-        if (place := scorer.places[number]) is not None
-    }
-    return tuple(
-        (titles[record.signature], reason if len(reason) <= LONGEST_REASON else f"{reason[:LONGEST_REASON]}…")
-        for record in cell.records
-        if record.signature in titles and (reason := redacted(record.outcome.reason))
-    )
-
-
-# ---- The data ----
-
-
-def _sample_data(
-    compared: Compared, cards: Sequence[Card], sample: ComparedSample, cells: list[_Cell]
-) -> dict[str, Any]:
-    names = {SCORED: "score", SKIPPED: "skipped", FAILED: "failed"}
-    runs: dict[str, Any] = {}
-    for number, (letter, cell) in enumerate(zip(letters_of(cards), cells, strict=True)):
-        if cell.shown is None:
-            runs[letter] = None
-            continue
-        scores: dict[str, Any] = {}
-        for place, scorer in enumerate(compared.scorers):
-            value, outcome = cell.score(scorer.places[number])
-            kind = names.get(outcome) if outcome is not None else None
-            scores[scorer.title] = {"outcome": kind, "value": value}
-            if number:
-                scores[scorer.title]["improvement"] = sample.differences[number, place]
-        answer = cell.index.whole(cell.shown).answer
-        runs[letter] = {"key": cell.shown.key, "answer": answer, "scores": scores}
-    return {"sample_id": sample.name, "runs": runs}
-
-
-def _data(compared: Compared, cards: Sequence[Card], query: CompareQuery) -> dict[str, Any]:
-    listed = compared.page(query)
-    ids = [card.id for card in cards]
-    following = query.pairs(before="", after=listed.following)
-    return {
-        "comparison": compared.head["data"],
-        "matching": compared.count(query),
-        "samples": [
-            _sample_data(compared, cards, sample, cells)
-            for sample, cells in zip(listed.samples, _cells(compared, listed.samples), strict=True)
-        ],
-        "next": compare_address(ids, following, JSON) if listed.following else None,
-    }
-
-
-def _csv(library: Library, cards: Sequence[Card], query: CompareQuery) -> Iterable[str]:
-    opened = library.comparison(cards, anyway=bool(query.anyway))
-    if isinstance(opened, Compared):
-        with opened as compared:
-            header = ["sample_id"]
-            for number, letter in enumerate(letters_of(cards)):
-                header.append(f"{letter} answer")
-                for scorer in compared.scorers:
-                    header += [f"{letter} {scorer.title}", f"{letter} {scorer.title} outcome"]
-                    header += [f"{letter} {scorer.title} improvement"] if number else []
-            yield from csv_rows(header, (_csv_row(compared, cards, sample) for sample in compared.every(query)))
-
-
-def _csv_row(compared: Compared, cards: Sequence[Card], sample: ComparedSample) -> list[Value]:
-    data = _sample_data(compared, cards, sample, _cells(compared, [sample])[0])
-    row: list[Value] = [sample.name]
-    for number, letter in enumerate(letters_of(cards)):
-        run: Any = data["runs"][letter]
-        row.append(None if run is None else run["answer"])
-        for scorer in compared.scorers:
-            of = {"value": None, "outcome": None, "improvement": None} if run is None else run["scores"][scorer.title]
-            row += [of["value"], of["outcome"], *([of["improvement"]] if number else [])]
-    return row

@@ -168,14 +168,14 @@ def runs_link(runs: Sequence[tuple[Card, Any]], address: str) -> Link:
 
 
 @dataclass(frozen=True)
-class Compared:
+class OnSameLabels:
     """Judges on the same labels: a section as in a report, with the page of each."""
 
     section: Section
     links: tuple[Link, ...]
 
 
-def _compared(library: Library, chosen: Sequence[str]) -> Compared:
+def _compared(library: Library, chosen: Sequence[str]) -> OnSameLabels:
     if len(chosen) > MOST_COMPARED:
         raise BadAddress(f"{CALIBRATION}: at most {MOST_COMPARED} judges fit into one plot, not {len(chosen)}")
     found = [library.calibrations.one(name)[1] for name in chosen]
@@ -210,7 +210,7 @@ def _compared(library: Library, chosen: Sequence[str]) -> Compared:
         notes=tuple(notes),
     )
     links = tuple(Link(name, judge_address(each)) for name, each in zip(names, chosen, strict=True))
-    return Compared(section, links)
+    return OnSameLabels(section, links)
 
 
 def _names(calibrations: Sequence[Calibration]) -> list[str]:

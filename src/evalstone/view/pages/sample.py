@@ -23,7 +23,7 @@ from evalstone.view.addresses import (
     with_query,
 )
 from evalstone.view.compare_query import ORDERS, CompareQuery
-from evalstone.view.indexing.compared import Compared, ComparedSample
+from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.indexing.index import Case, Index, Stored
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
@@ -114,7 +114,7 @@ def _comparison(library: Library, request: Request, card: Card, index: Index, ca
     if card.id not in ids or not 2 <= len(cards) <= MOST_RUNS:
         raise BadAddress(f"{COMPARISON} names no comparison of run {name_of(card)}.")
     opened = library.comparison(cards, anyway=bool(query.anyway))
-    if not isinstance(opened, Compared):
+    if not isinstance(opened, StoredComparison):
         return opened
     own = ids.index(card.id)
     address = compare_address(ids, query.pairs())

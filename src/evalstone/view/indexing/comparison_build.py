@@ -18,7 +18,7 @@ from evalstone.results.drift import drift
 from evalstone.results.run import Run
 from evalstone.results.views.comparison import comparison_notes, line_cells, reach_of, slices_text
 from evalstone.results.views.samples import scored_answer
-from evalstone.view.indexing.compare_tables import FORMAT, NOTHING, SHOWN, cells, condition, tables
+from evalstone.view.indexing.comparison_tables import FORMAT, NOTHING, SHOWN, cells, condition, tables
 from evalstone.view.indexing.differences import stored_differences
 from evalstone.view.indexing.files import written
 from evalstone.view.indexing.index import Index

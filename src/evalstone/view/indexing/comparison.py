@@ -15,8 +15,8 @@ from evalstone._core.json import storable
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
-from evalstone.view.indexing.compare_build import total_key
-from evalstone.view.indexing.compare_tables import FORMAT, cells, condition, order
+from evalstone.view.indexing.comparison_build import total_key
+from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
 from evalstone.view.indexing.tables import choice
@@ -58,7 +58,7 @@ class ComparedPage(NamedTuple):
     following: str
 
 
-class Compared:
+class StoredComparison:
     """A comparison of runs: its head, and its samples as soon as it has the indexes of the runs.
 
     Args:
@@ -96,7 +96,7 @@ class Compared:
         for index in self.indexes:
             index.close()
 
-    def __enter__(self) -> Compared:
+    def __enter__(self) -> StoredComparison:
         return self
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
