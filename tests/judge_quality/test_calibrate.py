@@ -19,6 +19,7 @@ from evalstone.results.views.calibration import calibration_view
 from evalstone.run.budget import StopSignal
 from evalstone.stats import mean_interval
 from tests.refusals import refused
+from tests.runs import Given
 
 ROWS = [
     {"id": "a", "output": "Paris is in France.", "context": ["Paris is in France."], "label": "supported"},
@@ -78,6 +79,19 @@ def test_words_of_quality_fit_a_scorer_whose_lower_score_is_better():
 def test_labels_beside_the_data_leave_the_other_samples_unasked():
     made = calibrate({"a": "yes", "b": "no"}, data=ROWS, ledger=None)
     assert [pair.sample_id for pair in made.pairs] == ["a", "b"]
+
+
+def test_labels_that_were_not_chosen_at_random_are_noted():
+    rows = [{"id": f"s{n}", "output": str(n / 10)} for n in range(10)]
+    how = ["uncertain", "uncertain", "hand", "random", "stratified", "shared", "", None]
+    chosen = [{"id": f"s{n}", "label": n > 4, "chosen": one} for n, one in enumerate(how)]
+    beside = calibrate(chosen, Given(), data=rows, ledger=None)
+    inside = calibrate([{**row, **more} for row, more in zip(rows, chosen, strict=False)], Given(), ledger=None)
+    for found in (beside, inside):
+        (noted,) = (each for each in found.notes if each.kind == "labels_not_at_random")
+        assert (noted.severity, noted["uncertain"], noted["by_hand"], noted["of"]) == ("caution", 2, 1, 8)
+    unbiased = calibrate(chosen[3:], Given(), data=rows, ledger=None)
+    assert "labels_not_at_random" not in {each.kind for each in unbiased.notes}
 
 
 def test_the_default_threshold_is_an_evaluators_own():

@@ -242,6 +242,18 @@ def _no_better_than_one_answer(note: Note, _: FrontEnd) -> str:
     )
 
 
+def _not_at_random(note: Note) -> str:
+    uncertain, by_hand = note["uncertain"], note["by_hand"]
+    how = "of which the judge was uncertain" if uncertain else "chosen by hand"
+    if uncertain and by_hand:
+        how += f" ({uncertain:,}) or that were chosen by hand ({by_hand:,})"
+    labels = part_of(uncertain + by_hand, note["of"], "label")
+    return (
+        f"{labels} of samples {how}: they are unlike the others, which biases the figures; choose "
+        "samples to label at random or stratified"
+    )
+
+
 def _effects(note: Note) -> str:
     few = note["perturbations"]
     return f"an effect of {listed(few)}" if len(few) < note["of"] else "any effect"
@@ -426,6 +438,7 @@ NOTES: Mapping[str, Row] = {
     "few_labels": lambda note, _: (
         f"few labels ({note['yes']} yes, {note['no']} no): rely on the intervals, not the estimates"
     ),
+    "labels_not_at_random": lambda note, _: _not_at_random(note),
     "no_discrimination": lambda _, __: "the judge scored every sample the same: no discrimination",
     "uninformative_accuracy": _no_better_than_one_answer,
     "ranks_opposite": lambda note, _: (

@@ -115,6 +115,10 @@ class Calibration(Framed, Shown):
     """Labeled samples that were skipped."""
     n_failed: int = 0
     """Labeled samples that failed."""
+    n_uncertain: int = 0
+    """Labeled samples with a score that were chosen because the judge was uncertain of them."""
+    n_by_hand: int = 0
+    """Labeled samples with a score that were chosen by hand."""
     stop_reason: str = ""
     """Why the run stopped early; "" when it completed."""
     columns: tuple[str, ...] = ()

@@ -55,6 +55,8 @@ LABEL_COLUMNS: Final = (
     *("rating", "humanrating", "humanscore"),
 )
 """Column names, normalized: lower case, without separators."""
+CHOSEN: Final = "chosen"
+"""The column of a label file that says how each sample was chosen for labeling."""
 ANNOTATOR_PREFIXES = ("annotator", "rater", "label", "human", "rating")
 _BLANKS = re.compile(r"[\s_-]+")
 _ID_COLUMNS = tuple(normal(name) for rank in FIELD_NAMES["id"] for name in rank)
@@ -203,6 +205,8 @@ class LabeledSamples:
     """The columns of labels."""
     words: Mapping[str, float]
     """The value in [0, 1] that each word was read as."""
+    chosen: Mapping[str, str]
+    """By sample id, how the sample was chosen for labeling, if the column `chosen` says so."""
 
 
 def read_labels(
@@ -369,7 +373,8 @@ def _labeled(
         raise DataError(f"no sample has a label in {shortlist(columns)}")
     samples = tuple(sample for sample in dataset if sample.id in labels)
     labeled = Dataset(samples, dataset.name, dataset.columns, dataset.ignored)
-    return LabeledSamples(labeled, labels, columns, words)
+    chosen = {row.id: how for row in rows if row.id in labels and isinstance(how := row.cells.get(CHOSEN), str)}
+    return LabeledSamples(labeled, labels, columns, words, chosen)
 
 
 def _label_columns(columns: Sequence[str], reader: LabelReader) -> tuple[str, ...]:
