@@ -480,12 +480,12 @@ SAID: tuple[tuple[Note, str], ...] = (
     (
         note("labels_not_at_random", "caution", uncertain=40, by_hand=0, of=100),
         "40 of 100 labels are of samples of which the judge was uncertain: they are unlike the others, which biases "
-        "the figures; choose samples to label at random or stratified.",
+        "the figures; choose samples to label at random.",
     ),
     (
         note("labels_not_at_random", "caution", uncertain=40, by_hand=1, of=100),
         "41 of 100 labels are of samples of which the judge was uncertain (40) or that were chosen by hand (1): "
-        "they are unlike the others, which biases the figures; choose samples to label at random or stratified.",
+        "they are unlike the others, which biases the figures; choose samples to label at random.",
     ),
     (
         note("labeled_without_score", "caution", skipped=1, failed=2),

@@ -250,7 +250,7 @@ def _not_at_random(note: Note) -> str:
     labels = part_of(uncertain + by_hand, note["of"], "label")
     return (
         f"{labels} of samples {how}: they are unlike the others, which biases the figures; choose "
-        "samples to label at random or stratified"
+        "samples to label at random"
     )
 
 
