@@ -149,6 +149,22 @@ def test_the_labels_are_the_file_that_corrections_read(url: str, run: str, clien
 HOSTILE = '"><script>alert(1)</script>\u202e\r\n/?&#x;é'
 
 
+def test_the_commands_for_the_labels_are_shown_once_there_are_some(url: str, run: str, client: Client) -> None:
+    address = f"/label?run={run}&scorer=harm"
+    assert "evalstone gate" not in client.get(address).words
+    say(client, address, "1")
+    shown = html.unescape(client.get(address).text)
+    for command in (
+        f"evalstone report {run} --labels harm=ledger --ledger {url}",
+        f"evalstone gate {run} --max harm=X --labels harm=ledger --ledger {url}",
+        f"evalstone calibrate --labels labels-harm.csv --data DATA --scorer harm --judge JUDGE --ledger {url}",
+    ):
+        assert f"<code>{command}</code>" in shown
+    assert (
+        'filename="labels-harm.csv"' in client.get(f"/label.csv?run={run}&scorer=harm").headers["content-disposition"]
+    )
+
+
 def test_hostile_ids_and_notes_are_labeled_and_stay_text(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("getpass.getuser", lambda: "ada")
     ids = [HOSTILE, "=1+1", " ", "~", "..", "\ud800x", "a\nb", "a.json", "\x00"]

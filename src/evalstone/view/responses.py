@@ -58,12 +58,16 @@ def csv_file(lines: Iterable[str], name: str) -> Response:
     return attachment(map(redacted, lines), f"{name}.csv", "text/csv")
 
 
+def file_name(name: str, suffix: str = "") -> str:
+    """The name of a file that is sent, in plain characters."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name + suffix)
+
+
 def attachment(texts: Iterable[str], name: str, media_type: str) -> Response:
     """A file with this name, as it is written."""
     from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra
 
-    plain = "".join(char if char.isascii() and (char.isalnum() or char in "-_.") else "_" for char in name)
-    headers = {"content-disposition": f'attachment; filename="{plain}"'}
+    headers = {"content-disposition": f'attachment; filename="{file_name(name)}"'}
     body = (text.encode("utf-8", "replace") for text in texts)
     return StreamingResponse(body, media_type=f"{media_type}; charset=utf-8", headers=headers)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -11,19 +12,20 @@ from evalstone._core.json import storable
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.judge_quality.labeling import Labeling, Next, Sheet, annotator_name, label_csv, label_rows
 from evalstone.ledger import labels as stored
+from evalstone.ledger.base import DEFAULT_LEDGER
 from evalstone.results.views.comparison import more_labels
 from evalstone.results.views.samples import sample_view, score_text
 from evalstone.stats.labeling import LabelingOrder
 from evalstone.stats.ppi import MIN_LABELS
 from evalstone.types import Sample
-from evalstone.view.addresses import JSON, query_of, run_address, with_query
+from evalstone.view.addresses import CSV, JSON, query_of, run_address, with_query
 from evalstone.view.forms import Form
 from evalstone.view.indexing.index import Index
 from evalstone.view.library import Library
 from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link
-from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page, suffix_of
-from evalstone.view.shelf import Card
+from evalstone.view.responses import BadAddress, NotThere, csv_file, file_name, json_data, page, suffix_of
+from evalstone.view.shelf import Card, Shelf
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -123,7 +125,7 @@ def label_page(library: Library, request: Request) -> Response:
         if suffix == JSON:
             return json_data(rows)
         try:
-            return csv_file(label_csv(rows), f"labels-{place.title}")
+            return csv_file(label_csv(rows), _file(place))
         except ConfigError as error:
             raise BadAddress(error) from None
     opened = library.index(place.card)
@@ -148,6 +150,7 @@ def label_page(library: Library, request: Request) -> Response:
             why=choice.why if choice else "",
             token=library.form_token,
             refusal=library.shelf.refusal,
+            commands=commands(library.shelf, labeling, place),
             **_context(labeling, place, key),
         )
 
@@ -213,6 +216,27 @@ def _context(labeling: Labeling, place: Place, key: str) -> dict[str, Any]:
         "modes_href": with_query("/modes", [("run", place.card.id)]),
         "json_href": with_query("/label.json", [("run", place.card.id), ("scorer", place.title)]),
     }
+
+
+def commands(shelf: Shelf, labeling: Labeling, place: Place) -> list[tuple[str, str]]:
+    """What the labels are for, with the command; nothing without labels of samples chosen at random."""
+    if shelf.ledger is None or not labeling.means():
+        return []
+    run, title, info = shlex.quote(place.card.folder or place.card.id), place.title, labeling.sheet.info
+    ledger = "" if shelf.ledger == DEFAULT_LEDGER else f" --ledger {shlex.quote(shelf.places[0])}"
+    labels = f"--labels {shlex.quote(f'{title}=ledger')}{ledger}"
+    threshold = f"--{'max' if info.lower_is_better else 'min'} {shlex.quote(f'{title}=X')}"
+    calibrate = f"evalstone calibrate --labels {file_name(_file(place), CSV)} --data DATA --scorer {shlex.quote(title)}"
+    return [
+        ("Correct the mean:", f"evalstone report {run} {labels}"),
+        ("Test the corrected mean:", f"evalstone gate {run} {threshold} {labels}"),
+        ("Check a judge, with the CSV file below:", f"{calibrate} --judge JUDGE{ledger}"),
+    ]
+
+
+def _file(place: Place) -> str:
+    """The name of the file of labels, without its suffix."""
+    return f"labels-{place.title}"
 
 
 def findings(labeling: Labeling) -> Iterable[str]:
