@@ -206,7 +206,7 @@ OF_THE_OCCASION = {"id", "seconds", "started", "run", "created", "location"}
 
 
 def es_time(text: str) -> Any:
-    from evalstone.cli.values import moment  # noqa: PLC0415 - only one result takes a time
+    from evalstone._core.times import moment  # noqa: PLC0415 - only one result takes a time
 
     return moment(text, "--since")
 

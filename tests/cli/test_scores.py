@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evalstone import ConfigError, Failed, Record, Score, Skipped, evaluate, read_run
-from evalstone.cli.values import moment
+from evalstone._core.times import moment
 from evalstone.ledger import live
 from evalstone.ledger.live import LiveCounts, LiveScore
 from evalstone.ledger.scores import list_scores

@@ -59,14 +59,17 @@ def test_a_frame_is_written_with_its_counts_and_a_second_time_changes_nothing(ur
         again = live.write_frame(ledger, [counted(2)], rows, those)
         assert [each.id for each in again] == ["a/1"]  # what has an outcome is not scored again
         live.write_frame(ledger, [counted(1, seen=4)], [], [])
-        seen, states = live.counts(ledger, "shop")
+        seen, tallies = live.counts(ledger, "shop")
         assert seen == [counted(2)]  # an older frame that arrives late takes nothing back
         hour = int(NOW // HOUR)
-        assert states == {("s@1", "a", hour, "score"): 1, ("s@1", "a", hour, "pending"): 1}
+        assert sorted((*each[:3], each.owner, each.scale, each.number, each.total) for each in tallies) == [
+            ("s@1", hour, "pending", "a", None, 1, 0.0),
+            ("s@1", hour, "score", "a", 1.0, 1, 0.5),
+        ]
         live.write_frame(ledger, [counted(2, seen=30)], [], [])
         assert live.counts(ledger, "shop")[0] == [counted(2, seen=30)]
         assert live.streams(ledger) == ["shop"]
-        assert live.counts(ledger, "other") == ([], {})
+        assert live.counts(ledger, "other") == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -125,8 +128,8 @@ def test_counts_and_rows_are_those_of_one_moment(url: str, monkeypatch: pytest.M
 
         with monkeypatch.context() as patched:
             patched.setattr(live, "LiveCounts", meanwhile)
-            assert sum(live.counts(ledger, "shop")[1].values()) == 1
-        assert sum(live.counts(ledger, "shop")[1].values()) == 2
+            assert [each.number for each in live.counts(ledger, "shop")[1]] == [1]
+        assert sum(each.number for each in live.counts(ledger, "shop")[1]) == 2
 
 
 def test_a_worker_whose_lease_has_expired_leases_its_name_again(url: str) -> None:
@@ -162,9 +165,13 @@ def test_counts_and_rows_are_those_of_whole_hours(url: str) -> None:
         ]
         live.write_frame(ledger, [counted(2, hour=hour - 1), counted(1, hour=hour)], rows, [])
         for since in (hour * HOUR, hour * HOUR + 3599):
-            seen, states = live.counts(ledger, "shop", since)
-            assert (seen, [*states.values()]) == ([counted(1, hour=hour)], [1])
+            seen, tallies = live.counts(ledger, "shop", since)
+            assert (seen, [each.number for each in tallies]) == ([counted(1, hour=hour)], [1])
         assert len(live.counts(ledger, "shop", hour * HOUR - 1)[0]) == 2
+        for until in (hour * HOUR, hour * HOUR - 1):
+            seen, tallies = live.counts(ledger, "shop", until=until)
+            assert ([each.hour for each in seen], [each.hour for each in tallies]) == ([hour - 1], [hour - 1])
+        assert len(live.counts(ledger, "shop", until=hour * HOUR + 1)[0]) == 2
 
 
 def test_the_cost_of_a_row_is_that_of_its_record_where_that_is_all_of_it() -> None:
@@ -244,7 +251,7 @@ def test_live_scores_move_whole_are_recovered_and_are_sound(tmp_path: Path, url:
         lines = placed(export_rows(ledger))
         assert import_rows(moved, lines) == info(ledger).counts
         assert import_rows(moved, lines) == dict.fromkeys(info(ledger).counts, 0)
-        assert live.counts(moved, "shop") == live.counts(ledger, "shop")
+        assert sorted(map(str, live.counts(moved, "shop"))) == sorted(map(str, live.counts(ledger, "shop")))
         assert live.scores(moved) == live.scores(ledger)
     assert verify(url).sound
     recovered = recover(tmp_path / "moved.db", tmp_path / "new.db")

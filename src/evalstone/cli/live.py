@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated
 
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.times import duration, moment
 from evalstone.cli import completion, options
 from evalstone.cli.options import Outputs, Value, Values, argument, option
 from evalstone.cli.output import console, formats, present
-from evalstone.cli.values import duration, moment, needed_duration
+from evalstone.cli.values import needed_duration
 from evalstone.results.endings import ExitCode
 
 
@@ -106,6 +107,7 @@ def coverage(
     stream: Annotated[Value, argument("STREAM", "The stream, if the ledger has several.")] = None,
     ledger: options.Ledger = None,
     since: options.Since = None,
+    until: options.Until = None,
     *,
     outputs: Outputs,
 ) -> int:
@@ -115,7 +117,7 @@ def coverage(
     """
     from evalstone.live.accounting import coverage as covered
 
-    result = covered(stream, ledger=ledger, since=since)
+    result = covered(stream, ledger=ledger, since=since, until=until)
     view = result.view(COMMAND_LINE)
     present(view, formats(view, outputs, result.to_dict()))
     return ExitCode.CHECK_FAILED if result.total.unaccounted else ExitCode.OK

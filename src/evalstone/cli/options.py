@@ -18,10 +18,11 @@ from types import UnionType
 from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from evalstone._core.sizes import MOST_CONCURRENCY
+from evalstone._core.times import moment
 from evalstone.cli import completion
 from evalstone.cli.completion import FILE, FOLDER, Complete
 from evalstone.cli.output import STDOUT
-from evalstone.cli.values import field_columns, moment, number, numbers_or_one
+from evalstone.cli.values import field_columns, number, numbers_or_one
 from evalstone.errors import ConfigError
 
 Panel: TypeAlias = Literal[

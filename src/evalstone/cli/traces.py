@@ -18,10 +18,11 @@ import click
 import evalstone
 from evalstone._core.display import count, excerpt, named, safe
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.times import iso_time
 from evalstone.cli import completion, handled, options
 from evalstone.cli.options import FILE, Value, Values, argument, option
 from evalstone.cli.output import console, table, to_stderr
-from evalstone.cli.values import iso_time, judge_spec, needed_duration, scorer_specs
+from evalstone.cli.values import judge_spec, needed_duration, scorer_specs
 from evalstone.errors import ConfigError, DataError, MissingDependency, unknown
 from evalstone.results.endings import ExitCode
 from evalstone.types import Sample, trace_metadata

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import functools
 import math
-import re
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.addresses import beside, is_address
 from evalstone._core.display import joined
+from evalstone._core.times import duration
 from evalstone.cli.output import prints_to_stderr, to_stderr
 from evalstone.errors import ConfigError, invalid, repeated
 
@@ -150,44 +150,6 @@ def positive(text: str, option: str) -> float:
     if value <= 0:
         raise ConfigError(f"{option} takes a number above 0, not {value:g}")
     return value
-
-
-def moment(text: str, option: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it has a time zone, or an age such as 90s, 15m, 24h, 7d or 2w.
-
-    Raises ConfigError, with the option, for anything else.
-    """
-    try:
-        if (age := duration(text.strip())) is not None:
-            return datetime.now(UTC) - age
-        return iso_time(text.strip()).astimezone(UTC)
-    except (ValueError, OverflowError):
-        pass
-    raise ConfigError(
-        f"{option} takes a time such as 2026-01-31 or 2026-01-31T12:00, or an age such as 24h, not {text!r:.80}"
-    )
-
-
-def iso_time(text: str) -> datetime:
-    """A time in ISO 8601, in UTC unless it has a time zone. Raises ValueError."""
-    time = datetime.fromisoformat(text)
-    return time if time.tzinfo else time.replace(tzinfo=UTC)
-
-
-_AGE = re.compile(r"([0-9]{1,6})([smhdw])")
-_UNITS = {
-    "s": timedelta(seconds=1),
-    "m": timedelta(minutes=1),
-    "h": timedelta(hours=1),
-    "d": timedelta(days=1),
-    "w": timedelta(weeks=1),
-}
-
-
-def duration(text: str) -> timedelta | None:
-    """The length of an age such as 90s or 15m; None for anything else."""
-    age = _AGE.fullmatch(text)
-    return None if age is None else int(age[1]) * _UNITS[age[2]]
 
 
 def needed_duration(text: str, option: str, example: str) -> timedelta:

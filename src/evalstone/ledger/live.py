@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from evalstone._core.front_ends import Wording
 from evalstone._core.json import storable
@@ -25,6 +26,7 @@ from evalstone._core.redaction import redacted
 from evalstone.datasets.stored import sample_of, sample_row
 from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.ledger.base import HOUR, Key, sample_hash
+from evalstone.ledger.database import Database
 from evalstone.ledger.schema import live_counts, live_scores, samples
 from evalstone.ledger.store import Ledger
 from evalstone.types import Failed, Outcome, Record, Sample, Score, Skipped
@@ -52,6 +54,9 @@ _TAKEN = f"""
     WHERE id IN texts(:ids) ORDER BY submitted
 """
 _TEXTS = ("stream", "signature", "owner", "entity", "trace", "span", "response")
+_TALLY = "signature, hour, state, source, entity, owner, scale"
+MOST_HOURS = 1 << 40
+"""More than any time has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +185,7 @@ def claim_pending(
         rows = database.execute(_TAKEN, taken).fetchall()
     claimed: list[tuple[LiveScore, Sample | None]] = []
     for *values, stored in rows:
-        row = _from_row(values)
+        row = from_row(values)
         with ledger.reading(f"the sample of live score {row.id}"):
             claimed.append((row, None if stored is None else sample_of(json.loads(stored))))
     return claimed
@@ -246,22 +251,65 @@ def spent(ledger: Ledger, stream: str, since: float) -> float:
         return float(database.scalar(query, {"stream": storable(stream), "since": since}) or 0.0)
 
 
-def counts(ledger: Ledger, stream: str, since: float | None = None) -> tuple[list[LiveCounts], dict[Any, int]]:
-    """The counts of a stream, and its numbers of rows by signature, owner, hour and state, from one snapshot.
+class Tally(NamedTuple):
+    """The rows of a stream that are alike, within an hour."""
 
-    since: Seconds since 1970, rounded down to the hour.
+    signature: str
+    hour: int
+    """Hours since 1970."""
+    state: State
+    source: str
+    entity: str | None
+    owner: str
+    scale: float | None
+    """None without scores."""
+    number: int
+    total: float
+    """The sum of their scores."""
+
+
+def counts(
+    ledger: Ledger,
+    stream: str,
+    since: float | None = None,
+    until: float | None = None,
+    *,
+    tallied_since: float | None = None,
+) -> tuple[list[LiveCounts], list[Tally]]:
+    """The counts of a stream, and tallies of its rows, from one snapshot.
+
+    since, until: Seconds since 1970. Only whole hours are counted: the one of `since`, and all later ones that begin
+    before `until`. tallied_since: Leave out the tallies of the hours before this one.
     """
-    hour = 0 if since is None else int(since // HOUR)
-    of = {"stream": storable(stream), "hour": hour, "since": hour * HOUR}
-    counted = f"SELECT {live_counts.names} FROM live_counts WHERE stream = :stream AND hour >= :hour"
-    states = """
-        SELECT signature, owner, hour, state, count(*) FROM live_scores
-        WHERE stream = :stream AND submitted >= :since GROUP BY signature, owner, hour, state
-    """
+    of = {"stream": storable(stream), **hours(since, until)}
+    within = "stream = :stream AND hour >= :first AND hour < :end"
+    counted = f"SELECT {live_counts.names} FROM live_counts WHERE {within}"
     with ledger.transaction(snapshot=True) as database:
         seen = [LiveCounts(**live_counts.row(row)) for row in database.execute(counted, of)]
-        rows = {tuple(key): int(number) for *key, number in database.execute(states, of)}
+        if tallied_since is not None:
+            of["first"] = max(of["first"], hours(tallied_since, None)["first"])
+            # The index has the hours behind the signatures.
+            within += " AND signature IN texts(:signatures)"
+            of["signatures"] = _listed(_signatures(database, of))
+        tallied = f"""
+            SELECT {_TALLY}, count(*), COALESCE(sum(value), 0.0) FROM live_scores WHERE {within} GROUP BY {_TALLY}
+        """
+        rows = [Tally._make(row) for row in database.execute(tallied, of)]
     return seen, rows
+
+
+def _signatures(database: Database, of: Mapping[str, Any]) -> Iterator[str]:
+    """The signatures of the scorers of a stream, by skipping through an index instead of reading all rows."""
+    last: str | None = ""
+    query = "SELECT min(signature) FROM live_scores WHERE stream = :stream AND signature > :last"
+    while (last := database.scalar(query, {**of, "last": last})) is not None:
+        yield last
+
+
+def hours(since: float | None, until: float | None) -> dict[str, int]:
+    """The first hour of a period, and the one behind its last."""
+    end = MOST_HOURS if until is None else math.ceil(until / HOUR)
+    return {"first": 0 if since is None else int(since // HOUR), "end": end}
 
 
 def kept_reasoning(ledger: Ledger, stream: str, signature: str, since: float | None = None) -> frozenset[bool]:
@@ -333,7 +381,7 @@ def scores(
     query = f"{_ROWS}{' WHERE ' if where else ''}{' AND '.join(where)} ORDER BY submitted DESC, id DESC"
     with ledger.transaction() as database:
         rows = database.execute(query if limit is None else f"{query} LIMIT :limit", of)
-        return list(map(_from_row, rows))
+        return list(map(from_row, rows))
 
 
 def derived(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -370,7 +418,8 @@ def _to_row(row: LiveScore | LiveCounts) -> dict[str, Any]:
     return values
 
 
-def _from_row(values: Iterable[Any]) -> LiveScore:
+def from_row(values: Iterable[Any]) -> LiveScore:
+    """A row of `live_scores` as it is selected by its names."""
     row = live_scores.row(values)
     del row["hour"]
     return LiveScore(**row)

@@ -210,6 +210,8 @@ live_scores = Table(
     positioned=True,
     indexes={
         **{f"live_scores_{name}": f"({name}, submitted)" for name in ("stream", "signature", "entity")},
+        # All that counts and means are made from, so that no row has to be read.
+        "live_scores_tally": "(stream, signature, hour, state, source, entity, owner, scale, value)",
         "live_scores_submitted": "(submitted)",
         "live_scores_trace": "(trace)",
         "live_scores_pending": "(stream, submitted) WHERE state = 'pending'",

@@ -142,7 +142,7 @@ def list_scores(
     check_argument("limit", limit, Annotated[int, Range(1)])
     limit = min(limit, sys.maxsize)
     at = _Cursor.read(before)
-    with Ledger(existing(ledger)) as opened:
+    with Ledger(existing(ledger), read_only=True) as opened:
         search = _Search(opened, scorer, source, stream, run, entity, since, until, limit, at)
         live_too, runs_too = source != "run" and run is None, source in ("run", None) and stream is None
         parts = [*(search.live() if live_too else ()), *(search.runs() if runs_too else ())]
@@ -158,7 +158,7 @@ def unknown_names(ledger: str | Path | None, *, scorer: str | None = None, strea
     Errors as for `list_scores`.
     """
     problems: list[str] = []
-    with Ledger(existing(ledger)) as opened:
+    with Ledger(existing(ledger), read_only=True) as opened:
         if scorer is not None:
             signatures = {*_live_signatures(opened), *_signatures_of_runs(opened)}
             if not any(is_named(signature, scorer) for signature in signatures):
@@ -231,7 +231,7 @@ class _Search:
                 before=place,
             )
             for row in rows:
-                yield (-row.submitted, 0, _Backwards(row.id)), _listed_live(self.ledger, row)
+                yield (-row.submitted, 0, _Backwards(row.id)), listed_live(self.ledger, row)
             if len(rows) < min(PAGE, self.limit):
                 return
             place = rows[-1].submitted, rows[-1].id
@@ -322,7 +322,8 @@ class _Origin:
     trace: str | None = None
 
 
-def _listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
+def listed_live(ledger: Ledger, row: live.LiveScore) -> ListedScore:
+    """A live score as in a list. Raises LedgerError if its record is damaged."""
     with ledger.reading(f"live score {row.id}"):
         record = row.record
     cursor = _Cursor(row.submitted, (row.id,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from evalstone._core.display import money, safe
@@ -105,7 +105,7 @@ def _score_row(score: ListedScore) -> Sequence[Cell | str]:
     )
 
 
-def scores_csv(scores: ScoreList) -> Iterator[str]:
+def scores_csv(scores: Iterable[ListedScore]) -> Iterator[str]:
     """A row for each score, with its texts in full."""
     return csv_rows(CSV_HEADER, map(_csv_row, scores))
 

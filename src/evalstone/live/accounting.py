@@ -13,8 +13,9 @@ transaction before anything is scored. What was in the memory of a killed proces
 from __future__ import annotations
 
 import dataclasses
-from collections import defaultdict
-from collections.abc import Iterable
+import math
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -25,7 +26,7 @@ from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import HOUR, existing, shown
-from evalstone.ledger.live import LiveCounts, counts, only_stream, streams
+from evalstone.ledger.live import LiveCounts, Tally, counts, only_stream, streams
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
 from evalstone.types import scorer_name
@@ -88,6 +89,8 @@ class Coverage(Shown):
     stream: str
     since: datetime | None
     """The start of the first hour that is included; None for all."""
+    until: datetime | None
+    """The end of the last hour that is included; None for all."""
     scorers: tuple[ScorerCoverage, ...]
     """In the order of their signatures."""
 
@@ -110,48 +113,73 @@ class Coverage(Shown):
             "format": LIVE_COVERAGE_FORMAT,
             "stream": self.stream,
             "since": self.since and self.since.isoformat(),
+            "until": self.until and self.until.isoformat(),
             "scorers": scorers,
             "total": total,
         }
 
 
-def coverage(stream: str | None = None, *, ledger: str | Path | None = None, since: datetime | None = None) -> Coverage:
+def coverage(
+    stream: str | None = None,
+    *,
+    ledger: str | Path | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Coverage:
     """The coverage of a stream in a ledger.
 
     Args:
         stream: The name of the `Live`; optional if the ledger has only one stream.
         ledger: Where its scores are stored; by default the ledger in the current folder.
         since: Include the whole hour of this time, and all later ones.
+        until: Include only hours that begin before this time.
 
     Raises:
-        ConfigError: If there is no such stream or ledger, or `since` has no time zone.
+        ConfigError: If there is no such stream or ledger, or a time has no time zone.
         LedgerError: If the ledger can't be read.
     """
     check_time("since", since)
-    start = None if since is None else since.timestamp() // HOUR * HOUR
+    check_time("until", until)
     ledger = existing(ledger)
-    with Ledger(ledger) as opened:
+    with Ledger(ledger, read_only=True) as opened:
         stream = only_stream(opened) if stream is None else stream
-        counted, states = counts(opened, stream, start)
-        if not counted and not states and stream not in (known := streams(opened)):
+        times = (None if time is None else time.timestamp() for time in (since, until))
+        counted, tallies = counts(opened, stream, *times)
+        if not counted and not tallies and stream not in (known := streams(opened)):
             there = f"it has {', '.join(known)}" if known else "nothing was scored live yet"
             raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
+    return covered(stream, counted, tallies, since=since, until=until)
+
+
+def covered(
+    stream: str,
+    counted: Iterable[LiveCounts],
+    tallies: Iterable[Tally],
+    *,
+    since: datetime | None = None,
+    until: datetime | None = None,
+) -> Coverage:
+    """The coverage of a stream from its counts and tallies of a period."""
     totals = {(each.signature, each.owner, each.hour): each for each in counted}
-    rows: defaultdict[tuple[str, str, int], dict[str, int]] = defaultdict(dict)
-    for (signature, owner, hour, state), number in states.items():
-        rows[signature, owner, hour][state] = number
+    rows: defaultdict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
+    for signature, hour, state, _, _, owner, _, number, _ in tallies:
+        rows[signature, owner, hour][state] += number
     parts: defaultdict[str, list[ScorerCoverage]] = defaultdict(list)
     for key in totals.keys() | rows.keys():
         signature, owner, hour = key
         none = LiveCounts(stream=stream, signature=signature, owner=owner, hour=hour)
-        parts[signature].append(_part(totals.get(key, none), rows.get(key, {})))
-    first = None if start is None else datetime.fromtimestamp(start, UTC)
+        parts[signature].append(_part(totals.get(key, none), rows.get(key, Counter())))
     titled = titles({signature: scorer_name(signature) for signature in sorted(parts)})
     scorers = tuple(_sum(title, signature, parts[signature]) for signature, title in titled.items())
-    return Coverage(stream=stream, since=first, scorers=scorers)
+    return Coverage(stream=stream, since=_hour(since, math.floor), until=_hour(until, math.ceil), scorers=scorers)
 
 
-def _part(known: LiveCounts, rows: dict[str, int]) -> ScorerCoverage:
+def _hour(time: datetime | None, rounded: Callable[[float], int]) -> datetime | None:
+    """The beginning of an hour near a time."""
+    return None if time is None else datetime.fromtimestamp(rounded(time.timestamp() / HOUR) * HOUR, UTC)
+
+
+def _part(known: LiveCounts, rows: Counter[str]) -> ScorerCoverage:
     missing = (
         known.seen - known.filtered - known.eligible,
         known.eligible - known.declined - known.dropped - known.accepted,

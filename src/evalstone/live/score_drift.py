@@ -216,7 +216,7 @@ def drift(
         raise ConfigError(invalid("cycle", "above 0", cycle, str(cycle)))
     check_time("since", since)
     source = _read_baseline(baseline, ledger)
-    with Ledger(existing(ledger)) as opened:
+    with Ledger(existing(ledger), read_only=True) as opened:
         stream = only_stream(opened, (" with ", Setting("stream", ...))) if stream is None else stream
         watching = _Watching(
             opened,

@@ -48,7 +48,9 @@ def coverage_view(found: Coverage, _: FrontEnd = PYTHON) -> View:
         tables=(Table("Coverage of live scores", columns, cells),),
         warnings=(f"{missed:,} unaccounted: {UNACCOUNTED}.",) if missed else (),
     )
-    return View(name=found.stream, lead=f"since {_time(found.since)}" if found.since else "", sections=(section,))
+    times = (("since", found.since), ("until", found.until))
+    lead = " ".join(f"{word} {_time(time)}" for word, time in times if time)
+    return View(name=found.stream, lead=lead, sections=(section,))
 
 
 def _level(label: str) -> int:
