@@ -10,6 +10,7 @@ import pytest
 
 from evalstone.view.app import PAGES
 from evalstone.view.compare_query import CompareQuery
+from evalstone.view.live_query import LiveQuery
 from evalstone.view.pages.dataset_changes import DifferenceQuery
 from evalstone.view.query import SampleQuery
 from evalstone.view.runs_query import RunsQuery
@@ -25,7 +26,7 @@ def section(heading: str) -> str:
 
 def test_every_page_is_listed() -> None:
     listed = {re.sub("[A-Z…,]+", "X", row) for row in re.findall(r"^\| `([^`?]*)", section("## Pages"), re.MULTILINE)}
-    files = ("/modes/{mode}/{file}", "/datasets/{name}/{file}")
+    files = ("/modes/{mode}/{file}", "/datasets/{name}/{file}", "/live/{stream}/dataset.jsonl")
     routes = {re.sub(r"\{\w+\}", "X", path) for path, _ in PAGES if "{suffix}" not in path and path not in files}
     assert listed == routes
 
@@ -37,6 +38,7 @@ def test_every_page_is_listed() -> None:
         ("### Samples of a run: `/runs/ID`", SampleQuery),
         ("### Comparisons: `/compare`", CompareQuery),
         ("### Datasets: `/datasets/NAME`", DifferenceQuery),
+        ("### Live scores: `/live/STREAM`", LiveQuery),
     ],
 )
 def test_every_filter_is_described(heading: str, query: type) -> None:

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+from evalstone._core.json import storable
 from evalstone.datasets.stored import sample_of
 from evalstone.errors import ConfigError, invalid
-from evalstone._core.json import storable
 from evalstone.ledger.live import LiveScore, State, from_row, hours
 from evalstone.ledger.schema import live_scores
 from evalstone.ledger.store import Ledger

@@ -59,6 +59,16 @@ def scorer_address(name: str, suffix: str = "") -> str:
     return f"/scorers/{part(name)}{suffix}"
 
 
+def live_address(stream: str) -> str:
+    """The address of a stream of live scores."""
+    return f"/live/{part(stream)}"
+
+
+def live_score_address(stream: str, id: str) -> str:
+    """The address of a live score."""
+    return f"{live_address(stream)}/scores/{part(id)}"
+
+
 def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
     """The address of the comparison of runs with the first one. suffix: that of its data."""
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]

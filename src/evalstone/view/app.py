@@ -15,6 +15,8 @@ from evalstone.view.pages.experiment import experiment_page
 from evalstone.view.pages.judge import judge_page
 from evalstone.view.pages.judges import judges_page
 from evalstone.view.pages.label import label_page, undo_label, write_label
+from evalstone.view.pages.live import live_page, stream_page
+from evalstone.view.pages.live_list import live_dataset, live_score_page
 from evalstone.view.pages.modes import assign_mode, change_mode, create_mode, merge_mode, mode_file, modes_page
 from evalstone.view.pages.pins import pin_run
 from evalstone.view.pages.run import run_page
@@ -41,6 +43,11 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/judges/{judge}", judge_page),
     ("/label{suffix}", label_page),
     ("/label", label_page),
+    ("/live{suffix}", live_page),
+    ("/live", live_page),
+    ("/live/{stream}", stream_page),
+    ("/live/{stream}/scores/{id}", live_score_page),
+    ("/live/{stream}/dataset.jsonl", live_dataset),
     ("/modes{suffix}", modes_page),
     ("/modes", modes_page),
     ("/modes/{mode}/{file}", mode_file),

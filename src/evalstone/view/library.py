@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import secrets
 import threading
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from evalstone.errors import EvalstoneError
 from evalstone.judge_quality.labeling import Sheet
+from evalstone.ledger.live import streams
+from evalstone.ledger.store import Ledger
 from evalstone.view.calibrations import Calibrations
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.comparisons import Comparisons
@@ -16,6 +19,8 @@ from evalstone.view.indexing.dataset_differences import DatasetDifference, Datas
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.indexing.jobs import Building
+from evalstone.view.live_drift import Watches
+from evalstone.view.live_figures import Readings
 from evalstone.view.names import name_of
 from evalstone.view.responses import NotThere, page
 from evalstone.view.shelf import Card, Shelf
@@ -28,12 +33,13 @@ MOST_SHEETS = 4
 
 
 class Library:
-    """The runs on a shelf, their indexes, and the calibrations of their judges."""
+    """The runs on a shelf, their indexes, the calibrations of their judges, and what is known of live scores."""
 
     def __init__(self, shelf: Shelf) -> None:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
         self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)
+        self.readings, self.watches = Readings(), Watches(shelf, self.indexes.jobs)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
         self._sheets: dict[str, Sheet] = {}
@@ -58,6 +64,26 @@ class Library:
         if card.problem:
             raise EvalstoneError(card.problem)
         return card
+
+    @contextmanager
+    def live_ledger(self) -> Generator[Ledger]:
+        """The ledger with live scores, for reading.
+
+        Raises:
+            NotThere: There is none.
+            EvalstoneError: It can't be read.
+        """
+        if self.shelf.ledger is None:
+            raise NotThere("Live scores are in a ledger, and there is none. Start evalstone view with --ledger.")
+        with self.shelf.reading() as ledger:
+            yield ledger
+
+    def has_live_scores(self) -> bool:
+        """Whether the ledger has a stream. Raises EvalstoneError if it can't be read."""
+        if self.shelf.ledger is None:
+            return False
+        with self.shelf.reading() as ledger:
+            return bool(streams(ledger))
 
     def sheet(self, card: Card, scorer: str) -> Sheet:
         """The scores of a run's scorer for labeling, by its title.

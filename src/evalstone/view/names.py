@@ -28,6 +28,11 @@ def age(created: str) -> str:
     return "just now"
 
 
+def utc(seconds: float, *, exact: bool = True) -> str:
+    """A time in seconds since 1970, in UTC, as commands for live scores show it. exact: with the seconds."""
+    return f"{datetime.fromtimestamp(seconds, UTC):{'%Y-%m-%d %H:%M:%S' if exact else '%Y-%m-%d %H:%M'}}"
+
+
 def name_of(card: Card) -> str:
     """The name of a run: its own, or else when it was started."""
     return (card.metadata.name.strip() if card.metadata else "") or when(card.started) or card.id

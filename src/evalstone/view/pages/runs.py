@@ -62,6 +62,7 @@ def runs_page(library: Library, request: Request) -> Response:
         headers={"refresh": watch} if watch else {},
         title="Runs",
         places=library.shelf.places,
+        live=library.has_live_scores(),
         groups=tables,
         query=query,
         choices=choices(library.shelf.counts(every), query),

@@ -1,0 +1,230 @@
+"""The live scores of a stream in numbers: means and counts by scorer, source, entity and time."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TypeAlias
+
+from evalstone.ledger.base import HOUR
+from evalstone.ledger.live import MOST_HOURS, LiveCounts, Tally, counts
+from evalstone.ledger.live_state import LiveState, first_new_hour, live_state
+from evalstone.ledger.store import Ledger
+from evalstone.live.accounting import Coverage, covered
+from evalstone.results.summary import ScorerInfo
+from evalstone.scorers import SCORERS
+from evalstone.types import scorer_name
+from evalstone.view.shelf import Card
+
+STEPS = (1, 3, 6, 12, 24, 168, 672, 2688)
+"""Hours that a point in a plot over time may stand for."""
+MOST_POINTS = 60
+MOST_READ = 8
+"""The number of periods of streams whose figures are kept."""
+
+
+@dataclass
+class Reading:
+    """The counts and tallies of a stream in the hours of a period, and what follows from them."""
+
+    stream: str
+    counted: Sequence[LiveCounts]
+    tallies: Sequence[Tally]
+    first: int | None = None
+    """The first hour since 1970; None for all."""
+    end: int | None = None
+    """The hour behind the last one."""
+
+    @cached_property
+    def coverage(self) -> Coverage:
+        """As `evalstone live coverage` shows it."""
+        times = (None if hour is None else datetime.fromtimestamp(hour * HOUR, UTC) for hour in (self.first, self.end))
+        since, until = times
+        return covered(self.stream, self.counted, self.tallies, since=since, until=until)
+
+    @cached_property
+    def figures(self) -> Figures:
+        """The sums of all."""
+        return Figures.of(self.tallies)
+
+    @cached_property
+    def scales(self) -> Mapping[str, float]:
+        """The scales of the scorers by signature."""
+        scales = {each.signature: 1.0 for each in self.coverage.scorers}
+        return scales | {each.signature: each.scale for each in self.tallies if each.scale is not None}
+
+    def within(self, first: int | None, end: int | None) -> Reading:
+        """Some of its hours."""
+
+        def has(each: LiveCounts | Tally) -> bool:
+            return (first is None or each.hour >= first) and (end is None or each.hour < end)
+
+        return Reading(self.stream, [*filter(has, self.counted)], [*filter(has, self.tallies)], first, end)
+
+
+class Readings:
+    """What was read of streams. Hours whose scores haven't changed aren't read again."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, tuple[LiveState, Reading]] = {}
+        self._periods: dict[tuple[str, int | None, int | None], tuple[Reading, Reading]] = {}
+        """By stream and period: what the period is a part of, and the part."""
+        self._lock = threading.Lock()
+
+    def of(self, ledger: Ledger, stream: str, since: float | None = None, until: float | None = None) -> Reading:
+        """The hours of a period, rounded as `evalstone.ledger.live.counts` does. since, until: seconds since 1970."""
+        with self._lock:
+            whole = self._whole(ledger, stream)
+            first = None if since is None else int(since // HOUR)
+            end = None if until is None else math.ceil(until / HOUR)
+            if first is None and end is None:
+                return whole
+            key = (stream, first, end)
+            known = self._periods.pop(key, None)
+            part = known[1] if known is not None and known[0] is whole else whole.within(first, end)
+            self._periods[key] = whole, part
+            while len(self._periods) > MOST_READ:
+                del self._periods[next(iter(self._periods))]
+            return part
+
+    def _whole(self, ledger: Ledger, stream: str) -> Reading:
+        state = live_state(ledger, stream)
+        known = self._streams.get(stream)
+        if known is not None and known[0] == state:
+            return known[1]
+        reading = None
+        if known is not None and known[0].first == state.first:
+            reading = _updated(ledger, *known)
+        if reading is None:
+            reading = Reading(stream, *counts(ledger, stream))
+        self._streams[stream] = state, reading
+        return reading
+
+
+def _updated(ledger: Ledger, before: LiveState, known: Reading) -> Reading:
+    """A reading with the hours read again in which rows are new or were pending."""
+    hours = [each.hour for each in known.tallies if each.state == "pending"]
+    if (new := first_new_hour(ledger, known.stream, before.last)) is not None:
+        hours.append(new)
+    hour = min(hours, default=MOST_HOURS)
+    counted, tallies = counts(ledger, known.stream, tallied_since=hour * HOUR)
+    return Reading(known.stream, counted, [*(each for each in known.tallies if each.hour < hour), *tallies])
+
+
+@dataclass
+class Sums:
+    """What became of samples, and the sum of their scores."""
+
+    states: Counter[str] = field(default_factory=Counter[str])
+    total: float = 0.0
+
+    @property
+    def n_score(self) -> int:
+        """The number of scores."""
+        return self.states["score"]
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of the scores; None without any."""
+        return self.total / self.n_score if self.n_score else None
+
+
+Grouped: TypeAlias = Mapping[str, Mapping[str, Sums]]
+"""By a source, an entity or another name, and then by the signature of the scorer."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Sums of live scores by what they are of.
+
+    Attributes:
+        step: The hours of a period in `times`.
+        times: By the first hour of a period, and then by signature.
+    """
+
+    scorers: Mapping[str, Sums]
+    sources: Grouped
+    entities: Grouped
+    times: Mapping[int, Mapping[str, Sums]]
+    step: int
+
+    @classmethod
+    def of(
+        cls,
+        tallies: Sequence[Tally],
+        *,
+        signatures: Collection[str] | None = None,
+        source: str = "",
+        entities: Collection[str] | None = None,
+    ) -> Figures:
+        """The sums of tallies of chosen scorers, of a source, and of chosen entities."""
+        every = signatures is None and not source and entities is None
+        chosen = tallies if every else [each for each in tallies if _matches(each, signatures, source, entities)]
+        hours = [each.hour for each in chosen] or [0]
+        step = step_of(min(hours), max(hours))
+        by_scorer: dict[str, Sums] = {}
+        by_source = defaultdict[str, dict[str, Sums]](dict)
+        by_entity = defaultdict[str, dict[str, Sums]](dict)
+        by_time = defaultdict[int, dict[str, Sums]](dict)
+        for signature, hour, state, of, entity, _, _, number, total in chosen:
+            for group in (by_scorer, by_source[of], by_entity[entity or ""], by_time[hour // step * step]):
+                sums = group.get(signature)
+                if sums is None:
+                    sums = group[signature] = Sums()
+                sums.states[state] += number
+                if total:
+                    sums.total += total
+        return cls(by_scorer, by_source, by_entity, dict(sorted(by_time.items())), step)
+
+    @property
+    def states(self) -> Counter[str]:
+        """What became of all samples, counted once for each scorer."""
+        return sum((sums.states for sums in self.scorers.values()), Counter[str]())
+
+    def line(self, signature: str, scale: float) -> list[tuple[int, float]]:
+        """The means of a scorer by the first hour of each period that has one, as shares of its scale."""
+        means = ((hour, group[signature].mean) for hour, group in self.times.items() if signature in group)
+        return [(hour, mean / scale) for hour, mean in means if mean is not None]
+
+
+def _matches(tally: Tally, signatures: Collection[str] | None, source: str, entities: Collection[str] | None) -> bool:
+    return (
+        (signatures is None or tally.signature in signatures)
+        and (not source or tally.source == source)
+        and (entities is None or (tally.entity or "") in entities)
+    )
+
+
+def step_of(first: int, last: int) -> int:
+    """The hours that a point stands for in a plot from one hour to another."""
+    return next((step for step in STEPS if last // step - first // step < MOST_POINTS), STEPS[-1])
+
+
+def scorers_of(scales: Mapping[str, float], cards: Sequence[Card]) -> dict[str, ScorerInfo]:
+    """Scorers by signature, as runs or evalstone itself know them. For others, higher counts as better.
+
+    scales: by signature. cards: runs that may have the same scorers.
+    """
+    known = {
+        stored.signature: ScorerInfo.of(stored)
+        for card in cards
+        if card.metadata is not None
+        for stored in card.metadata.scorers
+        if stored.signature in scales
+    }
+    infos: dict[str, ScorerInfo] = {}
+    for signature in sorted(scales):
+        name = scorer_name(signature)
+        kind = SCORERS.get(name)
+        infos[signature] = known.get(signature) or ScorerInfo(
+            name=name,
+            signature=signature,
+            scale=scales[signature],
+            lower_is_better=kind is not None and kind.lower_is_better,
+        )
+    return infos
