@@ -225,13 +225,15 @@ def test_many_scorers_are_chosen_from(url: str) -> None:
     def named(number: int) -> Any:
         return type(f"S{number}", (Given,), {"name": f"s{number:02}", "__doc__": "One of many."})()
 
-    evaluate(samples_of(["1", "skip"]), [*map(named, range(20))], ledger=url, name="a")
+    evaluate(samples_of(["1", "0.5", "skip"]), [*map(named, range(20))], ledger=url, name="a")
     client = client_of(url)
     page = client.get("/")
     assert re.findall(r'data-label="(s\d\d)', page.text) == [f"s{n:02}" for n in range(6)]
     assert "6 of 20 scorers are shown" in page.words
     assert "14 skipped of scorers that aren&#39;t shown" in page.text
+    assert 'class="spread"' not in page.text  # the means of many scorers have no plots, so that they fit
     page = client.get("/?column=s19&column=s03")
+    assert page.text.count('class="spread"') == 2
     assert re.findall(r'data-label="(s\d\d)', page.text) == ["s03", "s19"]
 
 
