@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from evalstone._core.json import storable
 from evalstone.errors import ConfigError, unknown
 from evalstone.results.summary import ScorerInfo
 from evalstone.view.compare_query import CompareQuery, Show
@@ -19,6 +18,7 @@ from evalstone.view.indexing.comparison_build import total_key
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
+from evalstone.view.indexing.paging import page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
@@ -150,25 +150,17 @@ class StoredComparison:
         few = "NOT INDEXED " if sizes and min(sizes) < FEW else ""
         place = f"place {'<' if back else '>'} :place"
         if cursor:
-            value, values["place"] = _read_cursor(cursor)
-            values["value"] = storable(value) if isinstance(value, str) else value
+            values["value"], values["place"] = read_place(cursor)
             where += f" AND ({by} {'<' if down else '>'} :value OR ({by} = :value AND {place}))"
         rows: list[tuple[Any, ...]] = self._connection.execute(
             f"SELECT {by}, place, name, {self._columns} FROM rows {few}WHERE {where} "
             f"ORDER BY {by}{' DESC' * down}, place{' DESC' * back} LIMIT {limit + 1}",
             values,
         ).fetchall()
-        more, rows = len(rows) > limit, rows[:limit]
-        if back:
-            rows.reverse()
-        if not rows:
-            return ComparedPage([], "", "")
-        first, last = (json.dumps(row[:2], ensure_ascii=False) for row in (rows[0], rows[-1]))
-        return ComparedPage(
-            [self._sample(row) for row in rows],
-            first if (more if back else bool(cursor)) else "",
-            last if (back or more) else "",
+        shown, *places = page_of(
+            rows, limit, lambda row: json.dumps(row[:2], ensure_ascii=False), back=back, cursor=cursor
         )
+        return ComparedPage([self._sample(row) for row in shown], *places)
 
     def neighbors(
         self, query: CompareQuery, run: int, place: int
@@ -277,13 +269,3 @@ class StoredComparison:
     def _aligned(self) -> Sequence[bool]:
         """Whether the rows are numbered as in the index of each run."""
         return json.loads(self._about["aligned"])
-
-
-def _read_cursor(text: str) -> tuple[float | str, int]:
-    try:
-        value, place = json.loads(text)
-        if type(place) is int and abs(place) < 1 << 62 and type(value) in (str, int, float):
-            return value if isinstance(value, str) else float(value), place
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        pass
-    raise ConfigError("the address names no place in the list")

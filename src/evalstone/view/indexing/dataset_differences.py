@@ -22,6 +22,7 @@ from evalstone.types.samples import SAMPLE_FIELDS
 from evalstone.view.indexing.files import refuse_damage, written
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.jobs import Building, Jobs
+from evalstone.view.indexing.paging import page_of
 from evalstone.view.shelf import Shelf
 
 FORMAT = "view-dataset-difference/1"
@@ -129,15 +130,8 @@ class DatasetDifference:
             where.append(f"fields & {1 << SAMPLE_FIELDS.index(changed_field)}")
         query = f"SELECT * FROM rows WHERE {' AND '.join(where)} ORDER BY number {'DESC' if before else ''} LIMIT ?"  # noqa: S608
         rows = [_difference(row) for row in self._connection.execute(query, (at, size + 1))]
-        more, rows = len(rows) > size, rows[:size]
-        if before:
-            rows.reverse()
-        has_previous, has_following = (more, True) if before else (bool(at), more)
-        return DifferencePage(
-            rows,
-            str(rows[0].number) if rows and has_previous else "",
-            str(rows[-1].number) if rows and has_following else "",
-        )
+        cursor = text if at else ""
+        return DifferencePage(*page_of(rows, size, lambda row: str(row.number), back=bool(before), cursor=cursor))
 
     def every(self, change: Change | None, changed_field: str) -> Iterator[SampleDifference]:
         """All samples. Arguments as for `page`."""

@@ -25,6 +25,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
 from evalstone.view.indexing.files import refuse_damage
+from evalstone.view.indexing.paging import page_of, read_place
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
 from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
@@ -234,17 +235,8 @@ class Index:
         back = bool(query.before)
         cursor = query.before or query.after
         rows = self._rows(query, column, cursor, limit + 1, back=back)
-        more, rows = len(rows) > limit, rows[:limit]
-        if back:
-            rows.reverse()
-        if not rows:
-            return Page([], "", "")
-        first, last = (self._cursor(column, row) for row in (rows[0], rows[-1]))
-        return Page(
-            self._with_texts([*map(self._case, rows)]),
-            first if (more if back else bool(cursor)) else "",
-            last if (back or more) else "",
-        )
+        shown, *places = page_of(rows, limit, lambda row: self._cursor(column, row), back=back, cursor=cursor)
+        return Page(self._with_texts([*map(self._case, shown)]), *places)
 
     def neighbors(self, query: SampleQuery, key: str) -> tuple[str, str]:
         """The keys of the cases before and after one in the order of a query; "" if there is none."""
@@ -377,7 +369,7 @@ class Index:
     def _rows(self, query: SampleQuery, column: str, cursor: str, limit: int, *, back: bool) -> list[Sequence[Any]]:
         """Rows after a cursor, or before it, those without a value last."""
         where, values = self._where(query)
-        value, place = _read_cursor(cursor) if cursor else (None, 0)
+        value, place = read_place(cursor) if cursor else (None, 0)
         rows: list[Sequence[Any]] = []
         # An index in this order would be walked to its end for what few samples have, such as failures, which have no
         # mean. One pass over the table takes as long for every filter.
@@ -462,13 +454,3 @@ def _stored(data: dict[str, Any]) -> Stored:
 
 class OutdatedIndex(Exception):
     """An index that has to be made again."""
-
-
-def _read_cursor(text: str) -> tuple[float | str | None, int]:
-    try:
-        value, place = json.loads(text)
-        if type(place) is int and abs(place) < 1 << 62 and (value is None or isinstance(value, str | int | float)):
-            return value if value is None else storable(value) if isinstance(value, str) else float(value), place
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        pass
-    raise ConfigError("the address names no place in the list")
