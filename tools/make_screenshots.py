@@ -33,6 +33,25 @@ LEDGER = "ledger.db"
 SCORERS = ("faithfulness", "context_relevance", "context_precision")
 ADDED = " The figures were first reported in 1987."
 WIDTH, HEIGHT = 1280, 800
+TOPICS = ("billing", "delivery", "returns")
+EXPERIMENT = """
+data = "questions.jsonl"
+scorers = ["contains", "f1_tokens"]
+name = "prompts"
+
+[experiment]
+targets = ["my_app:short", "my_app:long"]
+
+[experiment.parameters]
+temperature = [0.0, 0.7]
+"""
+TARGETS = """
+def short(*, input: str, temperature: float = 0.0) -> str:
+    return input.rpartition(" ")[2] if temperature < 0.5 or len(input) % 3 else "I don't know."
+
+def long(*, input: str, temperature: float = 0.0) -> str:
+    return f"You asked about {input}." if temperature < 0.5 or len(input) % 4 else "Please ask again."
+"""
 MODES = {
     "invented detail": "The answer adds a fact that is in no passage.",
     "wrong number": "A number in the answer is not the one in the passages.",
@@ -85,6 +104,11 @@ def make_runs(folder: Path) -> dict[str, str]:
     with stand_in() as url:
         evalstone(folder, "run", "few.jsonl", "-s", "faithfulness", "-j", "vllm/judge", "--base-url", url,
                   "--name", "with a model", "--ledger", LEDGER, "-q")  # fmt: skip
+    questions = [{"input": f"Question {n} about {topic}", "reference": topic} for n in range(20) for topic in TOPICS]
+    write(folder / "questions.jsonl", questions)
+    (folder / "my_app.py").write_text(TARGETS)
+    (folder / "experiment.toml").write_text(EXPERIMENT)
+    evalstone(folder, "run", "experiment.toml", "--ledger", LEDGER, "-q")
     with Ledger(str(folder / LEDGER)) as ledger:
         runs = {row.metadata["name"]: row.id for row in ledger.runs()}
         pin(ledger, "answers.jsonl", runs["main"])
@@ -140,7 +164,7 @@ def pictures(runs: Mapping[str, str]) -> list[Picture]:
     first = rows(worse=False)[0]["id"]
     one_call = ("details.calls > summary", "details.calls details > summary")
     return [
-        Picture("view-runs", "/"),
+        Picture("view-runs", "/?dataset=answers.jsonl"),
         Picture("view-run", f"/runs/{branch}"),
         Picture("view-samples", f"/runs/{branch}", top="#samples"),
         Picture("view-sample", f"/runs/{branch}/samples/15103-gpt-3.5-turbo-0613"),
@@ -148,6 +172,9 @@ def pictures(runs: Mapping[str, str]) -> list[Picture]:
         Picture("view-compare", f"/compare?runs={main},{branch}&show=regressed"),
         Picture("view-label", f"/label?run={branch}&scorer=faithfulness&annotator=ada"),
         Picture("view-modes", f"/modes?run={branch}"),
+        Picture("view-dataset", "/datasets/answers.jsonl", ("text=changes",)),
+        Picture("view-scorer", "/scorers/faithfulness"),
+        Picture("view-experiment", "/experiments/prompts"),
         Picture("view-judges", "/judges"),
         Picture("view-judge", "/judges", ("a[href^='/judges/']",)),
     ]
