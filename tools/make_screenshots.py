@@ -22,7 +22,7 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from evalstone import load, read_run
+from evalstone import Live, load, read_run
 from evalstone.ledger.labels import Label, Mode, ModeLabel, assign_mode, pin, write_label, write_mode
 from evalstone.ledger.store import Ledger
 
@@ -109,11 +109,21 @@ def make_runs(folder: Path) -> dict[str, str]:
     (folder / "my_app.py").write_text(TARGETS)
     (folder / "experiment.toml").write_text(EXPERIMENT)
     evalstone(folder, "run", "experiment.toml", "--ledger", LEDGER, "-q")
+    go_live(folder)
     with Ledger(str(folder / LEDGER)) as ledger:
         runs = {row.metadata["name"]: row.id for row in ledger.runs()}
         pin(ledger, "answers.jsonl", runs["main"])
         label_some(ledger, runs["branch-17"], folder)
     return runs
+
+
+def go_live(folder: Path) -> None:
+    """Live scores of three entities."""
+    live = Live(["faithfulness"], judge="lexical", stream="shop", sampling=1.0, ledger=str(folder / LEDGER))
+    for place, row in enumerate(rows(worse=True)):
+        fields = {name: row[name] for name in ("input", "output", "context")}
+        live.submit(**fields, entity=TOPICS[place % len(TOPICS)])
+    live.close()
 
 
 def label_some(ledger: Ledger, run: str, folder: Path) -> None:
@@ -173,8 +183,8 @@ def pictures(runs: Mapping[str, str]) -> list[Picture]:
         Picture("view-label", f"/label?run={branch}&scorer=faithfulness&annotator=ada"),
         Picture("view-modes", f"/modes?run={branch}"),
         Picture("view-dataset", "/datasets/answers.jsonl", ("text=changes",)),
-        Picture("view-scorer", "/scorers/faithfulness"),
         Picture("view-experiment", "/experiments/prompts"),
+        Picture("view-live", "/live/shop"),
         Picture("view-judges", "/judges"),
         Picture("view-judge", "/judges", ("a[href^='/judges/']",)),
     ]
