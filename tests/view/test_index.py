@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalstone import Run, Sample, evaluate
+from evalstone import Run, Sample, Score, evaluate
 from evalstone._core.json import storable
 from evalstone.errors import ConfigError
 from evalstone.view.indexing.build import build, head_of
@@ -89,6 +89,30 @@ def test_outcomes_are_told_apart(indexed: Indexed) -> None:
         assert (case.goodness, case.values) == (None, (None, None))
 
 
+def test_groups_are_of_what_means_the_same_in_each_sample(indexed: Indexed) -> None:
+    """Reasons that only count or list passages by number are in none."""
+    run = run_of(["0.5"] * 8, [Given(), Harm()])
+    passages = ({"passage": 1, "useful": False}, {"passage": 2, "useful": True})
+    said = [
+        *[Score(0.5, "useful: passage 2; not useful: 1.", evidence=passages)] * 2,
+        *[Score(0.5, "no passage was useful.", evidence=passages)] * 2,
+        *[Score(0.5, "1 of 2 parts fit.")] * 2,
+        *[Score(0.5, "It says 1887.")] * 2,
+    ]
+    claim = ({"claim": "It is gold.", "verdict": "contradicted"},)
+    given, harm = run.scorers
+    outcomes = {info.signature: said for info in (given, harm)}
+    outcomes[harm.signature] = [*said[:4], *[Score(0.5, evidence=claim)] * 2, *said[6:7], said[0]]
+    order = {id: number for number, id in enumerate(dict.fromkeys(record.sample_id for record in run.records))}
+    records = [replace(each, outcome=outcomes[each.signature][order[each.sample_id]]) for each in run.records]
+    with indexed(replace(run, records=tuple(records))) as index:
+        assert index.groups(9) == [
+            Group(("given", "harm"), "score", "no passage was useful.", 2),
+            Group(("harm",), "score", "✕ contradicted: It is gold.", 2),
+            Group(("given",), "score", "It says 1887.", 2),
+        ]
+
+
 def test_scores_reasons_and_metadata_filter(indexed: Indexed) -> None:
     metadata = [{"topic": "a" if n % 2 else "b", "number": n, "long": "x" * 200} for n in range(9)]
     with indexed(run_of(ANSWERS, [Given(), Harm()], metadata=metadata)) as index:
@@ -100,8 +124,7 @@ def test_scores_reasons_and_metadata_filter(indexed: Indexed) -> None:
         assert [facet.name for facet in index.facets] == ["topic", "number"]
         assert index.facets[0].values == (("b", 5), ("a", 4))
         assert [each for each in index.groups(9) if each.outcome == "skipped"] == [
-            Group("given", "skipped", "nothing to say", 2),
-            Group("harm", "skipped", "nothing to say", 2),
+            Group(("given", "harm"), "skipped", "nothing to say", 2),
         ]
         assert index.count(SampleQuery(field=(("topic", "b"),))) == 5
     for query, kind in ((SampleQuery(scorer="x"), "scorer"), (SampleQuery(field=(("y", "1"),)), "field")):

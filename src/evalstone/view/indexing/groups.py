@@ -3,7 +3,8 @@
 A missing score belongs to the group of its scorer, its outcome and its reason, whatever the numbers and the quoted
 texts in it are. A score that isn't perfect belongs to a group for each finding in its evidence, such as a claim that no
 passage supports: of its scorer, its label and its text, whatever the case, the punctuation and the spaces are. Without
-findings, it is grouped by its reason in the same way.
+findings, it is grouped by its reason in the same way, unless that only counts, or only lists passages by number: these
+mean something else in each sample.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.results.summary import ScorerInfo
-from evalstone.results.views.evidence import findings_in
+from evalstone.results.views.evidence import about_passages, findings_in
 from evalstone.types import TOLERANCE, Failed, Outcome, Score
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 
@@ -25,6 +26,8 @@ MOST_FINDINGS = 20
 """The number of findings that are taken from the evidence of a score."""
 _VARIES = re.compile(r"""[-+]?\d[\d.,:_]*\d|\d|"[^"]*"|“[^”]*”|‘[^’]*’|`[^`]*`|(?<!\w)'[^']*'(?!\w)""")
 """Numbers and quoted texts."""
+_COUNTS = re.compile(r"\b\d+ of \d+\b")
+_DIGIT = re.compile(r"\d")
 _BESIDES_WORDS = re.compile(r"[\W_]+")
 
 
@@ -52,12 +55,15 @@ class Groups:
             return
         if info.goodness(outcome.value) >= 1 - TOLERANCE:
             return
+        evidence = to_jsonable(outcome.evidence)
         findings = set[tuple[str, str]]()
-        for finding in findings_in(to_jsonable(outcome.evidence)):
+        for finding in findings_in(evidence):
             findings.add(finding)
             if len(findings) == MOST_FINDINGS:
                 break
-        said = [f"{label}: {text}" for label, text in sorted(findings)] or [*filter(None, [outcome.reason])]
+        said = [f"{label}: {text}" for label, text in sorted(findings)]
+        if not said and outcome.reason and not _enumerates(outcome.reason, evidence):
+            said = [outcome.reason]
         for text in said:
             self._add(place, number, SCORED, text, text, _BESIDES_WORDS.sub(" ", text).strip().casefold())
 
@@ -97,6 +103,11 @@ class Groups:
         )
         for table in ("found", "wordings"):
             self._connection.execute(f"DROP TABLE temp.{table}")
+
+
+def _enumerates(reason: str, evidence: Any) -> bool:
+    """Whether a reason for a score only counts something, or lists the passages that the evidence is about."""
+    return _COUNTS.search(reason) is not None or (bool(about_passages(evidence)) and _DIGIT.search(reason) is not None)
 
 
 def with_gaps(reason: str) -> str:

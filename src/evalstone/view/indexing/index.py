@@ -88,8 +88,8 @@ class Facet(NamedTuple):
 class Group(NamedTuple):
     """Samples with the same reason for a missing score, or with the same finding in the evidence of a low score."""
 
-    scorer: str
-    """The title of the scorer."""
+    scorers: tuple[str, ...]
+    """The titles of the scorers of which all of these samples have it."""
     outcome: Literal["score", "skipped", "failed"]
     text: str
     """The reason, or the finding after its label."""
@@ -215,10 +215,30 @@ class Index:
         return LossRule.of(self.scorers)
 
     def groups(self, limit: int) -> list[Group]:
-        """The largest groups of samples with the same fault."""
-        query = "SELECT scorer, kind, text, number FROM groups ORDER BY id LIMIT ?"
-        rows = self._connection.execute(query, (limit,))
-        return [Group(self.titles[scorer], _OUTCOMES[kind], text, number) for scorer, kind, text, number in rows]
+        """The largest groups of samples with the same fault. Scorers with the same fault in the same samples share
+        one."""
+        query = "SELECT key, scorer, kind, text, number FROM groups ORDER BY id"
+        found: dict[tuple[int, str, int], list[tuple[int, list[str]]]] = {}
+        for key, scorer, kind, text, number in self._connection.execute(query):
+            alike = found.get((kind, text, number))
+            if alike is None and len(found) == limit:
+                continue
+            alike = found.setdefault((kind, text, number), [])
+            same = next((titles for other, titles in alike if self._same_members(key, other)), None)
+            if same is None:
+                alike.append((key, same := []))
+            same.append(self.titles[scorer])
+        groups = [
+            Group(tuple(titles), _OUTCOMES[kind], text, number)
+            for (kind, text, number), alike in found.items()
+            for _, titles in alike
+        ]
+        return groups[:limit]
+
+    def _same_members(self, key: int, other: int) -> bool:
+        """Whether two groups of the same size have the same samples."""
+        query = "SELECT place FROM members WHERE key = ? EXCEPT SELECT place FROM members WHERE key = ? LIMIT 1"
+        return self._connection.execute(query, (key, other)).fetchone() is None
 
     def count(self, query: SampleQuery) -> int:
         """How many cases a query finds. Raises ConfigError if it names a scorer or field that the run doesn't have."""

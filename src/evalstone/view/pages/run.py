@@ -274,13 +274,13 @@ def group_rows(run: str, index: Index, query: SampleQuery) -> list[GroupRow]:
     tones: dict[str, Tone] = {"failed": "bad", "skipped": "unsure", "score": ""}
     return [
         GroupRow(
-            with_query(run_address(run), SampleQuery(scorer=each.scorer, reason=each.text).pairs()) + "#samples",
+            with_query(run_address(run), SampleQuery(scorer=each.scorers[0], reason=each.text).pairs()) + "#samples",
             each.number,
-            each.scorer,
+            ", ".join(each.scorers),
             "" if each.outcome == "score" else each.outcome,
             tones[each.outcome],
             each.text,
-            (query.scorer, query.reason) == (each.scorer, each.text),
+            query.scorer in each.scorers and query.reason == each.text,
         )
         for each in index.groups(MOST_GROUPS)
     ]
