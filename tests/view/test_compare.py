@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import html
 import io
+import json
 import re
 import shutil
 from collections.abc import Sequence
@@ -418,6 +419,20 @@ def test_runs_are_chosen_in_the_list_and_beside_a_run(url: str) -> None:
     assert client.get("/compare").status == 400
     assert client.get("/compare?runs=gone," + runs[0].id).status == 404
     assert client.get("/compare.xml?runs=" + runs[0].id).status == 404
+
+
+def test_runs_over_other_datasets_of_the_same_size_are_offered_below(url: str, tmp_path: Path) -> None:
+    run, *_ = saved(url, BEFORE, AFTER)
+    for name, answers in (("variant", AFTER), ("larger", [*AFTER, "1"])):
+        file = tmp_path / f"{name}.jsonl"
+        file.write_text("".join(json.dumps({"id": s.id, "output": s.output}) + "\n" for s in samples_of(answers)))
+        evaluate(file, [Given()], ledger=url, name=name)
+    choice = client_of(url).get(f"/compare?runs={run.id}")
+    own, _, others = choice.words.partition(f"Other datasets with {len(BEFORE)} samples")
+    assert "variant.jsonl" in others
+    assert "variant" not in own
+    assert "larger" not in choice.words
+    assert len(choice.links("^/compare")) == 2
 
 
 def test_tables_of_comparisons_have_all_numbers_of_changes(url: str) -> None:

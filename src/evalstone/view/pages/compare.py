@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.display import count
 from evalstone.errors import ConfigError
 from evalstone.view.addresses import CSV, JSON, compare_address, run_address
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
@@ -100,14 +101,25 @@ def cards_in(library: Library, values: Sequence[str]) -> list[Card]:
     return [library.card(name) for name in dict.fromkeys(names) if name]
 
 
+MOST_OF_OTHERS = 50
+"""The number of runs over other datasets that a run is offered to be compared with."""
+
+
 def _choice_page(library: Library, card: Card) -> Response:
-    """The runs that a run can be compared with: those over the same dataset, latest first."""
+    """The runs that a run can be compared with: those over the same dataset, and those over as many samples of others,
+    which may be variants of it in other files; latest first."""
     pinned = library.shelf.pins().get(dataset_of(card))
-    others = [
-        Link(name_of(each), compare_address([each.id, card.id]), each.id == pinned, when(each.started))
-        for each in library.shelf.cards()
-        if each.id != card.id and each.metadata is not None and dataset_of(each) == dataset_of(card)
-    ]
+    own, size = dataset_of(card), card.metadata.dataset.samples if card.metadata is not None else None
+    others: list[Link] = []
+    as_large: list[Link] = []
+    for each in library.shelf.cards():
+        if each.id == card.id or each.metadata is None:
+            continue
+        address, started = compare_address([each.id, card.id]), when(each.started)
+        if dataset_of(each) == own:
+            others.append(Link(name_of(each), address, each.id == pinned, started))
+        elif each.metadata.dataset.samples == size and len(as_large) < MOST_OF_OTHERS:
+            as_large.append(Link(name_of(each), address, number=f"{dataset_of(each)} · {started}"))
     return page(
         "compare_with.html",
         title=f"Compare {name_of(card)}",
@@ -115,6 +127,8 @@ def _choice_page(library: Library, card: Card) -> Response:
         run_href=run_address(card.id),
         dataset=dataset_of(card),
         others=others,
+        as_large=as_large,
+        size=count(size or 0, "sample"),
     )
 
 
