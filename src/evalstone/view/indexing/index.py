@@ -226,8 +226,9 @@ class Index:
             alike = found.setdefault((kind, text, number), [])
             same = next((titles for other, titles in alike if self._same_members(key, other)), None)
             if same is None:
-                alike.append((key, same := []))
-            same.append(self.titles[scorer])
+                alike.append((key, [self.titles[scorer]]))
+            else:
+                same.append(self.titles[scorer])
         groups = [
             Group(tuple(titles), _OUTCOMES[kind], text, number)
             for (kind, text, number), alike in found.items()
