@@ -224,11 +224,12 @@ class Index:
             if alike is None and len(found) == limit:
                 continue
             alike = found.setdefault((kind, text, number), [])
+            title = self.titles[int(scorer)]
             same = next((titles for other, titles in alike if self._same_members(key, other)), None)
             if same is None:
-                alike.append((key, [self.titles[scorer]]))
+                alike.append((key, [title]))
             else:
-                same.append(self.titles[scorer])
+                same.append(title)
         groups = [
             Group(tuple(titles), _OUTCOMES[kind], text, number)
             for (kind, text, number), alike in found.items()
