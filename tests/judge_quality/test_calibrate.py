@@ -89,8 +89,8 @@ def test_labels_that_were_not_chosen_at_random_are_noted():
     inside = calibrate([{**row, **more} for row, more in zip(rows, chosen, strict=False)], Given(), ledger=None)
     for found in (beside, inside):
         (noted,) = (each for each in found.notes if each.kind == "labels_not_at_random")
-        assert (noted.severity, noted["uncertain"], noted["by_hand"], noted["of"]) == ("caution", 2, 1, 8)
-    unbiased = calibrate(chosen[3:], Given(), data=rows, ledger=None)
+        assert (noted.severity, noted["by_score"], noted["by_hand"], noted["of"]) == ("caution", 3, 1, 8)
+    unbiased = calibrate(chosen[5:] + chosen[3:4], Given(), data=rows, ledger=None)
     assert "labels_not_at_random" not in {each.kind for each in unbiased.notes}
 
 

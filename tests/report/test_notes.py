@@ -478,13 +478,13 @@ SAID: tuple[tuple[Note, str], ...] = (
         "1 sample with evenly split annotators left out of the verdicts.",
     ),
     (
-        note("labels_not_at_random", "caution", uncertain=40, by_hand=0, of=100),
-        "40 of 100 labels are of samples of which the judge was uncertain: they are unlike the others, which biases "
-        "the figures; choose samples to label at random.",
+        note("labels_not_at_random", "caution", by_score=40, by_hand=0, of=100),
+        "40 of 100 labels are of samples chosen by the judge's score: they are unlike the others, which biases the "
+        "figures; choose samples to label at random.",
     ),
     (
-        note("labels_not_at_random", "caution", uncertain=40, by_hand=1, of=100),
-        "41 of 100 labels are of samples of which the judge was uncertain (40) or that were chosen by hand (1): "
+        note("labels_not_at_random", "caution", by_score=40, by_hand=1, of=100),
+        "41 of 100 labels are of samples chosen by the judge's score (40) or by hand (1): "
         "they are unlike the others, which biases the figures; choose samples to label at random.",
     ),
     (

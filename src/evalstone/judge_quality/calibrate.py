@@ -291,7 +291,7 @@ def _unfitted(
         pairs=pairs,
         n_skipped=summary.n_skipped,
         n_failed=summary.n_failed,
-        n_uncertain=sum(labeled.chosen.get(pair.sample_id) == "uncertain" for pair in pairs),
+        n_by_score=sum(labeled.chosen.get(pair.sample_id) in ("uncertain", "stratified") for pair in pairs),
         n_by_hand=sum(labeled.chosen.get(pair.sample_id) == "hand" for pair in pairs),
         stop_reason=run.stop_reason,
         columns=labeled.columns,

@@ -243,11 +243,11 @@ def _no_better_than_one_answer(note: Note, _: FrontEnd) -> str:
 
 
 def _not_at_random(note: Note) -> str:
-    uncertain, by_hand = note["uncertain"], note["by_hand"]
-    how = "of which the judge was uncertain" if uncertain else "chosen by hand"
-    if uncertain and by_hand:
-        how += f" ({uncertain:,}) or that were chosen by hand ({by_hand:,})"
-    labels = part_of(uncertain + by_hand, note["of"], "label")
+    by_score, by_hand = note["by_score"], note["by_hand"]
+    how = "chosen by the judge's score" if by_score else "chosen by hand"
+    if by_score and by_hand:
+        how += f" ({by_score:,}) or by hand ({by_hand:,})"
+    labels = part_of(by_score + by_hand, note["of"], "label")
     return (
         f"{labels} of samples {how}: they are unlike the others, which biases the figures; choose "
         "samples to label at random"

@@ -115,8 +115,8 @@ class Calibration(Framed, Shown):
     """Labeled samples that were skipped."""
     n_failed: int = 0
     """Labeled samples that failed."""
-    n_uncertain: int = 0
-    """Labeled samples with a score that were chosen because the judge was uncertain of them."""
+    n_by_score: int = 0
+    """Labeled samples with a score that were chosen by the judge's score: where it was uncertain, or within strata."""
     n_by_hand: int = 0
     """Labeled samples with a score that were chosen by hand."""
     stop_reason: str = ""

@@ -46,9 +46,9 @@ def notes_of(calibration: Calibration) -> Iterator[Note]:
         yield note("labels_all_alike", "warning", label="yes" if yes else "no")
     elif min(yes, no) < FEW_LABELS:
         yield note("few_labels", "caution", yes=yes, no=no)
-    if calibration.n_uncertain or calibration.n_by_hand:
-        uncertain, by_hand = calibration.n_uncertain, calibration.n_by_hand
-        yield note("labels_not_at_random", "caution", uncertain=uncertain, by_hand=by_hand, of=len(calibration.pairs))
+    if calibration.n_by_score or calibration.n_by_hand:
+        by_score, by_hand = calibration.n_by_score, calibration.n_by_hand
+        yield note("labels_not_at_random", "caution", by_score=by_score, by_hand=by_hand, of=len(calibration.pairs))
     if len(scores) > 1 and len(set(scores)) == 1:
         yield note("no_discrimination", "warning")
     elif calibration.only_verdict:
