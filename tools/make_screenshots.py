@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -147,7 +147,7 @@ def label_some(ledger: Ledger, run: str, folder: Path) -> None:
 
 
 @contextmanager
-def stand_in() -> Iterator[str]:
+def stand_in() -> Generator[str]:
     """The URL of a stand-in for a model server."""
     command = [sys.executable, str(ROOT / "bench" / "model_server.py"), "20", "0", "0", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
@@ -157,7 +157,7 @@ def stand_in() -> Iterator[str]:
 
 
 @contextmanager
-def viewer(folder: Path) -> Iterator[str]:
+def viewer(folder: Path) -> Generator[str]:
     """The URL of the pages."""
     command = [sys.executable, "-m", "evalstone", "view", "--ledger", LEDGER, "--port", "0"]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:

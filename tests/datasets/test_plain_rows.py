@@ -41,7 +41,7 @@ def read(reader: RowReader, row: dict[str, Any]) -> Any:
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[dict[str, Any], dict[str, Any]]:
     """Two rows with the same columns."""
-    row = draw(ROWS)
+    row: dict[str, Any] = {**draw(ROWS)}
     values = draw(st.lists(VALUES, min_size=len(row), max_size=len(row)))
     return row, dict(zip(row, values, strict=True))
 

@@ -29,7 +29,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.indexing import indexes, jobs
 from tests.runs import Given, Harm, run_of, samples_of
-from tests.view.conftest import client_of
+from tests.view.conftest import Client, Reply, client_of
 
 ANSWERS = ["0.5", "skip", "0.25", "1", "fail"]
 
@@ -553,11 +553,16 @@ def test_a_run_without_any_result_yet_has_a_page(url: str) -> None:
 def test_two_viewers_make_the_index_of_a_run_at_once(url: str) -> None:
     run = evaluate(samples_of([str(n / 300) for n in range(300)]), [Given(), Harm()], ledger=url)
     clients = [client_of(url) for _ in range(4)]
+    address = f"{run_address(run.id)}.json"
+
+    def asked(client: Client) -> Reply:
+        return client.get(address)
+
     for _ in range(3):
         shutil.rmtree(Path(url).parent / INDEXES)
         (Path(url).parent / INDEXES).mkdir()
         with ThreadPoolExecutor(4) as pool:
-            replies = [*pool.map(lambda client: client.get(f"{run_address(run.id)}.json"), clients)]
+            replies = [*pool.map(asked, clients)]
         assert [(reply.status, reply.json["matching"]) for reply in replies] == [(200, 300)] * 4
     assert [file.suffix for file in (Path(url).parent / INDEXES).iterdir()] == [".db"]
 
