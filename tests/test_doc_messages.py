@@ -31,6 +31,7 @@ NO_MESSAGES = {
     "other-systems.md: default model config",  # names of another system
     "other-systems.md: default criterion timeout",
     "side-by-side.md: deepeval test run",
+    "view.md: evalstone run shop.jsonl --scorer faithfulness",
 }
 
 

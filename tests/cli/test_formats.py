@@ -29,6 +29,7 @@ from evalstone.live import coverage
 from evalstone.live import drift as live_drift
 from evalstone.results.several_runs import Experiment
 from evalstone.types import scorer_name
+from evalstone.types.metadata import StoredCell
 from tests.cli.conftest import Evalstone
 from tests.runs import Given, Harm, run_of
 
@@ -174,7 +175,11 @@ def of_ledger(folder: Path) -> Any:
 def experiment(folder: Path) -> dict[str, Any]:
     cells = ("outputs", "more")
     runs = {name: es.evaluate(f"{folder}/{name}.jsonl", [CONTAINS], ledger=None, name=name) for name in cells}
-    return Experiment(runs=runs).to_dict()
+    placed = {
+        name: dataclasses.replace(run, cell=StoredCell(experiment="e", name=name, factors={"data": name}))
+        for name, run in runs.items()
+    }
+    return Experiment(runs=placed).to_dict()
 
 
 def with_slices(run: es.Run, field: str) -> dict[str, Any]:

@@ -35,7 +35,10 @@ def sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return stored
 
 
-def test_code_scorers_store_their_records_together(sizes: list[int], tmp_path: Path) -> None:
+def test_code_scorers_store_their_records_together(
+    sizes: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "HOLD", 60.0)
     run = evaluate(SAMPLES, ["exact_match", "levenshtein"], ledger=tmp_path / "l.db")
     assert (len(run), sum(sizes)) == (1200, 1200)
     assert max(sizes) == runner.BLOCK
