@@ -17,6 +17,7 @@ from evalstone.ledger.copy import KINDS, export_rows, import_rows, recover
 from evalstone.ledger.labels import (
     Label,
     Mode,
+    ModeGone,
     ModeLabel,
     assign_mode,
     delete_label,
@@ -116,6 +117,23 @@ def test_modes_are_renamed_merged_and_taken_away(url: str) -> None:
         assert len(mode_labels(ledger, "r1")) == 2
         delete_mode(ledger, "m1")
         assert (modes(ledger, "data"), mode_labels(ledger, "r1")) == ([], [])
+
+
+def test_a_mode_that_is_gone_is_neither_given_to_a_sample_nor_made_again(url: str) -> None:
+    gone = Mode(id="m1", dataset="data", name="rude")
+    with Ledger(url) as ledger:
+        write_mode(ledger, gone)
+        write_mode(ledger, Mode(id="m2", dataset="data", name="wrong year"))
+        assign_mode(ledger, ModeLabel(mode="m2", run="r1", sample="a", annotator="ada"))
+        delete_mode(ledger, "m1")
+        with pytest.raises(ModeGone, match="deleted or merged"):
+            assign_mode(ledger, ModeLabel(mode="m1", run="r1", sample="a", annotator="ada"))
+        with pytest.raises(ModeGone):
+            write_mode(ledger, gone, new=False)
+        with pytest.raises(ModeGone):
+            delete_mode(ledger, "m2", into="m1")
+        assert [each.id for each in modes(ledger, "data")] == ["m2"]
+        assert [each.mode for each in mode_labels(ledger, "r1")] == ["m2"]
 
 
 def test_a_dataset_has_one_baseline(url: str) -> None:

@@ -154,13 +154,28 @@ def modes(ledger: Ledger, dataset: str) -> list[Mode]:
     return _found(ledger, Mode, schema.modes, "dataset = :dataset", {"dataset": storable(redacted(dataset))})
 
 
-def write_mode(ledger: Ledger, mode: Mode) -> Mode:
+class ModeGone(DataError):
+    """A failure mode that was deleted, or merged into another, by somebody else."""
+
+    def __init__(self) -> None:
+        super().__init__("this failure mode was deleted or merged in the meantime")
+
+
+def write_mode(ledger: Ledger, mode: Mode, *, new: bool = True) -> Mode:
     """Write a mode, or its new name and definition, unless another mode of its dataset has this name. Returns the mode
-    that has it."""
+    that has it.
+
+    Args:
+        ledger: The ledger.
+        mode: The mode.
+        new: False for a mode that has to be there.
+
+    Raises:
+        ModeGone: It has to be there, and isn't.
+    """
     row = {name: storable(redacted(value)) if isinstance(value, str) else value for name, value in vars(mode).items()}
     with ledger.transaction(writing=True) as database:
-        if database.lock_modes:
-            database.execute(database.lock_modes)
+        _hold(database, *([] if new else [mode.id]))
         query = f"SELECT {schema.modes.names} FROM modes WHERE dataset = :dataset"
         for found in database.execute(query, {"dataset": row["dataset"]}).fetchall():
             other = _value(Mode, schema.modes, found)
@@ -171,8 +186,18 @@ def write_mode(ledger: Ledger, mode: Mode) -> Mode:
 
 
 def delete_mode(ledger: Ledger, mode: str, *, into: str | None = None) -> None:
-    """Delete a mode. into: The mode that its samples have then; None if they have none."""
+    """Delete a mode, if it is there.
+
+    Args:
+        ledger: The ledger.
+        mode: The ID of the mode.
+        into: The ID of the mode that its samples have then; None if they have none.
+
+    Raises:
+        ModeGone: The mode that its samples are to have isn't there.
+    """
     with ledger.transaction(writing=True) as database:
+        _hold(database, *([] if into is None else [into]))
         if into is not None:
             moved = [dataclasses.replace(each, mode=into) for each in _of_mode(database, mode)]
             database.insert_missing(schema.mode_labels, [each.row for each in moved])
@@ -186,8 +211,9 @@ def mode_labels(ledger: Ledger, run: str) -> list[ModeLabel]:
 
 
 def assign_mode(ledger: Ledger, label: ModeLabel) -> None:
-    """Give a mode to a sample."""
+    """Give a mode to a sample. Raises ModeGone if the mode isn't there."""
     with ledger.transaction(writing=True) as database:
+        _hold(database, label.mode)
         database.insert_missing(schema.mode_labels, [label.row])
 
 
@@ -195,6 +221,15 @@ def unassign_mode(ledger: Ledger, label: ModeLabel) -> None:
     """Take a mode from a sample."""
     with ledger.transaction(writing=True) as database:
         database.execute("DELETE FROM mode_labels WHERE id = :id", {"id": label.row["id"]})
+
+
+def _hold(database: Database, *needed: str) -> None:
+    """Keep others from changing modes until the transaction ends. Raises ModeGone if a needed one isn't there."""
+    if database.lock_modes:
+        database.execute(database.lock_modes)
+    for mode in needed:
+        if database.execute("SELECT 1 FROM modes WHERE id = :mode", {"mode": mode}).fetchone() is None:
+            raise ModeGone
 
 
 def _of_mode(database: Database, mode: str) -> list[ModeLabel]:

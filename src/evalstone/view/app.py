@@ -6,7 +6,9 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import TYPE_CHECKING
 
+from evalstone._core.display import sentence
 from evalstone.errors import EvalstoneError, MissingDependency
+from evalstone.ledger.labels import ModeGone
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
@@ -109,6 +111,7 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
             ReadOnly: lambda _, error: error_page(403, error),
             TooLarge: lambda _, error: error_page(413, error),
             BadAddress: lambda _, error: error_page(400, error),
+            ModeGone: lambda _, error: error_page(409, sentence(str(error))),
             EvalstoneError: lambda _, error: error_page(503, error),
             Exception: lambda _, error: error_page(500, BUG),
         },

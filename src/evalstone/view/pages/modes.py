@@ -332,7 +332,7 @@ def change_mode(library: Library, form: Form) -> str:
     name, definition = _named(form)
     mode = replace(reviewed.mode(form.needed("mode")), name=name, definition=definition)
     with library.shelf.writing() as ledger:
-        if stored.write_mode(ledger, mode).id != mode.id:
+        if stored.write_mode(ledger, mode, new=False).id != mode.id:
             raise BadAddress(f"Another failure mode is named {name}: merge this one into it.")
     return address
 
