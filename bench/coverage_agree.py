@@ -192,7 +192,7 @@ def _learned(n: int, share: float, shift: float, objective: MeasureName, times: 
         if min(int(yes.sum()), int((~yes).sum())) < 2:
             continue
         scores = [NORMAL.cdf(z) for z in (source.normal(size=n) + shift * yes).tolist()]
-        found = fit(_calibration(scores, yes.tolist()), objective=objective, calibrator="isotonic")
+        found = fit(calibration_of(scores, yes.tolist()), objective=objective, calibrator="isotonic")
         learned = found.threshold
         if learned is None:
             continue
@@ -228,7 +228,8 @@ def _truths(share: float, sensitivity: float, specificity: float) -> dict[str, f
     }
 
 
-def _calibration(scores: Sequence[float], truths: Sequence[bool]) -> Calibration:
+def calibration_of(scores: Sequence[float], truths: Sequence[bool]) -> Calibration:
+    """Labels of these answers by one annotator."""
     pairs = tuple(
         LabeledScore(str(place), score, (float(truth),))
         for place, (score, truth) in enumerate(zip(scores, truths, strict=True))

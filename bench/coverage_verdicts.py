@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist
 
 import numpy as np
+from coverage_agree import calibration_of
 from tables import Table, percent
 
 from evalstone.results.calibration import Calibration, LabeledScore, fit
@@ -55,19 +56,7 @@ class SimulatedJudge:
         scores = [NORMAL.cdf(value - self.threshold) for value in values]
         if self.two_scores:
             scores = [float(score >= 0.5) for score in scores]
-        pairs = tuple(LabeledScore(str(place), score, (float(place < good),)) for place, score in enumerate(scores))
-        return Calibration(
-            judge="simulated",
-            scorer="s",
-            signature="s@1",
-            scale=1.0,
-            lower_is_better=False,
-            default_threshold=0.5,
-            label_threshold=0.5,
-            dataset_name="d",
-            dataset_version="v",
-            pairs=pairs,
-        )
+        return calibration_of(scores, [place < good for place in range(len(scores))])
 
 
 def _two_scores(name: str, missed: float, flagged: float) -> SimulatedJudge:

@@ -28,12 +28,23 @@ most, or where the judge is least certain; at random among all; because it is la
 
 
 @dataclass(frozen=True, kw_only=True)
-class Label:
-    """What an annotator says of a sample, for a scorer."""
+class _OfSample:
+    """What is said of a sample of a run, or of a trial of it."""
 
     run: str
     sample: str
     trial: int | None = None
+
+    @property
+    def key(self) -> str:
+        """The key of the sample, or of its trial."""
+        return case_key(self.sample, self.trial)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Label(_OfSample):
+    """What an annotator says of a sample, for a scorer."""
+
     signature: str
     """The scorer's signature."""
     annotator: str
@@ -49,11 +60,6 @@ class Label:
     """The probability of this sample among those that could be chosen; None if chance had no part in it."""
     written: float = field(default_factory=time.time)
     """When it was given, in seconds since 1970."""
-
-    @property
-    def key(self) -> str:
-        """The key of the sample, or of its trial."""
-        return case_key(self.sample, self.trial)
 
     @property
     def row(self) -> dict[str, Any]:
@@ -75,21 +81,13 @@ class Mode:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModeLabel:
+class ModeLabel(_OfSample):
     """A sample that has a failure mode."""
 
     mode: str
     """The ID of the mode."""
-    run: str
-    sample: str
-    trial: int | None = None
     annotator: str
     written: float = field(default_factory=time.time)
-
-    @property
-    def key(self) -> str:
-        """The key of the sample, or of its trial."""
-        return case_key(self.sample, self.trial)
 
     @property
     def row(self) -> dict[str, Any]:

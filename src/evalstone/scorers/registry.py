@@ -182,14 +182,6 @@ def names_wrapper(spec: object) -> bool:
     return isinstance(name, str) and SCORERS.paths.get(name.strip().replace("-", "_"), "").startswith("wrappers.")
 
 
-def as_table(spec: str | Mapping[str, Any]) -> dict[str, Any]:
-    """A name, with or without parameters, or a table as a table. Raises ConfigError if it can't be parsed."""
-    if not isinstance(spec, str):
-        return dict(spec)
-    name, parameters = _parsed(spec)
-    return {"name": name, **parameters}
-
-
 def imported(address: str, parameters: Mapping[str, Any] | None = None) -> Scorer:
     """The scorer at an address, `module:name` or `path/file.py:name`. parameters: those of a class of scorers.
 

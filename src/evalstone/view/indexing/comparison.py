@@ -18,7 +18,7 @@ from evalstone.view.indexing.comparison_build import total_key
 from evalstone.view.indexing.comparison_tables import FORMAT, cells, condition, order
 from evalstone.view.indexing.files import refuse_damage
 from evalstone.view.indexing.index import Index, OutdatedIndex
-from evalstone.view.indexing.paging import page_of, read_place
+from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import choice
 from evalstone.view.search_words import search_of
 
@@ -183,13 +183,8 @@ class StoredComparison:
 
     def every(self, query: CompareQuery) -> Iterator[ComparedSample]:
         """All samples that a query finds, in its order."""
-        query = replace(query, after="", before="")
-        while True:
-            page = self.page(query, 1000)
+        for page in every_page(lambda after: self.page(replace(query, after=after, before=""), MOST_AT_ONCE)):
             yield from page.samples
-            if not page.following:
-                return
-            query = replace(query, after=page.following)
 
     @property
     def _pairs(self) -> list[tuple[int, int]]:

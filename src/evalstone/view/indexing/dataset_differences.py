@@ -22,7 +22,7 @@ from evalstone.types.samples import SAMPLE_FIELDS
 from evalstone.view.indexing.files import refuse_damage, written
 from evalstone.view.indexing.index import OutdatedIndex
 from evalstone.view.indexing.jobs import Building, Jobs
-from evalstone.view.indexing.paging import page_of
+from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of
 from evalstone.view.shelf import Shelf
 
 FORMAT = "view-dataset-difference/1"
@@ -135,12 +135,8 @@ class DatasetDifference:
 
     def every(self, change: Change | None, changed_field: str) -> Iterator[SampleDifference]:
         """All samples. Arguments as for `page`."""
-        after = ""
-        while True:
-            listed = self.page(change, changed_field, after, size=1000)
+        for listed in every_page(lambda after: self.page(change, changed_field, after, size=MOST_AT_ONCE)):
             yield from listed.samples
-            if not (after := listed.following):
-                return
 
 
 def _difference(row: tuple[Any, ...]) -> SampleDifference:

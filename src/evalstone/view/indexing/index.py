@@ -25,7 +25,7 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record, Sample
 from evalstone.view.indexing.files import refuse_damage
-from evalstone.view.indexing.paging import page_of, read_place
+from evalstone.view.indexing.paging import MOST_AT_ONCE, every_page, page_of, read_place
 from evalstone.view.indexing.tables import FAILED, FORMAT, SCORED, choice
 from evalstone.view.query import SCORE, SampleQuery
 from evalstone.view.search_words import search_of
@@ -336,13 +336,8 @@ class Index:
 
     def every(self, query: SampleQuery) -> Iterator[Case]:
         """All cases that a query finds, in its order."""
-        query = replace(query, after="", before="")
-        while True:
-            page = self.page(query, 1000)
+        for page in every_page(lambda after: self.page(replace(query, after=after, before=""), MOST_AT_ONCE)):
             yield from page.cases
-            if not page.following:
-                return
-            query = replace(query, after=page.following)
 
     # ---- Statements ----
 

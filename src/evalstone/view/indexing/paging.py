@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
 
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import storable
 
+MOST_AT_ONCE = 1000
+"""The rows that are read together where all of a list are."""
 Row = TypeVar("Row")
+
+
+class _Page(Protocol):
+    """Some of the rows of a list."""
+
+    @property
+    def following(self) -> str: ...
+
+
+AnyPage = TypeVar("AnyPage", bound=_Page)
+
+
+def every_page(page: Callable[[str], AnyPage]) -> Iterator[AnyPage]:
+    """All pages of a list, from its beginning. page: Reads the one after a place; "" for the first."""
+    after = ""
+    while True:
+        yield (read := page(after))
+        if not (after := read.following):
+            return
 
 
 def read_place(text: str) -> tuple[float | str | None, int]:
