@@ -19,6 +19,7 @@ import pytest
 from pyarrow import parquet
 
 from evalstone import Sample
+from evalstone._core.storage import Location
 from evalstone.datasets import Dataset, Samples, arrow, blocks, load, loading
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.blocks import SpooledSamples, sample_blocks
@@ -292,7 +293,7 @@ def test_the_memory_for_a_parquet_file_does_not_grow_with_its_row_groups(tmp_pat
     pq.write_table(pa.table({"output": texts, "input": ["same"] * len(texts)}), tmp_path / "d.parquet")
     pool = pa.default_memory_pool()
     before, most = pool.bytes_allocated(), 0
-    for _ in parquet_rows(tmp_path / "d.parquet"):
+    for _ in parquet_rows(Location.of(tmp_path / "d.parquet")):
         most = max(most, pool.bytes_allocated() - before)
     assert most < 4_000_000
 
@@ -314,6 +315,6 @@ def test_columns_of_a_parquet_file_are_read_by_value_and_by_reference_alike(
     )
     path = tmp_path / "d.parquet"
     pq.write_table(source, path, row_group_size=7)
-    by_value = [row for _, row in parquet_rows(path)]
+    by_value = [row for _, row in parquet_rows(Location.of(path))]
     monkeypatch.setattr(arrow, "_LARGEST_BATCH", 0)
-    assert by_value == [row for _, row in parquet_rows(path)] == source.to_pylist()
+    assert by_value == [row for _, row in parquet_rows(Location.of(path))] == source.to_pylist()

@@ -139,8 +139,10 @@ def encoding_of(start: bytes) -> tuple[str, int]:
     return next(((name, len(mark)) for mark, name in _BYTE_ORDER_MARKS if start.startswith(mark)), ("utf-8", 0))
 
 
-def text_pieces(stream: ByteStream) -> Iterator[str]:
+def text_pieces(stream: ByteStream, line: int = 1) -> Iterator[str]:
     """The text of a stream in pieces: UTF-8 with or without a byte order mark, UTF-16 or UTF-32 with one.
+
+    line: The number of its first line, for errors.
 
     Raises DataError for bytes that aren't text (naming the first), and for NUL characters.
     """
@@ -148,7 +150,6 @@ def text_pieces(stream: ByteStream) -> Iterator[str]:
     encoding, offset = encoding_of(data)
     data = data[offset:]
     decoder = codecs.getincrementaldecoder(encoding)()
-    line = 1
     while True:
         pending = len(decoder.getstate()[0])
         try:
@@ -169,12 +170,13 @@ def text_pieces(stream: ByteStream) -> Iterator[str]:
         data = stream.read(_PIECE)
 
 
-def numbered_lines(pieces: Iterable[str], *, any_end: bool = False) -> Iterator[tuple[int, str]]:
+def numbered_lines(pieces: Iterable[str], number: int = 1, *, any_end: bool = False) -> Iterator[tuple[int, str]]:
     """The lines of a text with their numbers, without line feeds. Raises DataError for a line that is too long.
 
-    any_end: Carriage returns also end lines, and lines keep their line ends, as the csv module expects.
+    number: That of the first line. any_end: Carriage returns also end lines, and lines keep their line ends, as the csv
+    module expects.
     """
-    limit, number, start = row_limit(), 1, ""
+    limit, start = row_limit(), ""
     for piece in pieces:
         if not any_end:
             *lines, rest = piece.split("\n")

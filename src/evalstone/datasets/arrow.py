@@ -10,12 +10,12 @@ import functools
 import importlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evalstone._core.display import escaped, excerpt
 from evalstone._core.files import Expansion, row_limit, too_long
 from evalstone._core.guards import is_list, is_object
+from evalstone._core.storage import Location
 from evalstone.datasets.row_labels import label_name
 from evalstone.errors import DataError, MissingDependency
 
@@ -33,64 +33,112 @@ _TAKEN_AS = {"string_view": "large_string", "binary_view": "large_binary"}
 """The types that Arrow can't take values of by their places, and what they are cast to for that."""
 
 
-def parquet_rows(path: Path) -> Iterator[tuple[str, Any]]:
-    """The rows of a Parquet file.
+def parquet_rows(file: Location, rows: range | None = None) -> Iterator[tuple[str, Any]]:
+    """The rows of a Parquet file, or a range of them, from 0.
 
     Raises MissingDependency without pyarrow, and DataError if the file is unreadable, a row is too long, or the file
     expands to far more than its size.
     """
+    arrow, parquet = _modules()
+    expansion, limit = Expansion(_size_of(file)), row_limit()
+    opened: Any = functools.partial(_opened, arrow, parquet, file)
     try:
-        arrow: Any = importlib.import_module("pyarrow")
-        parquet: Any = importlib.import_module("pyarrow.parquet")
-    except ImportError:
-        raise MissingDependency("pyarrow", "parquet") from None
-    expansion, limit = Expansion(path.stat().st_size), row_limit()
-    opened: Any = functools.partial(_opened, arrow, parquet, path)
-    try:
-        with opened() as file:
-            columns = [file.schema.column(place) for place in range(len(file.schema))]
+        with opened() as reader:
+            columns = [reader.schema.column(place) for place in range(len(reader.schema))]
             texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-        with opened(read_dictionary=texts) as file:
-            longest = _check_claims(file, columns, expansion)
-            labels = _row_labels(file.schema_arrow, file.metadata.num_rows)
-        rows = min(_ROWS_PER_BATCH, limit // max(1, sum(max(_CELL, column.length or 0) for column in columns)))
-        copied = min(rows, _LARGEST_BATCH // max(1, sum(longest.values())))
+            groups, skipped = _groups_of(reader.metadata, rows)
+        with opened(read_dictionary=texts) as reader:
+            longest = _check_claims(reader, columns, expansion, groups)
+            labels = _row_labels(reader.schema_arrow, reader.metadata.num_rows)
+        size = min(_ROWS_PER_BATCH, limit // max(1, sum(max(_CELL, column.length or 0) for column in columns)))
+        copied = min(size, _LARGEST_BATCH // max(1, sum(longest.values())))
         if copied >= _FEWEST_PER_BATCH:
-            rows, texts = copied, [text for text in texts if text not in longest]
-        number = 0
-        with opened(read_dictionary=texts) as file:
-            for row in itertools.chain.from_iterable(
-                _rows(arrow.types, batch) for batch in _batches(file, max(1, rows))
-            ):
+            size, texts = copied, [text for text in texts if text not in longest]
+        number = 0 if rows is None else rows.start
+        with opened(read_dictionary=texts) as reader:
+            batches = _without(_batches(reader, max(1, size), groups), skipped)
+            found = itertools.chain.from_iterable(_rows(arrow.types, batch) for batch in batches)
+            for row in found if rows is None else itertools.islice(found, len(rows)):
                 number += 1
-                if (size := sum(map(size_of, row.values()))) > limit:
+                if (length := sum(map(size_of, row.values()))) > limit:
                     raise too_long(f"row {number}")
-                expansion.add_row(size)
+                expansion.add_row(length)
                 yield f"row {number}", _labeled(row, labels, number - 1)
     except DataError:
         raise
     # ValueError: names that aren't UTF-8. IndexError: a text that isn't in its dictionary.
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
-        raise DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})") from None
+        raise _unreadable(error) from None
     finally:
         arrow.default_memory_pool().release_unused()
         arrow.system_memory_pool().release_unused()
 
 
-def _opened(arrow: Any, parquet: Any, path: Path, read_dictionary: Sequence[str] = ()) -> Any:
+def parquet_groups(file: Location) -> list[int]:
+    """The number of rows of each row group of a Parquet file. Raises as `parquet_rows` does."""
+    arrow, parquet = _modules()
+    try:
+        with _opened(arrow, parquet, file) as reader:
+            metadata = reader.metadata
+            return [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+    except (arrow.ArrowException, OSError, ValueError) as error:
+        raise _unreadable(error) from None
+
+
+def _modules() -> tuple[Any, Any]:
+    try:
+        return importlib.import_module("pyarrow"), importlib.import_module("pyarrow.parquet")
+    except ImportError:
+        raise MissingDependency("pyarrow", "parquet") from None
+
+
+def _unreadable(error: Exception) -> DataError:
+    return DataError(f"not a Parquet file that pyarrow can read ({escaped(error)})")
+
+
+def _size_of(file: Location) -> int:
+    found = file if file.size >= 0 else file.found()
+    return 0 if found is None else found.size
+
+
+def _groups_of(metadata: Any, rows: range | None) -> tuple[Sequence[int], int]:
+    """The row groups that have some rows, and how many rows before these the first of them has."""
+    every = range(metadata.num_row_groups)
+    if rows is None:
+        return every, 0
+    first, groups, skipped = 0, list[int](), 0
+    for group in every:
+        end = first + metadata.row_group(group).num_rows
+        if first < rows.stop and end > rows.start:
+            skipped = skipped if groups else rows.start - first
+            groups.append(group)
+        first = end
+    return groups, skipped
+
+
+def _without(batches: Iterator[Any], skipped: int) -> Iterator[Any]:
+    """The batches without their first rows."""
+    for batch in batches:
+        if skipped < batch.num_rows:
+            yield batch.slice(skipped) if skipped else batch
+        skipped = max(0, skipped - batch.num_rows)
+
+
+def _opened(arrow: Any, parquet: Any, file: Location, read_dictionary: Sequence[str] = ()) -> Any:
     """A Parquet file whose reader takes as little memory as it can: it buffers no whole column of a row group, and its
     memory is from the system, because other pools keep tens of megabytes for later."""
     usual = arrow.default_memory_pool()
     arrow.set_memory_pool(arrow.system_memory_pool())
     try:  # a reader keeps the pool that it was opened with
-        return parquet.ParquetFile(path, read_dictionary=[*read_dictionary], buffer_size=_BUFFER, pre_buffer=False)
+        source = file.open() if file.local is None else file.local
+        return parquet.ParquetFile(source, read_dictionary=[*read_dictionary], buffer_size=_BUFFER, pre_buffer=False)
     finally:
         arrow.set_memory_pool(usual)
 
 
-def _batches(file: Any, rows: int) -> Iterator[Any]:
+def _batches(file: Any, rows: int, groups: Sequence[int]) -> Iterator[Any]:
     """The batches of each row group: with nested texts by reference, none can have rows of two."""
-    for group in range(file.num_row_groups):
+    for group in groups:
         yield from file.iter_batches(rows, row_groups=[group], use_threads=False)
 
 
@@ -145,7 +193,7 @@ def _labeled(row: dict[str, Any], labels: Mapping[str, range], number: int) -> d
     return row | {name: of[number] for name, of in labels.items()} if labels else row
 
 
-def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> dict[str, int]:
+def _check_claims(file: Any, columns: list[Any], expansion: Expansion, groups: Sequence[int]) -> dict[str, int]:
     """Raise DataError for a file whose metadata claim far more rows, values or text than its size.
 
     Returns, for each column of texts and of lists of texts, the characters of a row: its longest text that rows may
@@ -154,7 +202,6 @@ def _check_claims(file: Any, columns: list[Any], expansion: Expansion) -> dict[s
     """
     metadata = file.metadata
     expansion.check(metadata.num_rows * _CELL * len(columns))
-    groups = range(metadata.num_row_groups)
     # More than this is in no file whose columns pass below. It is known before a row is read.
     plausible = len(groups) * len(columns) * row_limit() + _DENSEST * expansion.size
     if (size := sum(metadata.row_group(group).total_byte_size for group in groups)) > plausible:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import csv
 import gzip
 import itertools
+import os
 import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
 from evalstone._core.display import count, escaped, excerpt, named, nearest, shortlist
 from evalstone._core.files import Expansion, numbered_lines, row_limit, text_pieces, too_long
+from evalstone._core.storage import Location, is_address, is_pattern
 from evalstone.datasets.arrow import parquet_rows
 from evalstone.datasets.json_rows import json_lines, json_rows
 from evalstone.datasets.tables import Rows
@@ -34,9 +36,9 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 @dataclass(frozen=True)
 class DataFile:
-    """An existing data file: its path, its format (such as `.jsonl`), and whether it is compressed."""
+    """An existing data file: where it is, its format (such as `.jsonl`), and whether it is compressed."""
 
-    path: Path
+    location: Location
     kind: str
     zipped: bool
 
@@ -52,9 +54,9 @@ class DataFile:
         far more than its size (see `Expansion`).
         """
         if self.kind == ".parquet":
-            yield from parquet_rows(self.path)
+            yield from parquet_rows(self.location)
             return
-        expansion = Expansion(self.path.stat().st_size)
+        expansion = Expansion(self.location.size)
         for row in _rows_of(self.kind, expansion.counted(self.text()), by_id=by_id):
             expansion.add_row()
             yield row
@@ -62,7 +64,7 @@ class DataFile:
     def text(self) -> Iterator[str]:
         """The text in pieces. Raises DataError if it can't be read."""
         try:
-            with gzip.open(self.path) if self.zipped else self.path.open("rb") as stream:
+            with self.location.open() as file, gzip.open(file) if self.zipped else file as stream:
                 yield from text_pieces(stream)
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise DataError(f"not a complete gzip file ({escaped(error)})") from None
@@ -70,23 +72,70 @@ class DataFile:
             raise DataError(f"cannot be read: {error.strerror or error}") from None
 
 
-def find(path: Path) -> DataFile:
-    """The data file at a path. Raises DataError for a missing file (naming similar ones) and for an unknown suffix."""
+def find(path: str | os.PathLike[str]) -> DataFile:
+    """The data file at a path or an address. Raises DataError for a missing file (naming similar ones) and for an
+    unknown suffix."""
     readable = f"{', '.join(READABLE)} (all but the last also as .gz)"
+    location = Location.of(os.fspath(path))
+    shown = named(str(location))
     try:
-        if path.is_dir():
-            inside = sorted(entry.name for entry in path.iterdir() if _kind(entry.name)[0] in READABLE)
-            offer = f"; it contains {shortlist(inside)}" if inside else ""
-            raise DataError(f"{named(str(path))} is a folder; name a file with one of {readable}{offer}")
-        if not path.exists():
-            raise DataError(_missing(path))
+        local = location.local
+        is_dir = (local is not None and local.is_dir()) or (local is None and bool(location.files()))
+        if is_dir:
+            inside = [one.name for one in location.files() if _kind(one.name)[0] in READABLE]
+            every = f"; to read all of them, write {named(str(location / '*'))}" if len(inside) > 1 else ""
+            offer = f"; it contains {shortlist(inside)}{every}" if inside else ""
+            raise DataError(f"{shown} is a folder; name a file with one of {readable}{offer}")
+        found = location.found() if local is None or local.is_file() else location
+        if found is None or (local is not None and not local.exists()):
+            raise DataError(f"{shown} does not exist" if local is None else _missing(local))
     except OSError as error:
         raise DataError(f"{excerpt(str(path))} cannot be read: {error.strerror}") from None
-    kind, zipped = _kind(path.name)
+    return _data_file(found)
+
+
+def find_all(path: str) -> list[DataFile]:
+    """The data file at a path or an address, or those whose names match its pattern, such as `data/*.jsonl`, by name.
+
+    Raises DataError as `find` does, if no file matches, or if those that match have several formats.
+    """
+    if not is_pattern(path) or (not is_address(path) and Path(path).exists()):
+        return [find(path)]
+    folder, _, pattern = path.rpartition("/")
+    if is_pattern(folder):
+        raise DataError(f"{named(path)} has a wildcard in the name of a folder; only names of files may have one")
+    listed = Location.of(folder or ("/" if path.startswith("/") else ".")).files(pattern)
+    if not listed:
+        raise DataError(f"no file matches {named(path)}")
+    files = [*map(_data_file, listed)]
+    if len(kinds := {file.kind for file in files}) > 1:
+        raise DataError(f"the files that match {named(path)} have several formats: {', '.join(sorted(kinds))}")
+    return files
+
+
+def rows_of(files: Sequence[DataFile]) -> Rows:
+    """The rows of files, one after the other. If there are several, positions name the file: `line 3 of b.jsonl`."""
+    for file in files:
+        of = "" if len(files) == 1 else f" of {named(file.location.name)}"
+        try:
+            for place, row in file.rows():
+                yield place + of, row
+        except DataError as error:
+            raise DataError(f"{named(file.location.name)}: " if of else "", error) from None
+
+
+def file_name(files: Sequence[DataFile], source: str) -> str:
+    """The name of a dataset: that of its file, or what names its files."""
+    return files[0].location.name if len(files) == 1 else source
+
+
+def _data_file(location: Location) -> DataFile:
+    kind, zipped = _kind(location.name)
     if kind not in READABLE or (zipped and kind == ".parquet"):
+        readable = f"{', '.join(READABLE)} (all but the last also as .gz)"
         hint = "; save the sheet as CSV UTF-8" if kind in _SHEETS else ""
-        raise DataError(f"{named(str(path))} has an unknown suffix; readable are {readable}{hint}")
-    return DataFile(path, kind, zipped)
+        raise DataError(f"{named(str(location))} has an unknown suffix; readable are {readable}{hint}")
+    return DataFile(location, kind, zipped)
 
 
 def standard_input() -> Rows:
@@ -155,21 +204,6 @@ def _csv_start(lines: Iterator[str], delimiter: str) -> tuple[str, str, int]:
     if declared := _SEPARATOR_LINE.fullmatch(start):
         return declared[1], next(lines, ""), 2
     return max(",", ";", "\t", key=_QUOTED.sub("", start).count) if delimiter == "," else delimiter, start, 1
-
-
-def csv_layout(path: Path) -> tuple[str, tuple[str, ...]]:
-    """The delimiter of a .csv file and the columns in its header, which is one line.
-
-    Raises DataError if the file can't be read, or for a header that `DataFile.rows` refuses.
-    """
-    lines = (line for _, line in numbered_lines(DataFile(path, ".csv", zipped=False).text(), any_end=True))
-    delimiter, start, number = _csv_start(lines, ",")
-    try:
-        return delimiter, tuple(
-            _header(next(csv.reader([start], delimiter=delimiter, strict=True), list[str]()), number)
-        )
-    except csv.Error as error:
-        raise DataError(f"line {number}: broken CSV ({escaped(error)})") from None
 
 
 class _CsvLines(Iterator[str]):

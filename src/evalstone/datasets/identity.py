@@ -11,6 +11,12 @@ from evalstone._core.json import storable
 from evalstone.errors import DataError
 from evalstone.types import Sample
 
+DIGEST = 16
+"""The bytes of the hash of an ID, and of that of a content."""
+_NO_ID = bytes(DIGEST)
+_FILES = 1 << 20
+"""More files than a dataset has."""
+
 
 def with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sample]:
     """The samples with unique IDs. Samples with equal contents and no ID get `-2`, `-3` after their hash.
@@ -38,19 +44,22 @@ def with_unique_ids(samples: Sequence[Sample], places: Sequence[str]) -> list[Sa
 
 
 def made_unique(samples: Iterable[tuple[str, Sample]]) -> Iterator[Sample]:
-    """Samples as by `with_unique_ids`, each after its place, such as `line 3`. Of each, it keeps a hash and a number.
+    """Samples as by `with_unique_ids`, each after its place, such as `line 3` or `line 3 of b.jsonl`. Of each, it keeps
+    a hash and a number.
 
     An ID of one's own that is the default ID of an earlier sample is an error, too.
     """
     numbers: dict[int, int] = {}
-    """By the hash of an ID, the number in the place of its sample."""
+    """By the hash of an ID, the number in the place of its sample, and that of its file."""
     counts: dict[str, int] = {}
+    files: dict[str, int] = {}
     for place, sample in samples:
-        kind, _, digits = place.partition(" ")
-        number = int(digits)
+        kind, _, rest = place.partition(" ")
+        digits, _, file = rest.partition(" ")
+        number = int(digits) * _FILES + files.setdefault(file, len(files))
         if (first := numbers.setdefault(hash(storable(sample.id)), number)) != number:
             if sample.id != sample.default_id:
-                raise used_id(place, sample.id, f"{kind} {first}")
+                raise used_id(place, sample.id, f"{kind} {first // _FILES} {[*files][first % _FILES]}".rstrip())
             count, new = counts.get(sample.id, 1), sample.id
             while hash(new) in numbers:
                 count += 1
@@ -67,16 +76,32 @@ def used_id(place: str, id: str, first: str) -> DataError:
     return DataError(f"{place}: the id {excerpt(id)} is already used by {first}{escaped}")
 
 
+def id_digest(id: str) -> bytes:
+    """A hash of an ID, as databases store it: 16 bytes."""
+    return hashlib.blake2b(storable(id).encode(), digest_size=DIGEST).digest()
+
+
+def digest_of(sample: Sample) -> bytes:
+    """What the version of a dataset has of a sample: hashes of its ID and of its content, of 16 bytes each. A default
+    ID, which follows from the contents of this sample and of those before it, counts as none."""
+    own = id_digest(sample.id) if sample.has_own_id else _NO_ID
+    return own + bytes.fromhex(sample.content_hash)
+
+
 class Version:
-    """The version of a dataset: a hash of the samples' IDs and contents, in order."""
+    """The version of a dataset: a hash of the digests of its samples, in order. Parts of a dataset can be digested by
+    different processes."""
 
     def __init__(self) -> None:
         self._hash = hashlib.blake2b(digest_size=8)
 
     def add(self, sample: Sample) -> None:
         """Add the next sample."""
-        entry = f"{len(sample.id)}:{sample.id}:{sample.content_hash}"
-        self._hash.update(entry.encode("utf-8", "backslashreplace"))
+        self._hash.update(digest_of(sample))
+
+    def add_digests(self, digests: bytes) -> None:
+        """Add the next samples, by their digests."""
+        self._hash.update(digests)
 
     def __str__(self) -> str:
         return self._hash.hexdigest()

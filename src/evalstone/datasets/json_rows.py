@@ -24,13 +24,14 @@ _BLANK = re.compile(r"[ \t\n\r]*+")
 _LONGEST_TOKEN = 16
 
 
-def json_lines(pieces: Iterable[str]) -> Rows:
+def json_lines(pieces: Iterable[str], first: int = 1) -> Rows:
     """The JSON value of each line, without blank lines, and without the formats of evalstone's own files.
 
-    Raises DataError, with line and column, for invalid JSON; and for a line that is too long.
+    first: The number of the first line. Raises DataError, with line and column, for invalid JSON; and for a line that
+    is too long.
     """
     limit = row_limit()
-    for number, line in numbered_lines(pieces):
+    for number, line in numbered_lines(pieces, first):
         if line and not line.isspace():
             row = parse_json(line, number, limit=limit)
             if is_object(row) and "format" in row:

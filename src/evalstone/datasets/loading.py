@@ -24,7 +24,7 @@ from evalstone.agents.turns import turns_of
 from evalstone.datasets.arrow import size_of
 from evalstone.datasets.blocks import SpooledSamples
 from evalstone.datasets.columns import ColumnMapping
-from evalstone.datasets.files import find, standard_input
+from evalstone.datasets.files import file_name, find_all, rows_of, standard_input
 from evalstone.datasets.identity import Version, made_unique, used_id, version_of, with_unique_ids
 from evalstone.datasets.own_code import names_code, samples_at
 from evalstone.datasets.rows import RowReader
@@ -100,10 +100,11 @@ def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
     """Load samples from a file, a table or an iterable.
 
     Args:
-        source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet; "-" for JSON Lines from
-            standard input; `module:name` or `path/file.py:name`, a function of yours that returns or yields samples; an
-            iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table or Hugging Face Dataset. Trace
-            files are recognized by their content (see docs/traces.md).
+        source: A path to .json, .jsonl, .ndjson, .csv, .tsv (each also .gz) or .parquet, or its address, such as
+            `s3://bucket/file.parquet`; with a wildcard in the file's name (`data/*.jsonl`), all files that match, by
+            name; "-" for JSON Lines from standard input; `module:name` or `path/file.py:name`, a function of yours that
+            returns or yields samples; an iterable of samples or mappings; a pandas or polars DataFrame, pyarrow Table
+            or Hugging Face Dataset. Trace files are recognized by their content (see docs/traces.md).
         map: Sample field to column. It takes precedence over the known column names (see docs/data.md).
 
     Raises:
@@ -121,19 +122,20 @@ def load(source: Samples, *, map: ColumnMapping | None = None) -> Dataset:
     if names_code(source):
         return _from_code(str(source).strip(), map)
     if isinstance(source, str | os.PathLike):
-        path = Path(source)
-        if path == Path("-"):
+        if Path(source) == Path("-"):
             first, rows = _opened(standard_input(), "stdin")
             if is_telemetry(first):
                 return _read_traces("stdin", "stdin", map, _again(rows))
             return _read("stdin", "stdin", RowReader(map), lambda: rows)
-        file, source = find(path), named(str(path))
-        with phase(f"reading {path.name}"):
-            first, rows = _opened(file.rows(), source)
-            if not file.cells and is_telemetry(first):
-                return _read_traces(escaped(path.name), source, map, file.rows if path.is_file() else _again(rows))
-            reader = RowReader(map, text_cells=file.kind in (".csv", ".tsv"))
-            return _read(escaped(path.name), source, reader, lambda: rows)
+        files, source = find_all(os.fspath(source)), named(os.fspath(source))
+        name = escaped(file_name(files, source))
+        with phase(f"reading {name}"):
+            first, rows = _opened(rows_of(files), source)
+            if not files[0].cells and is_telemetry(first):
+                again = all(file.location.local is None or file.location.local.is_file() for file in files)
+                return _read_traces(name, source, map, (lambda: rows_of(files)) if again else _again(rows))
+            reader = RowReader(map, text_cells=files[0].kind in (".csv", ".tsv"))
+            return _read(name, source, reader, lambda: rows)
     if is_table(source):
         return _read(IN_MEMORY, "", RowReader(map), lambda: table_rows(source))
     if isinstance(source, list | tuple | Mapping):

@@ -1,0 +1,221 @@
+"""Files and folders, on this machine or where pyarrow reaches them: `s3://bucket/folder`, `gs://…`, `hdfs://…`.
+
+Local paths need no library. Others need pyarrow, whose file systems read their keys, region and endpoint from the
+environment, as the tools of their providers do.
+"""
+
+from __future__ import annotations
+
+import errno
+import functools
+import importlib
+import re
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import IO, Any, cast
+
+from evalstone._core.files import cannot_write, home_expanded, make_folder, private
+from evalstone.errors import ConfigError, MissingDependency, StorageError
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]+)://")
+_PATTERN = re.compile(r"[*?]")
+TEMPORARY = ".evalstone.tmp"
+"""The end of the names of files that are being written."""
+
+
+def is_address(path: object) -> bool:
+    """Whether a text is an address with a scheme, such as `s3://bucket/file`, rather than a local path."""
+    return isinstance(path, str) and _SCHEME.match(path) is not None
+
+
+def is_pattern(path: str) -> bool:
+    """Whether a path has a wildcard: `*` or `?`."""
+    return _PATTERN.search(path) is not None
+
+
+@dataclass(frozen=True)
+class Location:
+    """A file or a folder.
+
+    Methods raise ConfigError if it can't be reached or another path would help, and StorageError for a failed write.
+    """
+
+    path: str
+    """The path on its file system."""
+    scheme: str = ""
+    """The scheme of its address; "" for a local path."""
+    size: int = -1
+    """The bytes of a file that was listed."""
+    changed: str = ""
+    """When a file that was listed was last changed."""
+
+    @classmethod
+    def of(cls, path: str | Path) -> Location:
+        """The location at a local path or an address.
+
+        Raises:
+            ConfigError: pyarrow doesn't know the scheme.
+            MissingDependency: It is no local path, and pyarrow isn't installed.
+        """
+        text = str(path)
+        if not is_address(text):
+            return cls(str(home_expanded(text)))
+        scheme = text.partition("://")[0]
+        if scheme == "file":
+            return cls(text.partition("://")[2])
+        _, inner = _opened_system(text)
+        return cls(inner.rstrip("/"), scheme)
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.path}" if self.scheme else self.path
+
+    def __truediv__(self, name: str) -> Location:
+        return Location(f"{self.path.rstrip('/')}/{name}" if self.scheme else str(Path(self.path, name)), self.scheme)
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return self.path.rstrip("/").rpartition("/")[2] if self.scheme else Path(self.path).name
+
+    @property
+    def local(self) -> Path | None:
+        """The local path; None elsewhere."""
+        return None if self.scheme else Path(self.path)
+
+    def files(self, pattern: str = "*") -> list[Location]:
+        """The files in this folder whose names match a pattern, by name, with their sizes and times of change. Names
+        that begin with a dot, and files that are being written, are left out. Empty if there is no such folder."""
+        found: list[Location] = []
+        if (folder := self.local) is not None:
+            try:
+                entries = sorted(folder.iterdir()) if folder.is_dir() else []
+                for entry in entries:
+                    if entry.is_file():
+                        about = entry.stat()
+                        found.append(Location(str(entry), "", about.st_size, str(about.st_mtime_ns)))
+            except OSError as error:
+                raise self._unreadable(error) from None
+        else:
+            arrow: Any = importlib.import_module("pyarrow.fs")
+            selector = arrow.FileSelector(self.path, allow_not_found=True)
+            for about in sorted(self._call(lambda: self._system.get_file_info(selector)), key=lambda one: one.path):
+                if about.type == arrow.FileType.File:
+                    found.append(Location(about.path, self.scheme, about.size, str(about.mtime_ns or "")))
+        shape = pattern.replace("[", "[[]")
+        named = (one for one in found if fnmatchcase(one.name, shape))
+        return [one for one in named if not one.name.startswith(".") and not one.name.endswith(TEMPORARY)]
+
+    def found(self) -> Location | None:
+        """The file with its size and time of change; None if there is none."""
+        if (path := self.local) is not None:
+            try:
+                about = path.stat()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+            except (OSError, ValueError) as error:
+                raise self._unreadable(error) from None
+            return replace(self, size=about.st_size, changed=str(about.st_mtime_ns)) if path.is_file() else None
+        arrow: Any = importlib.import_module("pyarrow.fs")
+        about = self._call(lambda: self._system.get_file_info(self.path))
+        if about.type != arrow.FileType.File:
+            return None
+        return replace(self, size=about.size, changed=str(about.mtime_ns or ""))
+
+    def open(self) -> IO[bytes]:
+        """The file, to read from any place."""
+        if (path := self.local) is not None:
+            try:
+                return path.open("rb")
+            except OSError as error:
+                raise self._unreadable(error) from None
+        return cast("IO[bytes]", self._call(lambda: self._system.open_input_file(self.path)))
+
+    def read(self) -> bytes:
+        """The content of a small file."""
+        with self.open() as file:
+            return self._call(file.read)
+
+    def write(self, content: Callable[[IO[bytes]], object] | bytes) -> None:
+        """Write the file in one step: whoever reads it finds all of it, or nothing. Folders are made.
+
+        content: The bytes, or what writes them into a file.
+        """
+        if (path := self.local) is not None:
+            beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY}")
+            try:
+                make_folder(path.parent)
+                try:
+                    with open(beside, "xb", opener=private) as file:
+                        _write(content, file)
+                    beside.replace(path)
+                finally:
+                    beside.unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot_write(f"cannot write {self}", error) from None
+            return
+        # An object store shows an object once all of it is there; other file systems rename it.
+        is_store = self.scheme in ("s3", "gs", "gcs", "abfs", "abfss")
+        target = self.path if is_store else f"{self.path}.{secrets.token_hex(4)}{TEMPORARY}"
+
+        def put() -> None:
+            if not is_store:
+                self._system.create_dir(self.path.rpartition("/")[0], recursive=True)
+            with self._system.open_output_stream(target) as file:
+                _write(content, file)
+            if not is_store:
+                self._system.move(target, self.path)
+
+        self._call(put, writing=True)
+
+    def remove(self) -> None:
+        """Delete the file, if it is there."""
+        if (path := self.local) is not None:
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise cannot_write(f"cannot delete {self}", error) from None
+        elif self.found() is not None:
+            self._call(lambda: self._system.delete_file(self.path), writing=True)
+
+    @property
+    def _system(self) -> Any:
+        # Of its scheme and bucket: the endpoint, keys and region are those of the environment.
+        return _opened_system(f"{self.scheme}://{self.path.partition('/')[0]}")[0]
+
+    def _call(self, work: Callable[[], Any], *, writing: bool = False) -> Any:
+        try:
+            return work()
+        except OSError as error:
+            if not writing:
+                raise self._unreadable(error) from None
+            message = " ".join(str(error).split())
+            kind = ConfigError if error.errno in (errno.ENOENT, errno.EACCES) else StorageError
+            raise kind(f"cannot write {self}: {message}") from None
+
+    def _unreadable(self, error: Exception) -> ConfigError:
+        said = getattr(error, "strerror", None) or " ".join(str(error).split()) or type(error).__name__
+        return ConfigError(f"{self} cannot be read: {said}")
+
+
+def _write(content: Callable[[IO[bytes]], object] | bytes, file: IO[bytes]) -> None:
+    if isinstance(content, bytes):
+        file.write(content)
+    else:
+        content(file)
+
+
+@functools.lru_cache(maxsize=64)
+def _opened_system(address: str) -> tuple[Any, str]:
+    """The file system of an address, and the path on it."""
+    try:
+        arrow: Any = importlib.import_module("pyarrow.fs")
+    except ImportError:
+        raise MissingDependency("pyarrow", "parquet") from None
+    try:
+        system, path = arrow.FileSystem.from_uri(address)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{address} cannot be opened: {' '.join(str(error).split())}") from None
+    return system, path

@@ -1,0 +1,54 @@
+"""Files and folders on this machine. Those on other file systems have the same methods (tests/scale)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from evalstone._core.storage import Location, is_address, is_pattern
+from evalstone.errors import ConfigError
+
+
+def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = Location.of(tmp_path) / "new" / "a.bin"
+    assert file.found() is None
+    file.write(b"one")
+    with pytest.raises(ZeroDivisionError):
+        file.write(lambda stream: (stream.write(b"half"), 1 / 0))
+    assert file.read() == b"one"
+    assert (found := file.found()) is not None
+    assert (found.size, found.name) == (3, "a.bin")
+    assert [*Path(tmp_path, "new").iterdir()] == [Path(tmp_path, "new", "a.bin")]
+    assert Path(tmp_path, "new", "a.bin").stat().st_mode & 0o777 == 0o600
+    file.remove()
+    file.remove()
+    assert file.found() is None
+
+
+def test_files_are_listed_by_name_without_those_being_written(tmp_path: Path) -> None:
+    for name in ("b.x", "a.x", "a[1].x", ".c.x", "d.x.1234.evalstone.tmp", "e.y"):
+        (tmp_path / name).write_bytes(b"12")
+    (tmp_path / "folder.x").mkdir()
+    folder = Location.of(tmp_path)
+    assert [(one.name, one.size) for one in folder.files("*.x")] == [("a.x", 2), ("a[1].x", 2), ("b.x", 2)]
+    assert [one.name for one in folder.files("a[1]*")] == ["a[1].x"]
+    assert (folder / "none").files() == []
+
+
+def test_what_cannot_be_reached_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"none\.txt cannot be read: No such file"):
+        Location.of(tmp_path / "none.txt").read()
+    (tmp_path / "file").write_bytes(b"")
+    with pytest.raises(ConfigError, match=r"cannot write .*/file/x: File exists"):
+        (Location.of(tmp_path / "file") / "x").write(b"")
+    pytest.importorskip("pyarrow")
+    with pytest.raises(ConfigError, match="nope://x cannot be opened"):
+        Location.of("nope://x")
+
+
+def test_addresses_and_patterns() -> None:
+    assert [*map(is_address, ("s3://a/b", "a/b", "C:\\x", "file:///x", Path("a")))] == [True, False, False, True, False]
+    assert [*map(is_pattern, ("a*.jsonl", "a?.jsonl", "a[1].jsonl"))] == [True, True, False]
+    assert Location.of("file:///tmp/x").local == Path("/tmp/x")
+    assert str(Location.of("~/x")) == str(Path.home() / "x")
