@@ -8,10 +8,11 @@ import re
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from evalstone.ledger.labels import pin
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address
 from evalstone.view.indexing import comparison_build, jobs
+from evalstone.view.indexing.differences import Difference, Differences, over_runs
 from evalstone.view.runs_query import RunsQuery
 from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.conftest import Reply, client_of
@@ -77,6 +79,74 @@ def test_runs_are_compared_with_the_pinned_baseline_of_their_dataset(url: str) -
     assert float(rows[0]["difference"]) == lines["given"].difference.estimate
     assert float(rows[0]["adjusted_p"]) == lines["given"].adjusted_p_value
     assert [row["difference"] for row in rows[2:]] == ["", ""]
+
+
+def test_p_values_are_corrected_for_all_runs_whatever_is_listed(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.pages.runs.RUNS_PER_PAGE", 2)
+    # Alone, the second run is better: its p-value is 0.014. Of five runs by two scorers, it isn't.
+    better = [f"{float(value) + (0.5 if at < 9 else 0.05):.2f}" for at, value in enumerate(LOW)]
+    answers = [LOW, better, *(LOW[shift:] + LOW[:shift] for shift in (1, 2, 3)), HIGH]
+    runs = [
+        evaluate(samples_of(of), [Given(), Harm()], ledger=url, name=f"n{n}", tags=["odd"] if n % 2 else [])
+        for n, of in enumerate(answers)
+    ]
+    evaluate([Sample(id="x", input="?", output="1")], [Given()], ledger=url, name="other")  # not comparable
+    pinned(url, runs[0])
+    client = client_of(url)
+    page = client.get("/")
+    assert "corrected for all 10 comparisons with it (Holm): those of 5 runs over this dataset" in page.words
+    together = compare(*runs)  # corrects over all scorers and runs
+    expected = {(runs["ABCDEF".index(line.b)].id, line.info.signature): line for line in together.scorers}
+    found: dict[str, set[tuple[str, str, str]]] = {}
+    for address in ("/runs.json", "/runs.json?tag=odd", "/runs.json?q=n5", "/runs.json?sort=name"):
+        for run in client.get(address).json:
+            for signature, of in ((run["differences"] or {}).get("of") or {}).items():
+                line = expected[run["id"], signature]
+                assert of["adjusted_p_runs"] == pytest.approx(line.adjusted_p_value)
+                assert (of["p"], of["verdict"]) == (line.p_value, line.verdict)
+                assert run["differences"]["corrected_for"] == 10
+                found.setdefault(run["name"], set()).add((signature, of["verdict"], str(of["adjusted_p"] <= 0.05)))
+    assert {name: {(verdict, alone) for _, verdict, alone in of} for name, of in found.items()} == {
+        "n1": {("inconclusive", "True")},
+        **{f"n{n}": {("inconclusive", "False")} for n in (2, 3, 4)},
+        "n5": {("better", "True"), ("worse", "True")},
+    }
+    rows = {(row["name"], row["scorer"]): row for row in csv.DictReader(io.StringIO(client.get("/runs.csv").text))}
+    assert (rows["n1", "given"]["verdict"], rows["n1", "given"]["corrected_for"]) == ("inconclusive", "10")
+    shown: dict[str, set[str]] = {}
+    for address in ("/", "/?sort=name", "/?tag=odd", "/?q=n1", "/?q=n1&column=given"):
+        while address:
+            page = client.get(address)
+            for row in page.text.split("<tr ")[2:]:
+                for text in changes(replace(page, body=row.encode())):
+                    shown.setdefault(names(replace(page, body=row.encode()))[0], set()).add(text)
+            address = next((link for link in page.links("before=") if "rel" not in link), "")
+    # The same on every page. Only the last run has marks, which differ by scorer.
+    assert {name: len(of) for name, of in shown.items()} == {**{f"n{n}": 1 for n in range(1, 5)}, "n5": 2}
+    assert not any("▲" in text or "▼" in text for name, of in shown.items() if name != "n5" for text in of)
+
+
+def test_until_all_runs_are_compared_corrected_p_values_are_upper_limits() -> None:
+    random = Random(3)
+
+    def known(p_values: Sequence[float], size: int) -> dict[str, Differences]:
+        of = [Difference(0.1, 0.0, 0.2, p, p, 20, "better" if p <= 0.05 else "inconclusive") for p in p_values]
+        return {f"{run}": Differences(dict(zip("xy", of[2 * run :], strict=False))) for run in range(size)}
+
+    for _ in range(300):
+        p_values = [random.random() ** 4 for _ in range(random.randint(2, 12))]
+        runs = known(p_values, len(p_values) // 2)
+        whole, first = over_runs(runs), random.randint(1, len(runs))
+        part = over_runs(dict([*runs.items()][:first]), [2] * (len(runs) - first))
+        assert part.comparisons == whole.comparisons == 2 * len(runs)
+        assert (part.missing, part.runs) == (len(runs) - first, whole.runs)
+        for run in part.known:
+            soon, final = (each.differences(run) for each in (part, whole))
+            assert soon is not None
+            assert final is not None
+            for now, then in zip(soon.of.values(), final.of.values(), strict=True):
+                assert (now.adjusted_p_runs or 0) >= (then.adjusted_p_runs or 0) >= now.p
+                assert now.verdict == "inconclusive" or then.verdict == "better"
 
 
 def test_a_difference_is_computed_once_and_again_if_a_run_or_the_pin_changes(

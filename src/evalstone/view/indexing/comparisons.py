@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 from pathlib import Path
@@ -21,6 +22,8 @@ from evalstone.view.indexing.indexes import Indexes, place_of
 from evalstone.view.indexing.jobs import Building
 from evalstone.view.shelf import Card
 
+SPARE = 5.0
+"""Seconds after which no run is compared that can wait."""
 Kind: TypeAlias = Literal["", "drift"]
 """What differs: two runs, or a judge's scores of the same outputs in two runs."""
 
@@ -81,14 +84,26 @@ class Comparisons:
                 found[card.id] = known[1]
         return found
 
-    def compute(self, first: Card, cards: Sequence[Card], of: Kind = "") -> Building | None:
+    def compute(
+        self, first: Card, cards: Sequence[Card], of: Kind = "", *, others: Sequence[Card] = ()
+    ) -> Building | None:
         """Find out how runs differ from the first one, in the background if it takes long: how far it is then, or None.
-        What can't be compared or read says so in its differences."""
+        What can't be compared or read says so in its differences.
+
+        Args:
+            first: The first run.
+            cards: The runs that are needed.
+            of: What differs.
+            others: Runs that can wait: as many of them as there is time for, so that nothing else waits long.
+        """
 
         def work(building: Building) -> None:
             run: Run | None = None
-            for number, card in enumerate(cards):
-                building.step("comparing", number, len(cards))
+            end = time.monotonic() + SPARE
+            for number, card in enumerate([*cards, *others]):
+                if number >= len(cards) and time.monotonic() > end:
+                    break
+                building.step("comparing", number, len(cards) + len(others))
                 file, stamp = self._file([first, card], of), _stamp([first, card])
                 try:
                     run = self.indexes.shelf.read(first) if run is None else run

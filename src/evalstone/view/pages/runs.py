@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.json import to_jsonable
 from evalstone.report.csv import csv_rows
 from evalstone.view.addresses import JSON, with_query
-from evalstone.view.indexing.differences import Differences
+from evalstone.view.indexing.differences import Differences, Family, over_runs
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
 from evalstone.view.names import dataset_of, name_of
@@ -39,10 +39,10 @@ def runs_page(library: Library, request: Request) -> Response:
     cards = ordered(matching, query)
     pins = library.shelf.pins()
     if suffix:
-        known = _known(library, pins, cards)
+        families = _families(library, pins, every, {dataset_of(card) for card in cards})
         if suffix == JSON:
-            return json_data([_card_data(card, pins, known) for card in cards])
-        return csv_file(_runs_csv(cards, pins, known), "runs")
+            return json_data([_card_data(card, pins, families) for card in cards])
+        return csv_file(_runs_csv(cards, pins, families), "runs")
     first = next((at for at, card in enumerate(cards, start=1) if card.id == query.before), 0) if query.before else 0
     shown = cards[first : first + RUNS_PER_PAGE]
     groups: dict[str, list[Card]] = {}
@@ -52,9 +52,9 @@ def runs_page(library: Library, request: Request) -> Response:
     for card in matching:
         if (of := of_datasets.get(dataset_of(card))) is not None:
             of.append(card)
-    baselines, progress = _baselines(library, pins, groups)
+    baselines, progress, waiting = _baselines(library, pins, groups, every)
     running = any(card.state == "running" for card in shown) and not query.before
-    watch = SOON if progress else WATCH if running else ""
+    watch = SOON if waiting else WATCH if running or progress else ""
     tables = [run_group(name, of, of_datasets[name], query, baselines.get(name)) for name, of in groups.items()]
     titles = dict.fromkeys(title for table in tables for title in table.titles)
     return page(
@@ -110,11 +110,13 @@ def ordered(cards: Sequence[Card], query: RunsQuery) -> list[Card]:
 
 
 def _baselines(
-    library: Library, pins: Mapping[str, str], groups: Mapping[str, Sequence[Card]]
-) -> tuple[dict[str, Baseline | str], str]:
-    """The baseline of each dataset with the differences that are known, and how far the others are."""
+    library: Library, pins: Mapping[str, str], groups: Mapping[str, Sequence[Card]], every: Sequence[Card]
+) -> tuple[dict[str, Baseline | str], str, bool]:
+    """The baseline of each dataset with the differences that are known; how many runs are compared, in words; and
+    whether a run that is shown is still to be. groups: the runs that are shown, by dataset."""
     found: dict[str, Baseline | str] = {}
     progress: list[str] = []
+    waiting = False
     for name, cards in groups.items():
         if name not in pins:
             continue
@@ -122,27 +124,42 @@ def _baselines(
         if card is None or card.problem:
             found[name] = "the pinned run is gone" if card is None else f"it can't be read: {card.problem}"
             continue
-        others = [each for each in cards if each.id != card.id and each.state in COMPARED]
+        others, shown = _compared(card, name, every), {each.id for each in cards}
         known = library.comparisons.differences(card, others)
         missing = [each for each in others if each.id not in known]
         if missing and card.state in COMPARED:
-            building = library.comparisons.compute(card, missing)
-            if building is not None:
-                progress.append(f"{building.done:,} of {building.total or len(missing):,} runs over {name}")
+            needed = [each for each in missing if each.id in shown]
+            later = [each for each in missing if each.id not in shown]
+            building = library.comparisons.compute(card, needed, others=later)
             known = library.comparisons.differences(card, others)
-        found[name] = Baseline(card, known)
-    return found, "; ".join(progress)
+            waiting = waiting or (building is not None and any(each.id not in known for each in needed))
+            if len(known) < len(others):
+                progress.append(f"{len(known):,} of {len(others):,} runs over {name}")
+        found[name] = Baseline(card, _family(known, others if card.state in COMPARED else ()))
+    return found, "; ".join(progress), waiting
 
 
-def _known(library: Library, pins: Mapping[str, str], cards: Sequence[Card]) -> dict[str, Differences]:
-    """The differences of runs from their baselines that are known, by their IDs."""
-    known: dict[str, Differences] = {}
-    for name, run in pins.items():
-        own = [card for card in cards if dataset_of(card) == name]
-        baseline = library.shelf.card(run) if own else None
+def _compared(baseline: Card, name: str, every: Iterable[Card]) -> list[Card]:
+    """The runs over the dataset of this name that are compared with its baseline, whatever a page shows."""
+    return [each for each in every if dataset_of(each) == name and each.id != baseline.id and each.state in COMPARED]
+
+
+def _family(known: Mapping[str, Differences], others: Iterable[Card]) -> Family:
+    return over_runs(known, [len(each.by_title) for each in others if each.id not in known])
+
+
+def _families(
+    library: Library, pins: Mapping[str, str], every: Sequence[Card], names: Collection[str]
+) -> dict[str, Family]:
+    """By the name of the dataset, how runs differ from its baseline, as far as that is known."""
+    families: dict[str, Family] = {}
+    for name in names & pins.keys():
+        baseline = library.shelf.card(pins[name])
         if baseline is not None and not baseline.problem:
-            known |= library.comparisons.differences(baseline, own)
-    return known
+            others = _compared(baseline, name, every)
+            known = library.comparisons.differences(baseline, others)
+            families[name] = _family(known, others if baseline.state in COMPARED else ())
+    return families
 
 
 def choices(counts: Mapping[str, Counter[str]], query: RunsQuery) -> list[tuple[str, list[tuple[str, str, bool]]]]:
@@ -178,7 +195,7 @@ def orders(query: RunsQuery, cards: Iterable[Card]) -> list[tuple[str, str, bool
     return [(sort, text, sort == query.sort) for sort, text in words.items()]
 
 
-def _card_data(card: Card, pins: Mapping[str, str], known: Mapping[str, Differences]) -> dict[str, Any]:
+def _card_data(card: Card, pins: Mapping[str, str], families: Mapping[str, Family]) -> dict[str, Any]:
     about = {
         "id": card.id,
         "state": card.state,
@@ -189,17 +206,22 @@ def _card_data(card: Card, pins: Mapping[str, str], known: Mapping[str, Differen
     if card.metadata is None:
         return {**about, "problem": card.problem}
     kept = ("name", "tags", "dataset", "judge", "target", "scorers", "seconds", "stop_reason")
-    compared = {"baseline": pins.get(dataset_of(card)), "differences": to_jsonable(known.get(card.id))}
+    family = families.get(dataset_of(card), Family())
+    known = family.differences(card.id)
+    compared = {
+        "baseline": pins.get(dataset_of(card)),
+        "differences": None if known is None else {**to_jsonable(known), "corrected_for": family.comparisons},
+    }
     return {**about, **{name: to_jsonable(getattr(card.metadata, name)) for name in kept}, **compared}
 
 
-def _runs_csv(cards: Iterable[Card], pins: Mapping[str, str], known: Mapping[str, Differences]) -> Iterable[str]:
+def _runs_csv(cards: Iterable[Card], pins: Mapping[str, str], families: Mapping[str, Family]) -> Iterable[str]:
     header = (
         "run", "name", "started", "state", "dataset", "samples", "target", "judge", "tags", "scorer", "mean", "low",
         "high", "scale", "n_score", "n_skipped", "n_failed", "cost", "seconds", "folder", "baseline", "difference",
-        "difference_low", "difference_high", "adjusted_p", "verdict",
+        "difference_low", "difference_high", "p", "adjusted_p", "adjusted_p_runs", "corrected_for", "verdict",
     )  # fmt: skip
-    nothing = Differences()
+    nobody = Family()
     rows = (
         (
             card.id, run.name, card.started, card.state, run.dataset.name, run.dataset.samples,
@@ -207,13 +229,18 @@ def _runs_csv(cards: Iterable[Card], pins: Mapping[str, str], known: Mapping[str
             card.titles[each.signature], each.mean, *(each.interval or (None, None)), each.scale, each.n_score,
             each.n_skipped, each.n_failed, card.cost, run.seconds, card.folder or None, pins.get(run.dataset.name),
             *(
-                (None,) * 5
-                if (found := known.get(card.id, nothing).of.get(each.signature)) is None
-                else (found.estimate, found.low, found.high, found.adjusted_p, found.verdict)
+                (None,) * 8
+                if known is None or (found := known.of.get(each.signature)) is None
+                else (
+                    found.estimate, found.low, found.high, found.p, found.adjusted_p, found.adjusted_p_runs,
+                    family.comparisons, found.verdict,
+                )
             ),
         )
         for card in cards
         if (run := card.metadata) is not None
+        for family in (families.get(run.dataset.name, nobody),)
+        for known in (family.differences(card.id),)
         for each in run.scorers
     )  # fmt: skip
     return csv_rows(header, rows)

@@ -10,7 +10,7 @@ from evalstone._core.display import count, digits_for, limits, money, number, p_
 from evalstone.report.view import Tone, bare_judge
 from evalstone.types import StoredScorer
 from evalstone.view.addresses import compare_address, dataset_address, experiment_address, run_address, with_query
-from evalstone.view.indexing.differences import Difference, Differences
+from evalstone.view.indexing.differences import Difference, Differences, Family
 from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import STATES, Link, directed, duration
 from evalstone.view.pages.marks import Change, MeanCell, Trend, trend_of
@@ -31,8 +31,22 @@ class Baseline:
     """The run that the others of a dataset are compared with."""
 
     card: Card
-    differences: Mapping[str, Differences] = field(default_factory=dict[str, Differences])
-    """How other runs differ from it, by their IDs, as far as that is known."""
+    family: Family = field(default_factory=Family)
+    """How all other runs differ from it, as far as that is known."""
+
+    @property
+    def correction(self) -> str:
+        """What p-values are corrected for, in words; "" if nothing is compared."""
+        family = self.family
+        if not family.comparisons:
+            return ""
+        each = "1 comparison with it" if family.comparisons == 1 else f"all {family.comparisons:,} comparisons with it"
+        runs = f"those of {count(family.runs, 'run')} over this dataset, by each scorer, whichever runs are listed"
+        text = f"{each} (Holm): {runs}"
+        if family.missing:
+            left = f"{count(family.missing, 'run')} {'is' if family.missing == 1 else 'are'}"
+            text += f". {left} still to be compared; until then, corrected p-values are upper limits"
+        return text
 
 
 @dataclass(frozen=True)
@@ -78,6 +92,8 @@ class RunGroup:
     baseline: str = ""
     """What the others are compared with, in words."""
     baseline_href: str = ""
+    correction: str = ""
+    """What p-values are corrected for, in words."""
     href: str = ""
     """Where the versions of the dataset are; "" for runs that can't be read."""
 
@@ -132,6 +148,7 @@ def run_group(
         tuple(titles),
         baseline if isinstance(baseline, str) else "" if pinned is None else name_of(pinned),
         "" if pinned is None else run_address(pinned.id),
+        baseline.correction if isinstance(baseline, Baseline) else "",
         dataset_address(name) if name else "",
     )
 
@@ -171,7 +188,7 @@ def _run_row(card: Card, titles: Sequence[str], baseline: Baseline | None) -> Ru
         trials = f" × {run.target.trials} trials" if run.target.trials > 1 else ""
         who = f"{run.target.identity}{trials}" + (f" · judge {who}" if who else "")
     is_baseline = baseline is not None and baseline.card.id == card.id
-    differences = None if baseline is None or is_baseline else baseline.differences.get(card.id)
+    differences = None if baseline is None or is_baseline else baseline.family.differences(card.id)
     others = baseline is not None and not is_baseline
     note = f"not comparable: {differences.refused}" if differences is not None and differences.refused else ""
     return RunRow(
@@ -251,7 +268,10 @@ def mean_cell(
 def _change(found: Difference, digits: int) -> Change:
     """How a mean differs from the baseline's, over the samples that both have."""
     mark, tone = CHANGES.get(found.verdict, ("", "dim"))
-    size, p = signed(found.estimate, digits), p_value(found.adjusted_p)
+    adjusted = found.adjusted_p if found.adjusted_p_runs is None else found.adjusted_p_runs
+    size, p = signed(found.estimate, digits), p_value(adjusted)
     between = f" ({limits(found.low, found.high, digits, sign=True)})" if found.low is not None else ""
-    label = f"difference from the baseline over {count(found.n, 'sample')}: {found.verdict}, adjusted p {p}"
+    others = f"{p_value(found.adjusted_p)}, corrected for the scorers of this run; {p_value(found.p)}, uncorrected"
+    of = f"difference from the baseline over {count(found.n, 'sample')}"
+    label = f"{of}: {found.verdict}; p {p}, corrected for all runs; {others}"
     return Change(f"{mark} {size}{between}, p {p}".strip(), tone, label)
