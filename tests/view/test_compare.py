@@ -21,7 +21,7 @@ from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.results.compare import ScorerComparison
 from evalstone.stats.comparison import PairedComparison
-from evalstone.view.addresses import compare_address, run_address, sample_address
+from evalstone.view.addresses import compare_address, compared_address, run_address, sample_address
 from evalstone.view.indexing import comparison as stored
 from evalstone.view.indexing import comparison_build, jobs
 from tests.runs import Given, Harm, samples_of
@@ -157,6 +157,146 @@ def test_a_row_has_both_answers_their_difference_scores_and_reasons(url: str) ->
     assert text.count("&lt;b&gt;same&lt;/b&gt;") == 2
     assert "The same answer." in text
     assert f'href="{sample_address(runs[1].id, "s1")}?comparison=' in text
+
+
+def sides(reply: Reply, title: str) -> list[str]:
+    """What each run has in a row of the page of a sample, in words."""
+    assert reply.status == 200, reply.words
+    rows = re.findall(r"<tr role=\"row\">.*?</tr>", reply.text, re.DOTALL)
+    [row] = [row for row in rows if re.search(rf'scope="row"><span class="text" dir="auto">{title}\b', row)]
+    found = re.findall(r"<td .*?</td>", row, re.DOTALL)
+    return [" ".join(html.unescape(re.sub("<[^>]*>", " ", cell)).split()) for cell in found]
+
+
+def test_a_sample_has_its_texts_scores_reasons_and_judge_calls_in_each_run(url: str) -> None:
+    passages = ["The office opens at nine on Monday.", "It is closed on Sunday."]
+    answers = ["The office opens at nine on Monday.", "The office opens at ten on Monday."]
+    runs = [
+        evaluate(
+            [
+                Sample(id="s/1?", input="When?", output=answer, context=passages, metadata={"prompt": f"p{at}"}),
+                Sample(id="s2", input="Who?", output="Nobody.", context=passages),
+            ],
+            ["faithfulness", "json_valid"] if at else ["faithfulness"],
+            judge="lexical",
+            ledger=url,
+            name=f"n{at}",
+        )
+        for at, answer in enumerate(answers)
+    ]
+    client = client_of(url)
+    [link, _] = [one for one in client.get(address(runs, "sort=id")).links("^/compare/samples/") if "sort=id" in one]
+    reply = client.get(link)
+    assert link == compared_address("s/1?", [run.id for run in runs], [("sort", "id")])
+    assert sides(reply, "Answer") == [
+        "The office opens at [removed: nine ] on Monday.",
+        "The office opens at [added: ten ] on Monday.",
+    ]
+    assert [text.startswith(score) for text, score in zip(sides(reply, "faithfulness"), ("1", "0 ▼ -1"), strict=True)]
+    first, second = sides(reply, "faithfulness")
+    for cell, run in ((first, runs[0]), (second, runs[1])):
+        [record] = [
+            each
+            for each in run.records
+            if each.sample_id == "s/1?" and each.signature in run["faithfulness"].info.signature
+        ]
+        assert record.outcome.reason.split(":")[0].split(";")[0] in cell
+        assert cell.count("Judge calls") == 1
+        assert "Input: " in cell
+    assert sides(reply, "Claims")[0].count("supported") == 1
+    assert sides(reply, "json_valid")[0] == ""
+    assert sides(reply, "json_valid")[1].startswith("0 ")
+    assert sides(reply, "Metadata") == ["prompt p0", "prompt p1"]
+    shared = reply.text.partition("The same in all runs")[2].partition("</section>")[0]
+    assert all(shared.count(html.escape(text)) == 1 for text in ("When?", *passages))
+    [data_link] = reply.links("json")
+    data = client.get(data_link).json
+    for letter, run in zip("AB", runs, strict=True):
+        own = client.get(sample_address(run.id, "s/1?") + ".json").json
+        assert own.items() <= data["runs"][letter].items()
+        assert own["asked"]
+    assert data["runs"]["B"]["scores"]["faithfulness"] == {"outcome": "score", "value": 0.0, "improvement": -1.0}
+    # The same sample in one run leads back.
+    own = client.get(next(iter(reply.links("^/runs/.*comparison="))))
+    assert link in own.links("^/compare/samples/")
+
+
+def test_the_page_of_a_compared_sample_walks_what_changed_or_what_the_list_has(url: str) -> None:
+    runs = saved(url, [*BEFORE, "0.9", "0.1"], [*AFTER, "0.7", "0.2"])
+    client = client_of(url)
+
+    def walk(query: str, relation: str) -> list[str]:
+        found = names(client.get(address(runs, query)))
+        link = compared_address(found[0 if relation == "next" else -1], [run.id for run in runs])
+        link += f"&{query}" if query else ""
+        seen: list[str] = []
+        while link:
+            reply = client.get(link)
+            seen.append(html.unescape(re.findall("<h1[^>]*>([^<]*)</h1>", reply.text)[0]))
+            link = next((html.unescape(one) for one in re.findall(rf'href="([^"]*)" rel="{relation}"', reply.text)), "")
+        return seen
+
+    for query in ("show=changed", "show=missing&sort=id", "sort=worse&show=fixed&scorer=given", "q=0.5&sort=order"):
+        changed = query if "show" in query else f"{query}&show=changed"
+        listed = names(client.get(address(runs, changed)))
+        for relation, expected in (("next", listed), ("prev", listed[::-1])):
+            seen = walk(query, relation)
+            # Among all samples, those that changed are walked, from whichever one is open.
+            assert [name for name in seen if name in listed] == expected, (query, relation)
+            assert len(seen) == len(expected) + (seen[0] not in listed)
+    page = client.get(compared_address("s4", [run.id for run in runs], [("show", "missing"), ("sort", "id")]))
+    assert "Previous and next: missing in one, ID, A to Z" in page.words
+    [permalink] = re.findall('href="([^"]*)">Permalink', page.text)
+    assert html.unescape(permalink) == compared_address("s4", [run.id for run in runs])
+
+
+def test_the_page_of_a_compared_sample_has_up_to_16_runs_trials_and_samples_of_one_run_alone(url: str) -> None:
+    runs = [evaluate(samples_of([f"0.{n}", "0.5"] + ["1"] * (n > 8)), [Given()], ledger=url) for n in range(16)]
+    client = client_of(url)
+    ids = [run.id for run in runs]
+    reply = client.get(compared_address("s1", ids, [("anyway", "1")]))
+    assert len(sides(reply, "Answer")) == len(sides(reply, "given")) == 16
+    assert [float(text.split()[0]) for text in sides(reply, "given")] == [float(f"0.{n}") for n in range(16)]
+    alone = client.get(compared_address("s3", ids, [("anyway", "1")]))
+    assert sides(alone, "Answer")[:9] == ["The run doesn't have this sample."] * 9
+    assert sides(alone, "given")[8:10] == ["", "1 says 1"]
+    assert client.get(compared_address("s3", ids, [("anyway", "1")], ".json")).json["runs"]["A"] is None
+
+    def answering(answers: list[str]) -> Any:
+        left = iter(answers)
+
+        def answer(input: str) -> str:
+            return next(left)
+
+        return answer
+
+    sampled = [Sample(id="t", input="How much?")]
+    trials = [
+        evaluate(sampled, [Given()], target=answering(of), trials=2, ledger=url, concurrency=1).id
+        for of in (["0", "1"], ["0.5", "0.25"])
+    ]
+    reply = client.get(compared_address("t", trials))
+    assert reply.words.count("Trials:") == 2
+    # The worst trial is shown where the run is worse, and the best where it is better.
+    first, second = sides(reply, "Answer")  # which may begin with how long they took
+    assert (first.split()[-1], second.split()[-1]) == ("1", "0.25")
+    assert sides(reply, "given")[1].startswith(
+        "0.375 ▼ -0.125 The mean of 2 trials. Below is the one that is shown: 0.25."
+    )
+
+
+def test_addresses_of_compared_samples_that_make_no_sense_say_so(url: str) -> None:
+    runs = saved(url, ["0.5"], ["1"], scorers=[Given()])
+    ids, client = [run.id for run in runs], client_of(url)
+    assert client.get(compared_address("other", ids)).status == 404
+    assert "have no results of sample other" in client.get(compared_address("other", ids)).words
+    assert client.get(compared_address("s1", ids, suffix=".csv")).status == 404
+    assert client.get(compared_address("s1", ids[:1])).status == 400
+    assert client.get(compared_address("s1", [*ids, "none"])).status == 404
+    assert client.get(compared_address("s1", ids, [("scorer", "other")])).status == 400
+    other = evaluate(samples_of(["1"]), [Harm()], ledger=url)
+    refused = client.get(compared_address("s1", [ids[0], other.id]))
+    assert (refused.status, "no scorer in common" in refused.words) == (400, True)
 
 
 def test_pages_go_through_all_samples_once_in_both_directions(url: str) -> None:

@@ -17,7 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from evalstone import Run, Sample, ScriptedJudge, calibrate, evaluate, write_run
-from evalstone.view.addresses import compare_address, dataset_address, run_address, sample_address
+from evalstone.view.addresses import compare_address, compared_address, dataset_address, run_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.browsing import NEEDS_BROWSER, chromium
@@ -224,7 +224,8 @@ def test_nothing_overflows_a_screen_of_any_width(opened: Opened) -> None:
     tab = opened([run, compared], "/")
     base = tab.url.rstrip("/")
     addresses = ["/", run_address(run.id), sample_address(run.id, "i" * 200), sample_address(run.id, "b")]
-    for address in (*addresses, compare_address([run.id, compared.id]), compare_address([run.id])):
+    addresses += [compare_address([run.id, compared.id]), compare_address([run.id])]
+    for address in (*addresses, compared_address("i" * 200, [run.id, compared.id])):
         tab.goto(base + address)
         tab.evaluate("document.querySelectorAll('main details').forEach(e => { e.open = true })")
         for width in (400, 800, 2560):
@@ -268,6 +269,7 @@ def test_axe_finds_no_barrier_on_any_page(opened: Opened) -> None:
     base = tab.url.rstrip("/")
     addresses = ["/", run_address(run.id), f"{run_address(run.id)}?show=failed", sample_address(run.id, "s3")]
     addresses += [compare_address([run.id, other.id], [("by", "topic")]), compare_address([run.id])]
+    addresses += [compared_address("s3", [run.id, other.id], [("sort", "order")])]
     addresses += [sample_address(judged.id, "s8"), "/datasets", dataset_address(run.dataset_name), "/scorers"]
     for address in addresses:
         tab.goto(base + address)

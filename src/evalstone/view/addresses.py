@@ -71,8 +71,17 @@ def live_score_address(stream: str, id: str) -> str:
 
 def compare_address(runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
     """The address of the comparison of runs with the first one. suffix: that of its data."""
+    return with_query(f"/compare{suffix}", [*_runs(runs), *pairs])
+
+
+def compared_address(sample: str, runs: Sequence[str], pairs: Iterable[tuple[str, str]] = (), suffix: str = "") -> str:
+    """The address of a sample in a comparison of runs. sample: its name there; suffix: that of its data."""
+    return with_query(f"/compare/samples/{part(sample)}{suffix}", [*_runs(runs), *pairs])
+
+
+def _runs(runs: Sequence[str]) -> list[tuple[str, str]]:
     names = [*runs] if any("," in run for run in runs) else [",".join(runs)]
-    return with_query(f"/compare{suffix}", [*(("runs", name) for name in names), *pairs])
+    return [("runs", name) for name in names]
 
 
 def in_comparison(comparison: str) -> list[tuple[str, str]]:

@@ -12,6 +12,7 @@ from evalstone.ledger.labels import ModeGone
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
 from evalstone.view.pages.compare import compare_page
+from evalstone.view.pages.compared_sample import compared_sample_page
 from evalstone.view.pages.datasets import dataset_file, dataset_page, datasets_page
 from evalstone.view.pages.experiment import experiment_page
 from evalstone.view.pages.judge import judge_page
@@ -40,6 +41,7 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/runs/{run}/samples/{key}", sample_page),
     ("/compare", compare_page),
     ("/compare{suffix}", compare_page),
+    ("/compare/samples/{key}", compared_sample_page),
     ("/judges{suffix}", judges_page),
     ("/judges", judges_page),
     ("/judges/{judge}", judge_page),

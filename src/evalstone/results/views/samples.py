@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, Literal, TypeVar
 
@@ -49,6 +50,74 @@ def scored_answer(sample: Sample, *, keeps_reasoning: bool) -> Split:
     return Split("", sample.output or "") if keeps_reasoning else split_reasoning(sample.output or "")
 
 
+@dataclass(frozen=True, kw_only=True)
+class SampleParts:
+    """What is shown of a sample, part by part."""
+
+    answer: str
+    """The answer that was scored."""
+    texts: tuple[Block, ...]
+    """The sample's own texts and data."""
+    passages: Block | None
+    messages: Block | None
+    loss: Block | None
+    """Where a low answer is lost."""
+    claims: tuple[Block, ...]
+    """The claims that judges checked."""
+    outcomes: tuple[OutcomeView, ...]
+    """By record."""
+    explained: tuple[Block, ...]
+    """By record, its outcome with the reason, judge calls, and evidence that isn't shown with claims and passages."""
+
+    @property
+    def panel(self) -> Iterator[Block]:
+        """All of it, in the order of a page."""
+        right = tuple(block for block in (self.passages, self.messages) if block is not None)
+        if self.texts or right:
+            yield Block("columns", items=(Block("group", items=self.texts), Block("group", items=right)))
+        yield from (self.loss,) if self.loss is not None else ()
+        yield from self.claims
+        yield from self.explained
+
+
+def sample_parts(
+    sample: Sample | None,
+    records: Sequence[Record],
+    scorers: Mapping[str, ScorerInfo],
+    titles: Mapping[str, str],
+    *,
+    keeps_reasoning: bool,
+    prompts: Mapping[str, Prompts] | None = None,
+) -> SampleParts:
+    """What is shown of a sample with its outcomes; the arguments are those of `sample_view`."""
+    scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
+    evidence = {r.signature: to_jsonable(r.evidence) for r in records}
+    passages = sample.context if sample is not None and sample.context else ()
+    outcomes = tuple(
+        _outcome(record, scorers[record.signature], titles, evidence[record.signature]) for record in records
+    )
+    where, why = _loss(records, scorers, titles)
+    return SampleParts(
+        answer=scored.answer,
+        texts=tuple(_texts(sample, scored)) if sample is not None else (),
+        passages=Block("group", "Passages", items=tuple(_passages(passages, evidence))) if passages else None,
+        messages=conversation(sample) if sample is not None else None,
+        loss=Block("loss", "Loss", why, ((where, "unsure"),)) if where else None,
+        claims=tuple(claims_of(evidence, titles)),
+        outcomes=outcomes,
+        explained=tuple(
+            _explained(
+                record,
+                outcome,
+                evidence[record.signature],
+                None if prompts is None else prompts.get(record.signature, Prompts()),
+                shown_above=bool(passages),
+            )
+            for record, outcome in zip(records, outcomes, strict=True)
+        ),
+    )
+
+
 def sample_view(
     name: str,
     sample: Sample | None,
@@ -72,40 +141,23 @@ def sample_view(
         keeps_reasoning: Whether the reasoning in front of the output was scored. If not, it isn't shown as the answer.
         prompts: What the judges were asked, by the signature of the scorer; None to leave it out.
     """
-    scored = scored_answer(sample or Sample(), keeps_reasoning=keeps_reasoning)
-    evidence = {r.signature: to_jsonable(r.evidence) for r in records}
-    claims = claims_of(evidence, titles)
-    passages = sample.context if sample is not None and sample.context else ()
-    outcomes = tuple(
-        _outcome(record, scorers[record.signature], titles, evidence[record.signature]) for record in records
-    )
-    panel = [] if sample is not None else [Block("note", text="The texts of this sample are not available.")]
-    panel += _texts(sample, scored, _passages(passages, evidence)) if sample is not None else []
+    parts = sample_parts(sample, records, scorers, titles, keeps_reasoning=keeps_reasoning, prompts=prompts)
     where, why = _loss(records, scorers, titles)
-    panel += [Block("loss", "Loss", why, ((where, "unsure"),))] if where else []
-    panel += claims
-    panel += [
-        _explained(
-            record,
-            outcome,
-            evidence[record.signature],
-            None if prompts is None else prompts.get(record.signature, Prompts()),
-            shown_above=bool(passages),
-        )
-        for record, outcome in zip(records, outcomes, strict=True)
+    findings = [
+        item for block in parts.claims for item in block.items if any(tone != "good" for _, tone in item.labels)
     ]
-    findings = [item for block in claims for item in block.items if any(tone != "good" for _, tone in item.labels)]
+    no_texts = () if sample is not None else (Block("note", text="The texts of this sample are not available."),)
     return SampleView(
         id=name,
         question=_question(sample),
-        answer=scored.answer,
+        answer=parts.answer,
         label=_label(sample),
         loss=f"{where}: {why}" if where else "",
         goodness=mean_goodness,
-        outcomes=outcomes,
-        headline=_headline(findings, records, outcomes, scorers),
+        outcomes=parts.outcomes,
+        headline=_headline(findings, records, parts.outcomes, scorers),
         findings=tuple(findings),
-        panel=tuple(panel),
+        panel=(*no_texts, *parts.panel),
     )
 
 
@@ -180,9 +232,9 @@ def _outcome(record: Record, info: ScorerInfo, titles: Mapping[str, str], eviden
 # ---- The sample's own texts ----
 
 
-def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator[Block]:
+def _texts(sample: Sample, scored: Split) -> Iterator[Block]:
     spent = took(sample)
-    texts = [
+    yield from (
         Block(kind, title, text, spent if kind == "answer" else ())
         for kind, title, text in (
             ("part", "Question", sample.input),
@@ -195,18 +247,15 @@ def _texts(sample: Sample, scored: Split, passages: Sequence[Block]) -> Iterator
             ("part", "Weight", None if sample.weight is None else f"{sample.weight:g}"),
         )
         if text
-    ]
-    others = [
-        ("State", to_jsonable(sample.state)),
-        ("Metadata", to_jsonable(sample.metadata)),
-        ("Trajectory", to_jsonable(sample.trajectory)),
-        ("Expected trajectory", to_jsonable(sample.expected_trajectory)),
-    ]
-    texts += data_blocks(others)
-    right = [Block("group", "Passages", items=tuple(passages))] if passages else []
-    if (messages := conversation(sample)) is not None:
-        right.append(messages)
-    yield Block("columns", items=(Block("group", items=tuple(texts)), Block("group", items=tuple(right))))
+    )
+    yield from data_blocks(
+        [
+            ("State", to_jsonable(sample.state)),
+            ("Metadata", to_jsonable(sample.metadata)),
+            ("Trajectory", to_jsonable(sample.trajectory)),
+            ("Expected trajectory", to_jsonable(sample.expected_trajectory)),
+        ]
+    )
 
 
 def _passages(passages: Sequence[str], evidence: Mapping[str, Any]) -> list[Block]:

@@ -162,20 +162,25 @@ class StoredComparison:
         )
         return ComparedPage([self._sample(row) for row in shown], *places)
 
-    def neighbors(
-        self, query: CompareQuery, run: int, place: int
-    ) -> tuple[ComparedSample | None, ComparedSample | None]:
-        """The samples before and after one in the order of a query. Errors as for `count`.
+    def named(self, name: str) -> ComparedSample | None:
+        """The sample of this name; None if there is none."""
+        row = self._connection.execute(f"SELECT 0, place, name, {self._columns} FROM rows WHERE name = ?", (name,))
+        found = row.fetchone()
+        return None if found is None else self._sample(found)
 
-        Args:
-            query: Which samples, and their order.
-            run: The number of a run.
-            place: The place of the sample's first trial in this run.
-        """
+    def at(self, run: int, place: int) -> ComparedSample | None:
+        """The sample whose first trial has this place in the index of a run; None if there is none."""
+        row = self._connection.execute(f"SELECT 0, place, name, {self._columns} FROM rows WHERE p{run} = ?", (place,))
+        found = row.fetchone()
+        return None if found is None else self._sample(found)
+
+    def neighbors(
+        self, query: CompareQuery, sample: ComparedSample
+    ) -> tuple[ComparedSample | None, ComparedSample | None]:
+        """The samples before and after one in the order of a query, which needn't find that one. Errors as for
+        `count`."""
         by = order(query.sort, len(self.indexes), self._chosen(query), self.run(query))
-        row = self._connection.execute(f"SELECT {by}, place FROM rows WHERE p{run} = ?", (place,)).fetchone()
-        if row is None:
-            return None, None
+        row = self._connection.execute(f"SELECT {by}, place FROM rows WHERE place = ?", (sample.place,)).fetchone()
         cursor = json.dumps(row, ensure_ascii=False)
         before = self.page(replace(query, before=cursor, after=""), 1).samples
         after = self.page(replace(query, after=cursor, before=""), 1).samples

@@ -13,9 +13,16 @@ from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.views.samples import scored_answer
 from evalstone.types import Record
-from evalstone.view.addresses import JSON, compare_address, in_comparison, sample_address, with_query
+from evalstone.view.addresses import (
+    JSON,
+    compare_address,
+    compared_address,
+    in_comparison,
+    sample_address,
+    with_query,
+)
 from evalstone.view.compare_query import CompareQuery
-from evalstone.view.indexing.comparison import ComparedSample, ComparedScorer, StoredComparison
+from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.indexing.index import Case, Index, Stored, question_of
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED
 from evalstone.view.library import Library
@@ -27,6 +34,7 @@ from evalstone.view.shelf import Card
 LONGEST_ANSWER = 900
 """About the most characters of an answer in the list. The page of the sample has all of it."""
 LONGEST_REASON = 1500
+NOT_THERE = "The run doesn't have this sample."
 MOST_BYTES = 1 << 20
 """The most bytes of stored samples that are read for a row; of larger ones, the beginning is shown."""
 
@@ -56,9 +64,9 @@ class ComparedRow:
     answers: tuple[Answer, ...]
 
 
-def letters_of(cards: Sequence[Card]) -> list[str]:
+def letters_of(runs: Sequence[object]) -> list[str]:
     """The letters that a comparison gives runs."""
-    return [chr(ord("A") + number) for number in range(len(cards))]
+    return [chr(ord("A") + number) for number in range(len(runs))]
 
 
 class InRun:
@@ -68,9 +76,10 @@ class InRun:
         index: The index of the run.
         case: The first trial; None if the run doesn't have the sample.
         worse: Whether the worst trial is shown rather than the best.
+        whole: Whether a very large sample is read too.
     """
 
-    def __init__(self, index: Index, case: Case | None, *, worse: bool) -> None:
+    def __init__(self, index: Index, case: Case | None, *, worse: bool, whole: bool = False) -> None:
         self.index = index
         self.cases = [case] if case is not None else []
         if case is not None and case.trial is not None:
@@ -80,7 +89,8 @@ class InRun:
         self.shown = pick(known, key=lambda each: each.goodness or 0.0) if known else next(iter(self.cases), None)
         self.stored: Stored | None = None
         if self.shown is not None:
-            self.stored = index.stored_within(self.shown.place, MOST_BYTES)
+            place = self.shown.place
+            self.stored = index.stored(place) if whole else index.stored_within(place, MOST_BYTES)
             if self.stored is None or len(self.cases) > 1:
                 self.shown = index.at([self.shown.place])[self.shown.place]
 
@@ -114,8 +124,10 @@ class InRun:
         return self.stored.records if self.stored is not None else ()
 
 
-def cells_of(compared: StoredComparison, samples: Sequence[ComparedSample]) -> list[list[InRun]]:
-    """By sample, what it is in each run."""
+def cells_of(
+    compared: StoredComparison, samples: Sequence[ComparedSample], *, whole: bool = False
+) -> list[list[InRun]]:
+    """By sample, what it is in each run. whole: as for `InRun`."""
     found = [
         index.at([place for sample in samples if (place := sample.places[number]) is not None])
         for number, index in enumerate(compared.indexes)
@@ -125,7 +137,12 @@ def cells_of(compared: StoredComparison, samples: Sequence[ComparedSample]) -> l
         gain = sum(value for value in sample.differences.values() if value is not None)
         rows.append(
             [
-                InRun(index, None if place is None else found[number][place], worse=(gain < 0) == bool(number))
+                InRun(
+                    index,
+                    None if place is None else found[number][place],
+                    worse=(gain < 0) == bool(number),
+                    whole=whole,
+                )
                 for number, (index, place) in enumerate(zip(compared.indexes, sample.places, strict=True))
             ]
         )
@@ -139,54 +156,73 @@ def compared_rows(
     rows: list[ComparedRow] = []
     within = in_comparison(compare_address([card.id for card in cards], query.pairs(after="", before="")))
     for sample, cells in zip(samples, cells_of(compared, samples), strict=True):
-        first = cells[0]
         answers: list[Answer] = []
         for number, (card, cell) in enumerate(zip(cards, cells, strict=True)):
-            pieces, note = _pieces(cells, number, sample)
+            pieces, note = answer_pieces(cells, number, LONGEST_ANSWER)
             answers.append(
                 Answer(
-                    with_query(sample_address(card.id, cell.shown.key), within) if cell.shown is not None else "",
+                    in_run_address(card, cell, within),
                     f"{letters_of(cards)[number]} · {name_of(card)}",
-                    _scores(compared.scorers, first, cell, number, sample),
+                    compared_scores(compared, cells, number, sample),
                     pieces,
                     note,
                     _reasons(compared, cell, number),
-                    tuple(
-                        Link(
-                            f"{case.trial}",
-                            with_query(sample_address(card.id, case.key), within),
-                            case.key == getattr(cell.shown, "key", ""),
-                            "no score" if case.goodness is None else f"{case.goodness:.2f}",
-                        )
-                        for case in (cell.cases if len(cell.cases) > 1 else ())
-                    ),
+                    trial_links(card, cell, within),
                 )
             )
-        known = [value for value in sample.differences.values() if value is not None]
-        every: tuple[tuple[str, Tone, bool], ...] = (
-            ("regressed", "bad", any(value < 0 for value in known)),
-            ("fixed", "good", any(value > 0 for value in known)),
-        )
         rows.append(
             ComparedRow(
-                sample.name if sample.name.strip() else repr(sample.name),
-                next(answer.href for answer in reversed(answers) if answer.href),
+                shown_name(sample),
+                compared_address(sample.name, [card.id for card in cards], query.pairs(after="", before="")),
                 redacted(next((cell.question for cell in cells if cell.question), ""))[:LONGEST_ANSWER],
-                tuple((text, tone) for text, tone, holds in every if holds),
+                marks_of(sample),
                 tuple(answers),
             )
         )
     return rows
 
 
-def _pieces(cells: Sequence[InRun], number: int, sample: ComparedSample) -> tuple[tuple[Piece, ...], str]:
+def shown_name(sample: ComparedSample) -> str:
+    """What a sample is called."""
+    return sample.name if sample.name.strip() else repr(sample.name)
+
+
+def marks_of(sample: ComparedSample) -> tuple[tuple[str, Tone], ...]:
+    """Whether any score is worse or better than in the first run."""
+    known = [value for value in sample.differences.values() if value is not None]
+    every: tuple[tuple[str, Tone, bool], ...] = (
+        ("regressed", "bad", any(value < 0 for value in known)),
+        ("fixed", "good", any(value > 0 for value in known)),
+    )
+    return tuple((text, tone) for text, tone, holds in every if holds)
+
+
+def in_run_address(card: Card, cell: InRun, within: Sequence[tuple[str, str]]) -> str:
+    """The address of a sample in a run; "" if it isn't there. within: the parameters that keep to the comparison."""
+    return "" if cell.shown is None else with_query(sample_address(card.id, cell.shown.key), within)
+
+
+def trial_links(card: Card, cell: InRun, within: Sequence[tuple[str, str]]) -> tuple[Link, ...]:
+    """The way to each trial of a sample in a run; none if it has no trials."""
+    return tuple(
+        Link(
+            f"{case.trial}",
+            with_query(sample_address(card.id, case.key), within),
+            case.key == getattr(cell.shown, "key", ""),
+            "no score" if case.goodness is None else f"{case.goodness:.2f}",
+        )
+        for case in (cell.cases if len(cell.cases) > 1 else ())
+    )
+
+
+def answer_pieces(cells: Sequence[InRun], number: int, longest: int) -> tuple[tuple[Piece, ...], str]:
     """A run's answer, with what is not in the other one, and a note on it. Of more than two runs, the others show both
-    what is new and what is gone."""
+    what is new and what is gone. longest: about the most characters."""
     cell = cells[number]
     if cell.shown is None:
-        return (), "The run doesn't have this sample."
+        return (), NOT_THERE
     note = "" if cell.stored is not None else "The beginning of a very long sample."
-    plain = word_diff(cell.answer, cell.answer).shortened(LONGEST_ANSWER).pieces
+    plain = word_diff(cell.answer, cell.answer).shortened(longest).pieces
     other = cells[0] if number else cells[1]
     if other.shown is None or (number == 0 and len(cells) > 2):
         return plain, note
@@ -195,15 +231,17 @@ def _pieces(cells: Sequence[InRun], number: int, sample: ComparedSample) -> tupl
         return plain, note or "Few words are the same." if number and cell.answer and other.answer else note
     if number and difference.is_same and cell.answer:
         note = note or "The same answer."
-    short = difference.shortened(LONGEST_ANSWER)
+    short = difference.shortened(longest)
     return short.before if not number else short.pieces if len(cells) > 2 else short.after, note
 
 
-def _scores(
-    scorers: Sequence[ComparedScorer], first: InRun, cell: InRun, number: int, sample: ComparedSample
+def compared_scores(
+    compared: StoredComparison, cells: Sequence[InRun], number: int, sample: ComparedSample
 ) -> tuple[tuple[str, ScoreCell, str, Tone], ...]:
+    """The titles and scores of a run, and how they differ from the first run's."""
+    first, cell = cells[0], cells[number]
     scores: list[tuple[str, ScoreCell, str, Tone]] = []
-    for place, scorer in enumerate(scorers):
+    for place, scorer in enumerate(compared.scorers):
         value, outcome = cell.score(scorer.places[number])
         if outcome is None:
             continue
@@ -234,19 +272,20 @@ def _reasons(compared: StoredComparison, cell: InRun, number: int) -> tuple[tupl
 # ---- The data ----
 
 
-def _sample_data(
-    compared: StoredComparison, cards: Sequence[Card], sample: ComparedSample, cells: list[InRun]
-) -> dict[str, Any]:
-    names = {SCORED: "score", SKIPPED: "skipped", FAILED: "failed"}
+OUTCOMES = {SCORED: "score", SKIPPED: "skipped", FAILED: "failed"}
+
+
+def sample_data(compared: StoredComparison, sample: ComparedSample, cells: list[InRun]) -> dict[str, Any]:
+    """A sample with its answer and scores in each run, by letter; None in a run that doesn't have it."""
     runs: dict[str, Any] = {}
-    for number, (letter, cell) in enumerate(zip(letters_of(cards), cells, strict=True)):
+    for number, (letter, cell) in enumerate(zip(letters_of(cells), cells, strict=True)):
         if cell.shown is None:
             runs[letter] = None
             continue
         scores: dict[str, Any] = {}
         for place, scorer in enumerate(compared.scorers):
             value, outcome = cell.score(scorer.places[number])
-            kind = names.get(outcome) if outcome is not None else None
+            kind = OUTCOMES.get(outcome) if outcome is not None else None
             scores[scorer.title] = {"outcome": kind, "value": value}
             if number:
                 scores[scorer.title]["improvement"] = sample.differences[number, place]
@@ -264,7 +303,7 @@ def comparison_data(compared: StoredComparison, cards: Sequence[Card], query: Co
         "comparison": compared.head["data"],
         "matching": compared.count(query),
         "samples": [
-            _sample_data(compared, cards, sample, cells)
+            sample_data(compared, sample, cells)
             for sample, cells in zip(listed.samples, cells_of(compared, listed.samples), strict=True)
         ],
         "next": compare_address(ids, following, JSON) if listed.following else None,
@@ -282,13 +321,13 @@ def comparison_csv(library: Library, cards: Sequence[Card], query: CompareQuery)
                 for scorer in compared.scorers:
                     header += [f"{letter} {scorer.title}", f"{letter} {scorer.title} outcome"]
                     header += [f"{letter} {scorer.title} improvement"] if number else []
-            yield from csv_rows(header, (_csv_row(compared, cards, sample) for sample in compared.every(query)))
+            yield from csv_rows(header, (_csv_row(compared, sample) for sample in compared.every(query)))
 
 
-def _csv_row(compared: StoredComparison, cards: Sequence[Card], sample: ComparedSample) -> list[Value]:
-    data = _sample_data(compared, cards, sample, cells_of(compared, [sample])[0])
+def _csv_row(compared: StoredComparison, sample: ComparedSample) -> list[Value]:
+    data = sample_data(compared, sample, cells_of(compared, [sample])[0])
     row: list[Value] = [sample.name]
-    for number, letter in enumerate(letters_of(cards)):
+    for number, letter in enumerate(data["runs"]):
         run: Any = data["runs"][letter]
         row.append(None if run is None else run["answer"])
         for scorer in compared.scorers:

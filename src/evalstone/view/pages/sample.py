@@ -17,6 +17,7 @@ from evalstone.view.addresses import (
     CSV,
     JSON,
     compare_address,
+    compared_address,
     in_comparison,
     run_address,
     sample_address,
@@ -92,7 +93,8 @@ class Way:
     """The parameters that keep to it."""
     previous: str
     following: str
-    is_comparison: bool = False
+    side_by_side: str = ""
+    """The sample in all runs of the comparison; "" if the list is that of a run."""
 
 
 def _comparison(library: Library, request: Request, card: Card, index: Index, case: Case) -> Way | Response | None:
@@ -132,8 +134,16 @@ def _comparison(library: Library, request: Request, card: Card, index: Index, ca
             key = compared.indexes[number].at([place])[place].key
             return with_query(sample_address(ids[number], key), in_comparison(address))
 
-        before, after = map(beside, compared.neighbors(query, own, first))
-    return Way(f"{address}#samples", ORDERS[query.sort], in_comparison(address), before, after, is_comparison=True)
+        sample = compared.at(own, first)
+        before, after = ("", "") if sample is None else map(beside, compared.neighbors(query, sample))
+    return Way(
+        f"{address}#samples",
+        ORDERS[query.sort],
+        in_comparison(address),
+        before,
+        after,
+        side_by_side="" if sample is None else compared_address(sample.name, ids, query.pairs()),
+    )
 
 
 def _run_way(run: str, index: Index, case: Case, query: SampleQuery) -> Way:
