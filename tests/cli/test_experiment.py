@@ -188,6 +188,11 @@ def test_an_interrupted_experiment_goes_on_and_a_complete_one_begins_anew(
         ('targets = []\ndata = "easy.jsonl"', "", "[experiment] targets must be a list of one or more texts or tables"),
         ('targets = [3]\ndata = "easy.jsonl"', "", "must be a list of one or more texts or tables, not [3]"),
         ('targets = ["APP:agent"]\ndata = [1]', "", "[experiment] data must be a list"),
+        (
+            'data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.style = [inf]',
+            "",
+            "[experiment] a parameter must be JSON data, not inf",
+        ),
         ('data = "easy.jsonl"\nparameters.x = [1]', "", "parameters require a target; add target"),
         (
             'data = "easy.jsonl"\ntargets = ["APP:agent"]\nparameters.style = ["a"]\nparameters.heat = [1]',

@@ -262,6 +262,7 @@ def test_live_scores_move_whole_are_recovered_and_are_sound(tmp_path: Path, url:
     ("change", "told"),
     [
         ({"state": "lost"}, "state must be one of"),
+        ({"submitted": 1e12}, "submitted must be a time from 1970 to 9998"),
         ({"state": "score"}, "the record is missing"),
         ({"state": "failed", "body": record(Score(1.0)).to_dict()}, "the record has the outcome score"),
         ({"state": "pending", "body": record(Score(1.0)).to_dict()}, "the record has the outcome score"),

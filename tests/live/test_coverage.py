@@ -169,3 +169,12 @@ def test_a_stream_that_is_not_there_is_refused_with_those_that_are(tmp_path: Pat
     assert coverage("shop", ledger=file, since=datetime(2100, 1, 1, tzinfo=UTC)).scorers == ()
     with pytest.raises(ConfigError, match=r"^since .* time zone"):
         coverage("shop", ledger=file, since=datetime(2100, 1, 1))
+
+
+def test_a_period_may_end_with_the_last_date_and_messages_name_a_few_streams(tmp_path: Path) -> None:
+    path = write(tmp_path / "l.db", [dataclasses.replace(counts(), stream=f"s{number:02}") for number in range(20)], [])
+    last = datetime(9999, 12, 31, 23, 59, tzinfo=UTC)
+    assert coverage("s00", ledger=path, until=last).until == last.replace(minute=0)
+    for stream in ("none", None):
+        with pytest.raises(ConfigError, match=r"s00, .*s11 and 8 more$"):
+            coverage(stream, ledger=path)

@@ -83,6 +83,43 @@ def test_names_that_are_too_long_for_an_index_are_cut(start: Start, url: str) ->
     assert (row.state, other.state) == ("score", "score")
 
 
+class Wordy(Scorer):
+    """Right."""
+
+    name = "own_wordy"
+    one: str = ""
+    two: str = ""
+    three: str = ""
+    four: str = ""
+    five: str = ""
+    six: str = ""
+
+    def score(self, *, output: str) -> Score:
+        return Score(1.0)
+
+
+def wordy_scorer(length: int) -> Wordy:
+    """A scorer with a long signature."""
+    one, two, three, four, five, six = (secrets.token_hex(length // 2) for _ in range(6))
+    return Wordy(one=one, two=two, three=three, four=four, five=five, six=six)
+
+
+def wide(length: int) -> str:
+    """Random text of four bytes a character, which no database compresses."""
+    return "".join(chr(0x20000 + secrets.randbelow(0xA000)) for _ in range(length))
+
+
+def test_the_longest_names_and_signatures_fit_into_an_index(start: Start, url: str) -> None:
+    long, stream = secrets.token_hex(5000), wide(LONGEST_NAME)
+    live = start([f"contains(expected={long})", wordy_scorer(140)], ledger=url, stream=stream)
+    assert live.submit(**SAMPLE, entity=wide(LONGEST_NAME))
+    contained, right = sorted(found(live), key=lambda row: row.signature)
+    assert (contained.value, right.value) == (0.0, 1.0)
+    assert contained.signature.startswith(f"contains(expected={long[:40]}…")
+    with pytest.raises(ConfigError, match=r"own_wordy: its parameters are too long.* 1,\d\d\d bytes"):
+        start([wordy_scorer(198)], ledger=url)
+
+
 @pytest.mark.parametrize(
     "numbers",
     [

@@ -5,17 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import json
+import math
 from pathlib import Path
 
 import pytest
 
-from evalstone import Run, evaluate
+from evalstone import Run, evaluate, write_run
+from evalstone.datasets.stored import SUMMARY
 from evalstone.run.experiment_cells import in_experiment
 from evalstone.types import StoredCell
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, samples_of
-from tests.view.conftest import Client
+from tests.view.conftest import Client, client_of
 
 NAME, ADDRESS = "prompts & models/2", "/experiments/prompts%20%26%20models%2F2"
 HOSTILE = "<b>detailed</b>"
@@ -74,3 +77,27 @@ def test_an_unknown_experiment_or_factor_is_an_error_in_words(
     assert client.get("/experiments/none").status == 404
     reply = client.get(f"{ADDRESS}?across=model")
     assert (reply.status, "has no factor model; it has prompt, heat" in reply.words) == (400, True)
+
+
+def test_numbers_that_json_lacks_are_text_or_null(tmp_path: Path) -> None:
+    def refuse(name: str) -> None:
+        raise AssertionError(name)
+
+    run = evaluate(samples_of(["1"]), [Given()], ledger=None)
+    write_run(run, tmp_path / "run")
+    file = tmp_path / "run" / SUMMARY
+    cell = {"experiment": "e", "name": "c", "factors": {"heat": math.inf, "none": math.nan}}
+    data = {**json.loads(file.read_text()), "paid": None, "cost": math.inf, "cell": cell}
+    file.write_text(json.dumps(data))
+    client = client_of(None, tmp_path)
+    for address in (
+        "/experiments/e.json",
+        "/runs.json",
+        f"/runs/{run.id}.json",
+        "/datasets.json",
+        "/scorers/given.json",
+    ):
+        json.loads(client.get(address).text, parse_constant=refuse)
+    (cell,) = client.get("/experiments/e.json").json["cells"]
+    assert (cell["cost"], cell["factors"]) == ("inf", {"heat": "inf", "none": None})
+    assert client.get("/experiments/e").status == 200

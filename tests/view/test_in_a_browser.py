@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -16,15 +17,27 @@ from urllib.parse import urlsplit
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from evalstone import Run, Sample, ScriptedJudge, calibrate, evaluate, write_run
-from evalstone.view.addresses import compare_address, compared_address, dataset_address, run_address, sample_address
+from evalstone import Failed, Run, Sample, Score, ScriptedJudge, calibrate, evaluate, write_run
+from evalstone.ledger.store import Ledger
+from evalstone.run.experiment_cells import in_experiment
+from evalstone.types import Outcome, Record, StoredCell
+from evalstone.view.addresses import (
+    compare_address,
+    compared_address,
+    dataset_address,
+    experiment_address,
+    run_address,
+    sample_address,
+    scorer_address,
+)
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.browsing import NEEDS_BROWSER, chromium
 from tests.fakes import claims, verdicts
 from tests.report.hostile import HOSTILE, hostile_evidence_run, hostile_run, hostile_words_run
-from tests.runs import Given, Harm, run_of
+from tests.runs import Given, Harm, run_of, samples_of
 from tests.view.test_judges import ROWS, many, stored
+from tests.view.test_live import FALLING, RISING, submit
 
 uvicorn = pytest.importorskip("uvicorn", reason="needs the extra view")
 pytestmark = NEEDS_BROWSER
@@ -292,6 +305,46 @@ def test_pages_of_judges_have_no_barriers_and_fit_a_narrow_screen(opened: Opened
     tab.keyboard.press("j")
     tab.keyboard.press("Enter")
     tab.wait_for_url("**/samples/**")
+
+
+def test_pages_of_live_scores_and_experiments_have_no_barriers_and_fit_a_narrow_screen(
+    opened: Opened, tmp_path: Path
+) -> None:
+    url, long = str(tmp_path / "ledger.db"), "n" * 200
+    runs: list[Run] = []
+    for number, heat in enumerate(("0.0", "w" * 120)):
+        with in_experiment(StoredCell(experiment=long, name=f"cell {number}", factors={"heat": heat, "style": "a"})):
+            runs.append(evaluate(samples_of(["1", "skip", "fail"]), [Given(), Harm()], ledger=url, name=long))
+    text = f"{HOSTILE[0]} {'x' * 300}"
+    with Ledger(url) as ledger:
+        for number, hours in enumerate((0, 0, 1, 2, 30)):
+            outcomes: dict[str, Outcome | Record | None] = {RISING: Score(number / 5, text), FALLING: Failed(text)}
+            outcomes["own(y=1)@1"] = None
+            sample = Sample(input=f"{number} {text}", output=text)
+            submit(ledger, number, outcomes, hours=hours, stream=long, entity=f"{'e' * 200}{number}", sample=sample)
+    tab = opened([], "/live", width=400, ledger=url, bypass_csp=True)
+    base = tab.url.removesuffix("/live")
+    stream = f"/live/{long}"
+    paths = ["/live", stream, f"{stream}?show=failed&baseline={runs[0].id}", f"{stream}/scores/o%2F1%2F0"]
+    for path in (*paths, experiment_address(long), scorer_address("given"), scorer_address("faithfulness")):
+        tab.goto(base + path)
+        tab.evaluate("document.querySelectorAll('main details').forEach(e => { e.open = true })")
+        assert barriers(tab) == [], path
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 400, path
+        assert tab.locator("main script, main img, [onerror]").count() == 0
+    tab.goto(f"{base}/live")
+    for key, address in (
+        ("Enter", stream),
+        ("Enter", f"{stream}/scores/*"),
+        ("n", f"{stream}/scores/*"),
+        ("u", stream),
+    ):
+        before = tab.url
+        if key == "Enter":
+            tab.keyboard.press("j")
+        tab.keyboard.press(key)
+        tab.wait_for_url(lambda found, before=before: found != before)
+        assert fnmatch(urlsplit(tab.url).path, address), (key, tab.url)
 
 
 def test_a_page_prints_without_its_controls(opened: Opened) -> None:

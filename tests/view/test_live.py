@@ -29,7 +29,7 @@ from evalstone.view.shelf import Shelf
 from tests.fakes import claims, verdicts
 from tests.report.hostile import HOSTILE
 from tests.runs import Given, Harm, samples_of
-from tests.view.conftest import Client
+from tests.view.conftest import Client, client_of
 
 NOON = datetime(2027, 1, 15, 12, tzinfo=UTC).timestamp()
 ODD = "a/b?c=1#d\u202e.json"
@@ -60,16 +60,25 @@ def submit(
         LiveScore(id=f"o/{number}/{place}", signature=signature, owner="o", submitted=at, **kept)
         for place, signature in enumerate([*outcomes, *pending])
     ]
+    hour = int(at // HOUR)
+    known = {each.signature: each.seen for each in live.counts(ledger, kept["stream"])[0] if each.hour == hour}
     counted = [
         LiveCounts(
-            stream=kept["stream"], signature=row.signature, owner="o", hour=int(at // HOUR), seen=number + 1,
-            eligible=number + 1, accepted=number + 1,
+            stream=kept["stream"], signature=row.signature, owner="o", hour=hour, seen=seen, eligible=seen,
+            accepted=seen,
         )
         for row in rows
+        for seen in [known.get(row.signature, 0) + 1]
     ]  # fmt: skip
-    mine = live.write_frame(ledger, counted if hours == 0 else [], rows, [sample])
+    mine = live.write_frame(ledger, counted, rows, [sample])
     ended = zip(mine, outcomes.values(), strict=False)
     live.finish(ledger, [row.ended(_record(row.signature, outcome)) for row, outcome in ended])
+
+
+def change(url: str, statement: str) -> None:
+    """Change a ledger's rows."""
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute(statement)
 
 
 def _record(signature: str, outcome: Outcome | Record | None) -> Record | None:
@@ -345,3 +354,119 @@ def test_drift_is_what_the_command_finds(tmp_path: Path, monkeypatch: pytest.Mon
             assert " ".join(sentence.replace(">", "&gt;").split()) in page.words
     assert "Against base : drifted as of" in page.words
     assert "has no scores by a scorer of the baseline" not in page.words
+
+
+@pytest.mark.parametrize("period", ["since=2027-02-01", "until=2027-01-01", "until=9999-12-31T23:59"])
+def test_a_score_has_its_page_and_a_scorer_its_title_in_every_period(client: Client, url: str, period: str) -> None:
+    page = client.get(f"/live/shop/scores/o%2F0%2F0?{period}")
+    assert (page.status, "barely" in page.words) == (200, True)
+    with Ledger(url) as ledger:
+        submit(ledger, 20, {"contains(expected=a)@1": Score(1.0)}, hours=24, stream="two")
+        submit(ledger, 21, {"contains(expected=b)@1": Score(1.0)}, hours=48, stream="two")
+    (scorer,) = client.get("/live/two.json?since=2027-01-17T12:00").json["scorers"]
+    assert scorer["scorer"] == "contains(expected=b)"
+    assert client.get(f"/live/shop?{period}").status == 200
+
+
+def test_a_score_whose_signature_the_ledger_escapes_has_a_page(url: str) -> None:
+    signature = "contains(expected=\ud800\x00)@1"
+    with Ledger(url) as ledger:
+        submit(ledger, 7, {signature: Score(0.5, "as it is")})
+    page = client_of(url).get("/live/shop/scores/o%2F7%2F0")
+    assert (page.status, "as it is" in page.words) == (200, True)
+    assert client_of(url).get("/live/shop/scores/o%2F7%2F0.json").json["scores"][0]["record"]["outcome"] == "score"
+
+
+def test_damage_is_said_before_a_file_is_sent(client: Client, url: str) -> None:
+    addresses = ("/live/shop/scores/o%2F0%2F0", "/live/shop.csv", "/live/shop.json")
+    for statement in ("body = NULL", "body = '{'"):
+        change(url, f"UPDATE live_scores SET {statement} WHERE id = 'o/0/0'")
+        for address in addresses:
+            reply = client.get(address)
+            assert (reply.status, "live score o/0/0 in the ledger" in reply.words) == (503, True), (statement, address)
+    change(url, "UPDATE samples SET body = '{'")
+    reply = client.get("/live/shop/dataset.jsonl?all=1&show=latest")
+    assert (reply.status, "is damaged" in reply.words) == (503, True)
+
+
+def test_many_streams_come_in_pages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evalstone.view.pages.live.STREAMS_PER_PAGE", 2)
+    monkeypatch.setattr("evalstone.view.live_figures.MOST_STREAMS", 2)
+    url = str(tmp_path / "streams.db")
+    names = ["", "a/b", "c", "d\ud800", *(f"s{n:02}" for n in range(11))]
+    with Ledger(url) as ledger:
+        for number, name in enumerate(names):
+            submit(ledger, number, {RISING: Score(0.5)}, stream=name)
+    client, found = client_of(url), list[str]()
+    page, address = client.get("/live"), "/live"
+    while address:
+        page = client.get(address)
+        assert "15 streams" in page.words
+        found += page.links("^/live/[^?]*$")
+        address = next(iter(page.links("after=")), "")
+    assert len(found) == len({*found}) == len(names)
+    assert page.links("^/live$")
+    assert len(client.get("/live.json").json) == len(names)
+    assert "It has , a/b, c, d\\ud800, s00" in client.get("/live/none").words
+    assert "and 3 more" in client.get("/live/none").words
+
+
+def test_a_row_that_becomes_visible_late_is_counted(client: Client, url: str) -> None:
+    """Transactions may end in another order than that of their rows."""
+    change(url, "UPDATE live_scores SET state = 'dropped' WHERE state = 'pending'")
+    with Ledger(url) as ledger:
+        submit(ledger, 6, {RISING: Score(1.0)}, hours=24)
+    every = client_of(url).get("/live/shop.json").json
+
+    def move(old: str, new: str, by: str) -> None:
+        change(url, f"UPDATE live_scores SET stream = '{new}' WHERE id = 'o/1/0' AND stream = '{old}'")
+        counted = ", ".join(f"{name} = {name} {by}" for name in ("seen", "eligible", "accepted"))
+        change(url, f"UPDATE live_counts SET {counted} WHERE signature = '{RISING}' AND hour = {int(NOON // HOUR)}")
+
+    move("shop", "later", "- 1")
+    assert client.get("/live/shop.json").json["scorers"][0]["score"] == every["scorers"][0]["score"] - 1
+    move("later", "shop", "+ 1")
+    assert client.get("/live/shop.json").json == every
+
+
+def test_another_ledger_at_the_same_place_is_read_again(client: Client, url: str, tmp_path: Path) -> None:
+    change(url, "UPDATE live_scores SET state = 'dropped' WHERE state = 'pending'")
+    client.get("/live/shop")
+    other = str(tmp_path / "other.db")
+    with Ledger(other) as ledger:
+        for number in range(5):
+            submit(ledger, number, {RISING: Score(0.75), FALLING: Score(0.0)})
+    change(other, "UPDATE live_scores SET id = 'other ' || id")
+    Path(other).replace(url)
+    assert client.get("/live/shop.json").json == client_of(url).get("/live/shop.json").json
+
+
+def test_a_watch_from_an_age_on_keeps_its_start(client: Client) -> None:
+    run = client.get("/runs.json").json[0]["id"]
+    page = client.get(f"/live/shop?show=latest&baseline={run}&watch=2h")
+    assert page.status == 303
+    found = re.fullmatch(
+        rf"/live/shop\?show=latest&baseline={run}&watch=(\d{{4}}-\d\d-\d\dT\d\d%3A\d\d)", page.headers["location"]
+    )
+    assert found is not None
+    assert client.get(page.headers["location"]).status == 200
+    assert client.get("/live/shop?watch=2h").status == 200
+
+
+def test_plots_periods_and_their_links_are_those_of_the_scores(client: Client, url: str) -> None:
+    assert "Each point" not in client.get("/live/shop").words
+    assert "2027-01-15 12:00 to 2027-01-15 13:00 UTC" in client.get("/live/shop").words
+    with Ledger(url) as ledger:
+        for number, hours in enumerate((1, 5, 70, 400, 401), start=10):
+            submit(ledger, number, {RISING: Score(number / 20)}, hours=hours)
+    page = client.get("/live/shop?since=2027-01-15T13:00&scorer=given")
+    assert "Each point is the mean of 12 hours" in page.words
+    assert "2027-01-15 13:00 to 2027-02-01 06:00 UTC" in page.words
+    rows = page.text.partition("By time</h2>")[2].partition("</section>")[0]
+    found = re.findall(
+        r'href="([^"]*)">2027[^<]*</a>.*?class="mean">([^<]*)</span> <span class="under">(\d+)<', rows, re.S
+    )
+    assert [(mean, int(n)) for _, mean, n in found] == [("0.675", 2), ("0.600", 1), ("0.525", 2)]
+    for address, mean, n in found:
+        (one,) = client.get(address.replace("&amp;", "&").replace("/live/shop", "/live/shop.json")).json["scorers"]
+        assert (f"{one['mean']:.3f}", one["score"]) == (mean, int(n))

@@ -82,6 +82,8 @@ _ATOMS: frozenset[type[Any]] = frozenset({str, int, float, bool, type(None)})
 _HASHED_ATOMS = _ATOMS - {float}
 _OWN_FORM = "__evalstone_data__"
 """The method of a type of evalstone's that returns its values as plain data."""
+LONGEST_TEXT, BEGINNING = 200, 40
+"""The most characters of a text in a signature, and those of the beginning of a longer one."""
 _ENDLESS = "it is nested too deeply, or contains itself"
 # What is encoded is plain data, so it can't contain itself.
 _STRICT = json.JSONEncoder(check_circular=False, allow_nan=False)
@@ -133,9 +135,12 @@ def list_hash(items: Iterable[Any]) -> str:
 
 
 def brief(value: Any) -> str:
-    """A parameter's value for a signature: the value itself if it is short, else a hash of its content."""
+    """A parameter's value for a signature: the value itself if it is short, else a hash of its content, behind the
+    beginning of a text."""
     if isinstance(value, float):
         return text if float(text := f"{value:g}") == value else repr(value)
+    if isinstance(value, str) and len(value) > LONGEST_TEXT:
+        return f"{value[:BEGINNING]}…{content_hash(value)[:8]}"
     if value is None or isinstance(value, bool | int | str):
         return str(value)
     return content_hash(value)[:8]

@@ -181,8 +181,8 @@ def _listed(value: Any, key: str, *kinds: type) -> list[Any]:
 
 def _text(value: object) -> str:
     try:
-        return value if isinstance(value, str) else json.dumps(value)
-    except TypeError:
+        return value if isinstance(value, str) else json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError):
         raise ConfigError(invalid("[experiment] a parameter", "JSON data", value)) from None
 
 

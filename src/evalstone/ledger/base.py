@@ -9,6 +9,7 @@ import secrets
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
@@ -41,6 +42,11 @@ EXPECTED = "expected a path, sqlite:///path/to/file.db or postgresql://user@host
 USAGE_COLUMNS = ("input_tokens", "output_tokens", "cached_tokens", "requests")
 _NESTED = frozenset({"alternatives", "metadata"})
 _FREE_TEXT = frozenset({"reply", "error", "ended"})
+
+
+def hour_start(hour: int) -> datetime:
+    """When an hour since 1970 begins; for one that no date has, the last one before."""
+    return datetime.fromtimestamp(min(hour, _LAST_HOUR) * HOUR, UTC)
 
 
 def shown(url: str | Path) -> str:
@@ -124,6 +130,7 @@ class Key(NamedTuple):
 
 HOUR = 3600
 """Seconds of those hours by which live scoring counts."""
+_LAST_HOUR = int(datetime(9999, 12, 31, 23, tzinfo=UTC).timestamp()) // HOUR
 TARGET = "target"
 """The kind of a target's answer."""
 

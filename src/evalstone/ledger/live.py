@@ -18,8 +18,10 @@ import math
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, get_args
 
+from evalstone._core.display import shortlist
 from evalstone._core.front_ends import Wording
 from evalstone._core.json import storable
 from evalstone._core.redaction import redacted
@@ -57,6 +59,8 @@ _TEXTS = ("stream", "signature", "owner", "entity", "trace", "span", "response")
 _TALLY = "signature, hour, state, source, entity, owner, scale"
 MOST_HOURS = 1 << 40
 """More than any time has."""
+_LAST_YEAR = datetime(9999, 1, 1, tzinfo=UTC).timestamp()
+"""Until then, the end of each period that a page counts by is a date, too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +106,18 @@ class LiveScore:
 
     @property
     def record(self) -> Record | None:
-        """The record; None while the score is pending, and if it was dropped."""
-        return None if self.body is None else Record.from_dict(json.loads(self.body))
+        """The record; None while the score is pending, and if it was dropped.
+
+        Raises:
+            DataError: It is missing.
+        """
+        if self.body is None:
+            if self.state in STATES.values():
+                raise DataError("its record is missing")
+            return None
+        record = Record.from_dict(json.loads(self.body))
+        # Only the row has a signature as the ledger can store it.
+        return record if record.signature == self.signature else dataclasses.replace(record, signature=self.signature)
 
     def ended(self, record: Record | None, *, known_cost: bool = True) -> LiveScore:
         """The row with its outcome; None if it was dropped. known_cost: whether the record's cost is the whole cost."""
@@ -338,7 +352,7 @@ def only_stream(ledger: Ledger, hint: Wording = "") -> str:
         case []:
             raise ConfigError(f"{ledger.location}: nothing was scored live yet")
         case known:
-            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one", hint, f": {', '.join(known)}")
+            raise ConfigError(f"{ledger.location} has {len(known)} streams; name one", hint, f": {shortlist(known)}")
 
 
 def scores(
@@ -394,6 +408,8 @@ def derived(values: Mapping[str, Any]) -> dict[str, Any]:
     if state not in get_args(State):
         raise DataError(invalid("state", f"one of {', '.join(get_args(State))}", state))
     row = LiveScore(**{name: values[name] for name in ("id", "stream", "source", "signature", "owner", "submitted")})
+    if not 0 <= row.submitted < _LAST_YEAR:
+        raise DataError(invalid("submitted", "a time from 1970 to 9998 in seconds since 1970", row.submitted))
     if values["body"] is not None:
         record = Record.from_dict(json.loads(values["body"]))
     outcome = row.ended(record)

@@ -15,6 +15,8 @@ class LiveState(NamedTuple):
     first: int
     """The position of the first live score of the ledger."""
     last: int
+    last_id: str
+    """The ID of the row at the last position."""
     pending: int
     seen: int
     """The number of submissions, once for each scorer."""
@@ -27,9 +29,20 @@ def live_state(ledger: Ledger, stream: str) -> LiveState:
     pending = "SELECT count(*) FROM live_scores WHERE stream = :stream AND state = 'pending' AND submitted >= 0"
     with ledger.transaction(snapshot=True) as database:
         first = database.scalar("SELECT min(position) FROM live_scores")
-        last = database.scalar("SELECT max(position) FROM live_scores")
+        last = database.execute("SELECT position, id FROM live_scores ORDER BY position DESC LIMIT 1").fetchone()
         seen = database.scalar("SELECT sum(seen) FROM live_counts WHERE stream = :stream", of)
-        return LiveState(int(first or 0), int(last or 0), int(database.scalar(pending, of)), int(seen or 0))
+        position, id = last or (0, "")
+        return LiveState(int(first or 0), position, id, int(database.scalar(pending, of)), int(seen or 0))
+
+
+def follows(ledger: Ledger, state: LiveState, before: LiveState) -> bool:
+    """Whether a state is that of the same rows, and others behind them. It isn't if rows were deleted, or if the ledger
+    was replaced by another one."""
+    if state.first != before.first or state.last < before.last:
+        return False
+    with ledger.transaction() as database:
+        id = database.scalar("SELECT id FROM live_scores WHERE position = :last", {"last": before.last})
+    return (id or "") == before.last_id
 
 
 def first_new_hour(ledger: Ledger, stream: str, last: int) -> int | None:

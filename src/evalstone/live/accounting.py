@@ -17,15 +17,16 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evalstone._core.display import shortlist
 from evalstone._core.file_format import LIVE_COVERAGE_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.validation import check_time
 from evalstone.errors import ConfigError
-from evalstone.ledger.base import HOUR, existing, shown
+from evalstone.ledger.base import HOUR, existing, hour_start, shown
 from evalstone.ledger.live import LiveCounts, Tally, counts, only_stream, streams
 from evalstone.ledger.store import Ledger
 from evalstone.report.shown import Shown
@@ -146,7 +147,7 @@ def coverage(
         times = (None if time is None else time.timestamp() for time in (since, until))
         counted, tallies = counts(opened, stream, *times)
         if not counted and not tallies and stream not in (known := streams(opened)):
-            there = f"it has {', '.join(known)}" if known else "nothing was scored live yet"
+            there = f"it has {shortlist(known)}" if known else "nothing was scored live yet"
             raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
     return covered(stream, counted, tallies, since=since, until=until)
 
@@ -176,7 +177,7 @@ def covered(
 
 def _hour(time: datetime | None, rounded: Callable[[float], int]) -> datetime | None:
     """The beginning of an hour near a time."""
-    return None if time is None else datetime.fromtimestamp(rounded(time.timestamp() / HOUR) * HOUR, UTC)
+    return None if time is None else hour_start(rounded(time.timestamp() / HOUR))
 
 
 def _part(known: LiveCounts, rows: Counter[str]) -> ScorerCoverage:

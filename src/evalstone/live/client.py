@@ -19,6 +19,7 @@ from evalstone._core.declarations import NAME, Range, Rule, check_argument
 from evalstone._core.display import count, excerpt
 from evalstone._core.front_ends import PYTHON, FrontEnd
 from evalstone._core.guards import is_mapping, is_number
+from evalstone._core.json import storable
 from evalstone._core.sizes import Concurrency, Queue
 from evalstone.api import plan_for
 from evalstone.errors import ConfigError, described, error_text, repeated
@@ -26,7 +27,7 @@ from evalstone.judges.base import JudgeSpec
 from evalstone.ledger.base import DEFAULT_LEDGER, file_of
 from evalstone.live import frames
 from evalstone.live.asgi import Application, Middleware, Read
-from evalstone.live.frames import LONGEST_NAME, USER_ERRORS, Content, Priority, Settings, Submitted
+from evalstone.live.frames import LONGEST_NAME, LONGEST_SIGNATURE, USER_ERRORS, Content, Priority, Settings, Submitted
 from evalstone.live.sender import Channel, ProcessChannel, Sender
 from evalstone.live.tracing import Trace, current_trace
 from evalstone.live.watching import WatchedFields, watched
@@ -154,6 +155,12 @@ class Live:
         for each in plan.asked_judges:
             each.check()
         plan.check_repeats()
+        for scorer in plan.scorers:
+            if (size := len(storable(scorer.signature).encode())) > LONGEST_SIGNATURE:
+                raise ConfigError(
+                    f"{scorer.name}: its parameters are too long for live scores: its signature has {size:,} bytes, "
+                    f"and an index takes {LONGEST_SIGNATURE:,}; shorten its texts, or set them in a scorer of your own"
+                )
         if daily_budget is not None:
             Budget(daily_budget, *plan.asked_judges)
         check_argument("queue", queue, Queue)

@@ -25,6 +25,8 @@ from evalstone.types.samples import TEXTS, check_text
 _LENGTH = 8
 LONGEST_NAME = 200
 """The most characters of a stream, entity, trace or span: more don't fit into a PostgreSQL index."""
+LONGEST_SIGNATURE = 1000
+"""The most bytes of a scorer's signature: with the longest names, an index of PostgreSQL takes no more."""
 READ_FAILED = "read, the function of live.asgi, failed: "
 """The beginning of the problem if the application's `read` failed to return a sample."""
 USER_ERRORS = (Exception, asyncio.CancelledError, GeneratorExit)

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 from evalstone.errors import EvalstoneError, invalid
 from evalstone.view.library import Library
-from evalstone.view.responses import BadAddress
+from evalstone.view.responses import BadAddress, redirect
 from evalstone.view.shelf import ReadOnly
 
 if TYPE_CHECKING:
@@ -83,7 +83,6 @@ async def sent(library: Library, write: Write, request: Request) -> Response:
         BadAddress: A field makes no sense.
     """
     from starlette.concurrency import run_in_threadpool  # noqa: PLC0415 - an extra
-    from starlette.responses import RedirectResponse  # noqa: PLC0415
 
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != _KIND:
         raise Refused(f"This is not a form of these pages: its type must be {_KIND}.")
@@ -100,7 +99,7 @@ async def sent(library: Library, write: Write, request: Request) -> Response:
             "This form is from before evalstone view was started again. Go back, reload the page, and send it again."
         )
     address = await run_in_threadpool(write, library, form)
-    return RedirectResponse(address, status_code=303)
+    return redirect(address)
 
 
 def _form(body: bytes) -> Form:

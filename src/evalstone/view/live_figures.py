@@ -7,13 +7,12 @@ import threading
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import TypeAlias
 
-from evalstone.ledger.base import HOUR
+from evalstone.ledger.base import HOUR, hour_start
 from evalstone.ledger.live import MOST_HOURS, LiveCounts, Tally, counts
-from evalstone.ledger.live_state import LiveState, first_new_hour, live_state
+from evalstone.ledger.live_state import LiveState, first_new_hour, follows, live_state
 from evalstone.ledger.store import Ledger
 from evalstone.live.accounting import Coverage, covered
 from evalstone.results.summary import ScorerInfo
@@ -26,6 +25,8 @@ STEPS = (1, 3, 6, 12, 24, 168, 672, 2688)
 MOST_POINTS = 60
 MOST_READ = 8
 """The number of periods of streams whose figures are kept."""
+MOST_STREAMS = 100
+"""The number of streams whose figures are kept."""
 
 
 @dataclass
@@ -43,8 +44,7 @@ class Reading:
     @cached_property
     def coverage(self) -> Coverage:
         """As `evalstone live coverage` shows it."""
-        times = (None if hour is None else datetime.fromtimestamp(hour * HOUR, UTC) for hour in (self.first, self.end))
-        since, until = times
+        since, until = (None if hour is None else hour_start(hour) for hour in (self.first, self.end))
         return covered(self.stream, self.counted, self.tallies, since=since, until=until)
 
     @cached_property
@@ -57,6 +57,11 @@ class Reading:
         """The scales of the scorers by signature."""
         scales = {each.signature: 1.0 for each in self.coverage.scorers}
         return scales | {each.signature: each.scale for each in self.tallies if each.scale is not None}
+
+    @cached_property
+    def missing(self) -> int:
+        """How many more rows were accepted than there are, of all scorers together."""
+        return sum(each.accepted for each in self.counted) - sum(each.number for each in self.tallies)
 
     def within(self, first: int | None, end: int | None) -> Reading:
         """Some of its hours."""
@@ -98,11 +103,17 @@ class Readings:
         if known is not None and known[0] == state:
             return known[1]
         reading = None
-        if known is not None and known[0].first == state.first:
+        if known is not None and follows(ledger, state, known[0]):
             reading = _updated(ledger, *known)
+            # A row may become visible after one that is behind it, if they are written at the same time.
+            if reading.missing != known[1].missing:
+                reading = None
         if reading is None:
             reading = Reading(stream, *counts(ledger, stream))
+        self._streams.pop(stream, None)
         self._streams[stream] = state, reading
+        while len(self._streams) > MOST_STREAMS:
+            del self._streams[next(iter(self._streams))]
         return reading
 
 
@@ -145,6 +156,7 @@ class Figures:
     Attributes:
         step: The hours of a period in `times`.
         times: By the first hour of a period, and then by signature.
+        hours: The first hour, and the one behind the last; None without scores.
     """
 
     scorers: Mapping[str, Sums]
@@ -152,6 +164,7 @@ class Figures:
     entities: Grouped
     times: Mapping[int, Mapping[str, Sums]]
     step: int
+    hours: tuple[int, int] | None
 
     @classmethod
     def of(
@@ -165,8 +178,9 @@ class Figures:
         """The sums of tallies of chosen scorers, of a source, and of chosen entities."""
         every = signatures is None and not source and entities is None
         chosen = tallies if every else [each for each in tallies if _matches(each, signatures, source, entities)]
-        hours = [each.hour for each in chosen] or [0]
-        step = step_of(min(hours), max(hours))
+        hours = {each.hour for each in chosen}
+        first, last = (min(hours), max(hours)) if hours else (0, 0)
+        step = step_of(first, last)
         by_scorer: dict[str, Sums] = {}
         by_source = defaultdict[str, dict[str, Sums]](dict)
         by_entity = defaultdict[str, dict[str, Sums]](dict)
@@ -179,7 +193,8 @@ class Figures:
                 sums.states[state] += number
                 if total:
                     sums.total += total
-        return cls(by_scorer, by_source, by_entity, dict(sorted(by_time.items())), step)
+        within = (first, last + 1) if hours else None
+        return cls(by_scorer, by_source, by_entity, dict(sorted(by_time.items())), step, within)
 
     @property
     def states(self) -> Counter[str]:

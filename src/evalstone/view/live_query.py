@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
-from evalstone._core.times import moment
+from evalstone._core.times import duration, moment
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.view.query import Query
 
@@ -48,20 +49,25 @@ class LiveQuery(Query):
             raise ConfigError(invalid("until", f"after since ({first:%Y-%m-%d %H:%M} UTC)", self.until))
         self.watched_since  # noqa: B018 - it is checked
 
-    @property
+    @cached_property
     def start(self) -> datetime | None:
         """The start of the period; None for all."""
         return _time(self.since, "since")
 
-    @property
+    @cached_property
     def end(self) -> datetime | None:
         """The end of the period; None for all."""
         return _time(self.until, "until")
 
-    @property
+    @cached_property
     def watched_since(self) -> datetime | None:
         """The start of the watch; None for the first score."""
         return _time(self.watch, "watch")
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether the watch starts at an age, which is another time whenever the page is loaded."""
+        return duration(self.watch.strip()) is not None
 
     @property
     def is_filtered(self) -> bool:

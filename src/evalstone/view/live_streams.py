@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from evalstone._core.display import shortlist
 from evalstone.ledger.live import streams
 from evalstone.ledger.live_ranking import Ranking
 from evalstone.ledger.store import Ledger
@@ -46,12 +47,14 @@ class Stream:
         Raises:
             NotThere: There is no such stream.
         """
+        whole = known.of(ledger, name)
+        if not whole.counted and not whole.tallies:
+            has = f"It has {shortlist(there)}." if (there := streams(ledger)) else "Nothing was scored live yet."
+            raise NotThere(f"There is no stream {name} in {ledger.location}. {has}")
         times = (None if time is None else time.timestamp() for time in (query.start, query.end))
         reading = known.of(ledger, name, *times)
-        if not reading.counted and not reading.tallies and name not in (there := streams(ledger)):
-            has = f"It has {', '.join(there)}." if there else "Nothing was scored live yet."
-            raise NotThere(f"There is no stream {name} in {ledger.location}. {has}")
-        infos = scorers_of(reading.scales, cards)
+        # A scorer has the same title in every period, and a score its page, whatever period its list had.
+        infos = scorers_of(whole.scales, cards)
         every = figures = reading.figures
         signatures = entities = None
         if query.scorer:

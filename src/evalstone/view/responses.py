@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import itertools
 import json
 from collections.abc import Iterable, Mapping
 from importlib import resources
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from evalstone._core.front_ends import COMMAND_LINE
+from evalstone._core.json import finite_constant
 from evalstone._core.redaction import redacted
 from evalstone.errors import ConfigError, EvalstoneError
 from evalstone.report.html import OF_ONE, asset, environment
@@ -28,6 +30,8 @@ WATCH = "10"
 """Seconds until a page with a run in progress is loaded again."""
 SOON = "2"
 """Seconds until a page is loaded again for which something is being computed."""
+HELD_BACK = 1 << 16
+"""The characters of a file that are written before any of them is sent."""
 
 
 class NotThere(EvalstoneError):
@@ -47,10 +51,14 @@ def page(template: str, *, status: int = 200, headers: Mapping[str, str] | None 
 
 
 def json_data(data: Any) -> Response:
-    """The data of a page as JSON."""
+    """The data of a page as JSON, which has no NaN and no infinity: they are null, and text."""
     from starlette.responses import Response  # noqa: PLC0415 - an extra
 
-    return Response(redacted(json.dumps(data, indent=1)), media_type="application/json")
+    try:
+        text = json.dumps(data, indent=1, allow_nan=False)
+    except ValueError:
+        text = json.dumps(json.loads(json.dumps(data), parse_constant=finite_constant), indent=1)
+    return Response(redacted(text), media_type="application/json")
 
 
 def csv_file(lines: Iterable[str], name: str) -> Response:
@@ -64,12 +72,25 @@ def file_name(name: str, suffix: str = "") -> str:
 
 
 def attachment(texts: Iterable[str], name: str, media_type: str) -> Response:
-    """A file with this name, as it is written."""
+    """A file with this name, as it is written. An error in its beginning is raised; later, the connection is closed."""
     from starlette.responses import StreamingResponse  # noqa: PLC0415 - an extra
 
     headers = {"content-disposition": f'attachment; filename="{file_name(name)}"'}
-    body = (text.encode("utf-8", "replace") for text in texts)
+    waiting, beginning, size = iter(texts), list[str](), 0
+    for text in waiting:
+        beginning.append(text)
+        size += len(text)
+        if size > HELD_BACK:
+            break
+    body = (text.encode("utf-8", "replace") for text in itertools.chain(beginning, waiting))
     return StreamingResponse(body, media_type=f"{media_type}; charset=utf-8", headers=headers)
+
+
+def redirect(address: str) -> Response:
+    """Leads to another address of these pages."""
+    from starlette.responses import RedirectResponse  # noqa: PLC0415 - an extra
+
+    return RedirectResponse(address, status_code=303)
 
 
 def error_page(status: int, error: Exception | str, headers: Mapping[str, str] | None = None) -> Response:

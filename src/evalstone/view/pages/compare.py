@@ -17,7 +17,7 @@ from evalstone.view.names import dataset_of, name_of, when
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.compare_samples import compared_rows, comparison_csv, comparison_data, letters_of
 from evalstone.view.query import field_text
-from evalstone.view.responses import BadAddress, csv_file, json_data, page, query_in, suffix_of
+from evalstone.view.responses import BadAddress, csv_file, json_data, page, query_in, redirect, suffix_of
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
@@ -58,12 +58,10 @@ def compare_page(library: Library, request: Request) -> Response:
     suffix, query = suffix_of(request), query_in(request, CompareQuery)
     cards = cards_in(library, request.query_params.getlist("runs"))
     if request.query_params.get("baseline") == "usual" and len(cards) > 1:
-        from starlette.responses import RedirectResponse  # noqa: PLC0415 - an extra
-
         pins = library.shelf.pins()
         cards.reverse()  # the list has the latest first
         cards.sort(key=lambda card: (pins.get(dataset_of(card)) != card.id, card.started))
-        return RedirectResponse(compare_address([card.id for card in cards]), status_code=303)
+        return redirect(compare_address([card.id for card in cards]))
     if len(cards) == 1 and not suffix:
         return _choice_page(library, cards[0])
     if not 2 <= len(cards) <= MOST_RUNS:

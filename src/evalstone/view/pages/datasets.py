@@ -118,7 +118,7 @@ def datasets_page(library: Library, request: Request) -> Response:
         header = ("dataset", "version", "samples", "versions", "runs", "first_seen", "last_run")
         return csv_file(csv_rows(header, ([row[name] for name in header] for row in rows)), "datasets")
     after = request.query_params.get("after", "")
-    rest = [each for each in matching if each.name > after]
+    rest = [each for each in matching if not after or each.name > after]
     shown = rest[:PER_PAGE]
     query = [("q", " ".join(words))] if words else []
     return page(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count, digits_for, number
 from evalstone._core.front_ends import COMMAND_LINE
-from evalstone.ledger.base import HOUR
+from evalstone._core.json import storable
+from evalstone.ledger.base import HOUR, hour_start
 from evalstone.ledger.live import streams
 from evalstone.ledger.scores import ScoreList, listed_live
 from evalstone.live.score_drift import LiveDrift
@@ -25,13 +25,14 @@ from evalstone.view.names import dataset_of, name_of, utc
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.live_list import PER_PAGE, SHOWS, list_rows, scores_as_csv, scores_page
 from evalstone.view.pages.runs_table import Trend
-from evalstone.view.responses import SOON, csv_file, json_data, named, page, query_in, suffix_of, suffixed
+from evalstone.view.responses import SOON, csv_file, json_data, named, page, query_in, redirect, suffix_of, suffixed
 from evalstone.view.shelf import Card
 
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
+STREAMS_PER_PAGE = 50
 MOST_ENTITIES, MOST_OFFERED = 20, 200
 """The number of entities that have a row, and of what a list of the form offers: the most frequent ones."""
 PERIODS = (("", "all"), ("24h", "24 hours"), ("7d", "7 days"), ("30d", "30 days"))
@@ -44,22 +45,36 @@ HEADER = ("stream", "scorer", "signature", "mean", "scale", *STATES, "coverage")
 def live_page(library: Library, request: Request) -> Response:
     """The streams of a ledger."""
     suffix = suffix_of(request)
+    after = storable(request.query_params.get("after", ""))
     with library.live_ledger() as ledger:
-        cards = library.shelf.cards()
-        found = [Stream.of(ledger, library.readings, cards, name, LiveQuery()) for name in streams(ledger)]
+        cards, names = library.shelf.cards(), streams(ledger)
+        rest = [name for name in names if suffix or not after or name > after]
+        shown = rest if suffix else rest[:STREAMS_PER_PAGE]
+        found = [Stream.of(ledger, library.readings, cards, name, LiveQuery()) for name in shown]
     lines = [{"stream": stream.name, **each} for stream in found for each in _scorers_data(stream)]
     if suffix == JSON:
         return json_data(lines)
     if suffix == CSV:
         return csv_file(csv_rows(HEADER, ([line[name] for name in HEADER] for line in lines)), "live")
-    rows = [(stream.name, live_address(stream.name), _period(stream), _scorer_rows(stream)) for stream in found]
-    return page("live.html", title="Live scores", rows=rows, places=library.shelf.places)
+    return page(
+        "live.html",
+        title="Live scores",
+        rows=[(stream.name, live_address(stream.name), _period(stream), _scorer_rows(stream)) for stream in found],
+        total=len(names),
+        places=library.shelf.places,
+        first="/live" if after else "",
+        following=with_query("/live", [("after", shown[-1])]) if len(rest) > len(shown) else "",
+    )
 
 
 def stream_page(library: Library, request: Request) -> Response:
     """The live scores of a stream."""
     part, suffix = suffixed(request.path_params["stream"])
     name, query = named(part), query_in(request, LiveQuery)
+    if query.baseline and query.watched_since is not None and query.is_moving and not suffix:
+        # From another start on with each look, false alarms add up, and everything is computed again.
+        watch = f"{query.watched_since:%Y-%m-%dT%H:%M}"
+        return redirect(with_query(live_address(name) + suffix, query.pairs(watch=watch)))
     with library.live_ledger() as ledger:
         cards = library.shelf.cards()
         stream = Stream.of(ledger, library.readings, cards, name, query)
@@ -75,7 +90,7 @@ def stream_page(library: Library, request: Request) -> Response:
         rows = list_rows(ledger, stream, shown)
     runs = baselines(cards, stream.infos)
     drift, watching = _drift(library, stream, runs)
-    figures = stream.figures
+    figures, rows_of_scorers = stream.figures, _scorer_rows(stream)
     return page(
         "live_stream.html",
         headers={"refresh": SOON} if watching else {},
@@ -89,8 +104,9 @@ def stream_page(library: Library, request: Request) -> Response:
             for age, text in PERIODS
         ],
         clear=live_address(name) if query.is_filtered else "",
-        scorers=_scorer_rows(stream),
+        scorers=rows_of_scorers,
         step=_step_text(figures.step),
+        has_trend=any(row["trend"] for row in rows_of_scorers),
         titles=[_directed(stream, signature) for signature in figures.scorers],
         groups=[
             (title, rows, more)
@@ -139,11 +155,10 @@ def _mean(stream: Stream, signature: str, sums: Sums | None) -> str:
 
 def _period(stream: Stream) -> str:
     """The hours that the scores are from."""
-    times = stream.figures.times
-    if not times:
+    if stream.figures.hours is None:
         return "no scores"
-    first, last = min(times) * HOUR, (max(times) + stream.figures.step) * HOUR
-    return f"{utc(first, exact=False)} to {utc(last, exact=False)} UTC"
+    first, end = (utc(hour * HOUR, exact=False) for hour in stream.figures.hours)
+    return f"{first} to {end} UTC"
 
 
 def _step_text(step: int) -> str:
@@ -215,8 +230,9 @@ def _missing(every: Any) -> str:
 
 
 def _time_row(stream: Stream, hour: int) -> dict[str, Any]:
-    group, step = stream.figures.times[hour], stream.figures.step
-    since, until = (datetime.fromtimestamp(each * HOUR, UTC) for each in (hour, hour + step))
+    group, (first, end) = stream.figures.times[hour], stream.figures.hours or (hour, hour)
+    # The first period and the last may be cut off by the filters.
+    since, until = hour_start(max(hour, first)), hour_start(min(hour + stream.figures.step, end))
     return {
         "name": f"{since:%Y-%m-%d %H:%M}",
         "href": stream.address(since=f"{since:%Y-%m-%dT%H:%M}", until=f"{until:%Y-%m-%dT%H:%M}"),
@@ -320,9 +336,7 @@ def _data(stream: Stream, listed: ScoreList, following: str) -> dict[str, Any]:
         "scorers": [*_scorers_data(stream)],
         "sources": _grouped_data(stream, figures.sources, "source", str),
         "entities": _grouped_data(stream, figures.entities, "entity", str),
-        "times": _grouped_data(
-            stream, figures.times, "since", lambda hour: datetime.fromtimestamp(hour * HOUR, UTC).isoformat()
-        ),
+        "times": _grouped_data(stream, figures.times, "since", lambda hour: hour_start(hour).isoformat()),
         "hours": figures.step,
         "coverage": stream.coverage.to_dict(),
         "scores": listed.to_dict()["scores"],
