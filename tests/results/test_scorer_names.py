@@ -79,13 +79,27 @@ def test_a_name_that_is_none_says_why(run: Run, name: str, told: str) -> None:
         assert told in str(caught.value)
 
 
-def test_parameters_of_the_same_length_are_told_apart() -> None:
-    def info(signature: str) -> ScorerInfo:
-        return ScorerInfo(name="f", signature=signature, scale=1.0, lower_is_better=False)
+def info(signature: str) -> ScorerInfo:
+    return ScorerInfo(name="f", signature=signature, scale=1.0, lower_is_better=False)
 
-    scorers = [info("f(a=1, b=2)@1"), info("f(a=2, b=1)@1")]
-    assert find_scorer("f(b=2, a=1)", scorers) == scorers[0]
-    assert find_scorer("f(b=1, a=2)", scorers) == scorers[1]
-    unknown: Any = "f(a=1, a2=1)"
-    with pytest.raises(ConfigError):
-        find_scorer(unknown, scorers)
+
+@pytest.mark.parametrize(
+    ("one", "other", "spelled"),
+    [
+        ("f(a=1, b=2)@1", "f(a=2, b=1)@1", "f(b=2, a=1)"),
+        ("f(ab=12, b=1)@1", "f(ab=1, b=12)@1", "f(b=1, ab=12)"),
+        ("f(a=1, b=2, c=3)@1", "f(a=1, b=2, b=2)@1", "f(c=3, b=2, a=1)"),
+        ("f(a=None)@1", "f@1", "f(a=None)"),
+        ("f(upscale=1)@1", "f(upscale=2)@1", "f(scale=1, upscale=1)"),
+    ],
+)
+def test_parameters_that_look_alike_are_told_apart(one: str, other: str, spelled: str) -> None:
+    scorers = [info(one), info(other)]
+    for found in (scorers, scorers[::-1]):
+        assert find_scorer(spelled, found).signature == one
+
+
+@pytest.mark.parametrize("spelled", ["f(a=1, a2=1)", "f(a=1, b=2)", "f(a='1, b=2')", "f(ab=1, b=12)", "g(ab=12, b=1)"])
+def test_other_parameters_are_no_spelling_of_a_scorer(spelled: str) -> None:
+    with pytest.raises(ConfigError, match="unknown scorer"):
+        find_scorer(spelled, [info("f(ab=12, b=1)@1"), info("f(a=None)@1"), info("f(a=2)@1")])

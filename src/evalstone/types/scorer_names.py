@@ -54,14 +54,17 @@ def parse_name(text: str) -> tuple[str, Mapping[str, Any]]:
 def is_spelled(signature: str, name: str, parameters: Mapping[str, Any], scale: float = 1) -> bool:
     """Whether a scorer has this name and exactly these parameters, in any order. Its scale may be named even if it is
     the default."""
-    own = without_fingerprints(signature)
     named = {key: brief(value) for key, value in parameters.items() if (key, value) != ("explain", False)}
-    parts = [f"{key}={value}" for key, value in named.items()]
-    if f"scale={scale:g}" in parts and f"scale={scale:g}" not in own:
-        parts.remove(f"scale={scale:g}")
-    shown = f"{name}({', '.join(parts)})" if parts else name
-    # A value may hold a comma, so the parts of the scorer's own text can't be told apart.
-    return len(shown) == len(own) and all(part in own for part in (f"{name}(" if parts else name, *parts))
+    base, _, rest = without_fingerprints(signature).partition("(")
+    if base != name:
+        return False
+    rest = rest.removesuffix(")")
+    while rest:  # a value may hold a comma, so the parts of the scorer's own text are known by those that are named
+        key = rest.partition("=")[0]
+        if key not in named or not f"{rest}, ".startswith(part := f"{key}={named.pop(key)}, "):
+            return False
+        rest = rest[len(part) :]
+    return {key: parameters[key] for key in named} in ({}, {"scale": scale})
 
 
 def is_named(signature: str, text: str) -> bool:
