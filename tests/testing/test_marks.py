@@ -167,6 +167,8 @@ def test_a_threshold_names_a_scorer_however_its_parameters_are_written(project: 
     result = run(
         project,
         """
+import evalstone
+
 SAMPLES = [{"id": "a", "output": "It rains in New York, NY."}]
 SCORERS = ["contains(expected='New York, NY')", "contains(expected=rains)", "per_turn(scorer=contains(expected=York))"]
 
@@ -175,6 +177,9 @@ SCORERS = ["contains(expected='New York, NY')", "contains(expected=rains)", "per
     scorers=SCORERS,
     min={'contains( expected="New York, NY", ignore_case=True )': 0.5},
     require=["contains(expected='rains')"],
+    max_regression={SCORERS[1]: 1},
+    max_change={"contains(expected=rains, ignore_case=True)": 1},
+    baseline=evalstone.evaluate(SAMPLES, SCORERS, ledger=None),
     alpha=None,
 )
 def test_all():

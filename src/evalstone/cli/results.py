@@ -404,7 +404,7 @@ def gate(
             alpha=thresholds.rate,
             look=look,
             missing=thresholds.missing or "worst",
-            max_change=thresholds.largest_changes(loaded.scorers, criteria),
+            largest_changes=thresholds.largest_changes(loaded.scorers, criteria),
             allow_mismatch=thresholds.allow_mismatch,
             labels=human,
             baseline_labels=theirs,

@@ -160,7 +160,7 @@ def tested(
             alpha=config.rate,
             look=config.look or 1,
             missing=config.missing or "worst",
-            max_change=config.largest_changes(result.scorers, criteria),
+            largest_changes=config.largest_changes(result.scorers, criteria),
             allow_mismatch=config.allow_mismatch,
         )
     if config.out is not None:

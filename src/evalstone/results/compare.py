@@ -10,18 +10,19 @@ import dataclasses
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
 from evalstone._core.file_format import COMPARISON_FORMAT
 from evalstone._core.front_ends import PYTHON, FrontEnd, Setting
 from evalstone._core.json import to_jsonable
 from evalstone._core.truth import PASSED, all_passed
-from evalstone.errors import ConfigError, DataError, invalid, unknown
+from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.report.frames import Framed, SampleRows
 from evalstone.report.shown import Shown
 from evalstone.results.comparable_runs import pair_runs, same_outputs, unpaired_runs
 from evalstone.results.human_labels import CorrectedDifference, Labels, LabelsSpec, labeled_pairs, labels_of
+from evalstone.results.largest_change import LARGEST_CHANGE, MARGIN, BySetting, check_changes, reaches_by_scorer
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.of_scorer import OfScorer, result_for
 from evalstone.results.paired_scores import PairedScores
@@ -29,9 +30,9 @@ from evalstone.results.pairing import Pairing
 from evalstone.results.run import check_runs
 from evalstone.results.scores import Scores, group_labels, scores_of
 from evalstone.results.slices import SliceBy, field_name, slice_fields, slice_keys
-from evalstone.results.summary import ScorerInfo, values_by_scorer
+from evalstone.results.summary import ScorerInfo
 from evalstone.results.unpaired import UnpairedScores
-from evalstone.stats.intervals import MIN_SAMPLES, Ends, Interval, check_number, check_reach, exceeds
+from evalstone.stats.intervals import MIN_SAMPLES, Ends, Interval
 from evalstone.stats.multiple_testing import CORRECTIONS, Correction, adjust_p_values
 from evalstone.types import Note, about, note
 
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
 
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
 MAX_CHANGES = 10
-BySetting: TypeAlias = float | Mapping[str, float] | None
-"""A number for all scorers, or one by scorer (title, signature or name)."""
-LARGEST_CHANGE = "max_change"
-MARGIN = "margin"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -378,28 +375,13 @@ class _Settings:
         self.missing: Missing = missing
         self.confidence = confidence
         self._by_setting = {
-            name: setting_by_scorer(run, name, value)
+            name: reaches_by_scorer(name, value, run.scorers, lambda scorer: run[scorer].info, run.titles)
             for name, value in ((LARGEST_CHANGE, max_change), (MARGIN, margin))
         }
 
     def of(self, info: ScorerInfo) -> dict[str, float | None]:
         """The largest change and the margin of a scorer."""
-        return {name: of_scorers.get(info.signature) for name, of_scorers in self._by_setting.items()}
-
-
-def setting_by_scorer(run: Run, setting: str, value: BySetting) -> Mapping[str, float]:
-    """A setting by the scorers' signatures. Raises ConfigError for values outside the scale."""
-    if value is None:
-        return {}
-    if isinstance(value, Mapping):
-        values = values_by_scorer(value, lambda name: run[name].info, Setting(setting))
-    else:
-        values = dict.fromkeys(run.scorers, value)
-    for info, number in values.items():
-        of_scorer = Setting(setting), f" of {info.name}"
-        check_number(of_scorer, number)
-        check_reach(of_scorer, number, info.scale)
-    return {info.signature: float(number) for info, number in values.items()}
+        return {name: of_scorers.get(info) for name, of_scorers in self._by_setting.items()}
 
 
 def _compare_scorer(
@@ -453,29 +435,6 @@ def _without(ends: tuple[Sequence[Ends], Sequence[Ends]] | None) -> tuple[int, i
     """The number of open scores in each of two runs. ends: the possible values; None if every score is there."""
     in_a, in_b = (sum(low != high for low, high in own) for own in ends or ((), ()))
     return in_a, in_b
-
-
-def check_changes(
-    title: str, changes: Iterable[tuple[str, float, float]], most: float | None, *, times: int = 1
-) -> None:
-    """Raise DataError, naming the sample, if one changes by more than so many times the declared largest change.
-
-    times: 2 for two runs that both differ from the baseline.
-    """
-    if most is not None and (larger := larger_change(changes, times * most)) is not None:
-        sample, before, after = larger
-        by = f"{abs(after - before):.4g}"
-        differs = f"changes by {by}" if times == 1 else f"differs by {by} between two runs"
-        raise DataError(
-            Setting(LARGEST_CHANGE, most),
-            f", but {title} of sample {sample!r:.80} {differs}, from {before:.4g} to {after:.4g}: leave it out, "
-            "because one that is fitted to the scores makes p-values too small",
-        )
-
-
-def larger_change(changes: Iterable[tuple[str, float, float]], most: float) -> tuple[str, float, float] | None:
-    """The first sample that changes by more than the declared largest change, with both scores; None if none does."""
-    return next((each for each in changes if exceeds(abs(each[2] - each[1]), most)), None)
 
 
 def _with_detectable(

@@ -23,10 +23,10 @@ from evalstone.errors import ConfigError, invalid
 from evalstone.report.shown import Shown
 from evalstone.results.columns import Entry
 from evalstone.results.comparable_runs import pair_runs, same_outputs
-from evalstone.results.compare import BySetting, larger_change
 from evalstone.results.drawn import in_order
 from evalstone.results.gate_criteria import CRITERIA, OF_BASELINE, GateCriteria, Inconclusive
 from evalstone.results.human_labels import Labels, LabelsSpec, judged_only, labeled_pairs, labels_of
+from evalstone.results.largest_change import BySetting, larger_change, larger_note
 from evalstone.results.missing_scores import Missing, check_missing, kinds_that_count
 from evalstone.results.paired_scores import KnownPairs, PairedScores
 from evalstone.results.run import check_runs
@@ -183,6 +183,10 @@ def gate(
             fit its scorer, or alpha, look, missing or max_change is out of range.
     """
     check_runs(run=run, **({} if baseline is None else {"baseline": baseline}))
+
+    def find(name: str) -> ScorerInfo:
+        return run[name].info
+
     criteria = GateCriteria.of(
         min=min,
         max=max,
@@ -190,15 +194,15 @@ def gate(
         max_regression=max_regression,
         max_difference=max_difference,
         require=require,
-    )
+    ).titled(find, run.titles)
     return gate_on(
         run,
-        criteria.titled(lambda name: run[name].info, run.titles),
+        criteria,
         baseline=baseline,
         alpha=alpha,
         look=look,
         missing=missing,
-        max_change=max_change,
+        largest_changes=criteria.largest_changes(max_change, find, run.titles),
         allow_mismatch=allow_mismatch,
         labels=labels,
         baseline_labels=baseline_labels,
@@ -213,16 +217,16 @@ def gate_on(
     alpha: float | None = 0.05,
     look: int = 1,
     missing: Missing = "worst",
-    max_change: BySetting = None,
+    largest_changes: Mapping[str, float] | None = None,
     allow_mismatch: bool = False,
     labels: Mapping[str, LabelsSpec] | None = None,
     baseline_labels: Mapping[str, LabelsSpec] | None = None,
 ) -> Gate:
-    """`gate` with criteria by the titles of the run's scorers."""
+    """`gate` with criteria, and largest changes, by the titles of the run's scorers."""
     from evalstone.stats.gates import alpha_at_look, decide  # noqa: PLC0415 - numpy
 
     _check_settings(run, baseline, criteria, alpha, look, missing)
-    checks = _Checks(run, criteria, baseline, missing, allow_mismatch, max_change, labels, baseline_labels)
+    checks = _Checks(run, criteria, baseline, missing, allow_mismatch, largest_changes or {}, labels, baseline_labels)
     notes = list(checks.notes(is_test=alpha is not None))
     tests = [*checks.means(), *checks.pass_rates(), *checks.differences(notes)]
     now, later = (None if alpha is None else alpha_at_look(alpha, at) for at in (look, look + 1))
@@ -288,8 +292,7 @@ class _Checks:
     """The checks of a run by tests, and the notes on what they are made from.
 
     Raises:
-        ConfigError: a largest change is outside the scale, or of a scorer that isn't compared with a baseline; or
-            labels are given twice.
+        ConfigError: labels are given twice.
     """
 
     def __init__(
@@ -299,14 +302,14 @@ class _Checks:
         baseline: Run | None,
         missing: Missing,
         allow_mismatch: bool,
-        max_change: BySetting,
+        largest_changes: Mapping[str, float],
         labels: Mapping[str, LabelsSpec] | None,
         baseline_labels: Mapping[str, LabelsSpec] | None,
     ) -> None:
         self.run, self.baseline, self.criteria = run, baseline, criteria
         self.missing: Missing = missing
         self.allow_mismatch = allow_mismatch
-        self.largest = criteria.largest_changes(max_change, lambda name: run[name].info, run.titles)
+        self.largest_changes = largest_changes
         self._larger: dict[str, Note] = {}
         """By scorer, the note on a sample that changes by more than declared."""
         self.labels = _by_signature(run, labels)
@@ -413,7 +416,7 @@ class _Checks:
         paired, _ = pair.pairing.match(baseline.columns.keys(theirs), run.columns.keys(ours))
         if unpaired := len(ours) + len(theirs) - 2 * len(paired):
             yield note("unpaired_left_out", "caution", name, check=criterion.removeprefix("max_"), samples=unpaired)
-        if (change := self.largest.get(name)) is not None:
+        if (change := self.largest_changes.get(name)) is not None:
             if (larger := larger_change(pair.known.rows, change)) is None:
                 yield note("largest_change", "fact", name, change=change)
             else:
@@ -440,7 +443,7 @@ class _Checks:
             pair.groups,
             pair.weights,
             stopped=pair.stopped,
-            max_change=None if name in self._larger else self.largest.get(name),
+            max_change=None if name in self._larger else self.largest_changes.get(name),
         )
         both = self.baseline_labels.get(pair.info.signature, {}), self.labels.get(info.signature, {})
         if not all(both):
@@ -448,7 +451,7 @@ class _Checks:
         first, second = ([0.0 if value is None else value for value in values] for values in (pair.a, pair.b))
         known = KnownPairs(pair.samples, first, second, pair.groups, pair.weights)
         columns = labeled_pairs(known, pair.pairing, both, same_outputs(baseline, self.run, pair.pairing))
-        labeled = replace(criterion, max_change=self.largest.get(name))  # which labels don't go with
+        labeled = replace(criterion, max_change=self.largest_changes.get(name))  # which labels don't go with
         return replace(labeled, human=columns["human"], same=columns["same"], strata=columns["strata"])
 
     def _values(self, info: ScorerInfo) -> _Values:
@@ -473,11 +476,6 @@ class _Values(NamedTuple):
     weights: Sequence[float] | None
     human: Sequence[float | None] | None
     strata: Sequence[int] | None
-
-
-def larger_note(change: float, sample: str, before: float, after: float) -> Note:
-    """The note on a sample that changes by more than declared."""
-    return note("larger_change", "warning", change=change, sample=sample, before=before, after=after)
 
 
 def _by_signature(run: Run, labels: Mapping[str, LabelsSpec] | None) -> Mapping[str, Labels]:

@@ -9,8 +9,9 @@ from typing import Any, Literal, TypeAlias, cast
 
 from evalstone._core.front_ends import Setting
 from evalstone.errors import ConfigError, invalid
+from evalstone.results.largest_change import LARGEST_CHANGE, BySetting, reaches_by_scorer
 from evalstone.results.summary import ScorerInfo, values_by_scorer
-from evalstone.stats.intervals import check_number, check_reach
+from evalstone.stats.intervals import check_number
 
 Inconclusive: TypeAlias = Literal["report", "pass", "fail"]
 """How an inconclusive gate counts: as such (exit code 4; a skipped test), as a pass, or as a fail."""
@@ -152,7 +153,7 @@ class GateCriteria:
 
     def largest_changes(
         self,
-        max_change: float | Mapping[str, float] | None,
+        max_change: BySetting,
         find: Callable[[str], ScorerInfo],
         titles: Mapping[str, str],
     ) -> dict[str, float]:
@@ -165,23 +166,14 @@ class GateCriteria:
         Raises:
             ConfigError: a scorer is unknown or isn't compared with a baseline, or a change is outside its scale.
         """
-        setting = Setting("max_change")
-        if max_change is None:
-            return {}
-        if not isinstance(max_change, Mapping):
-            if not self.of_baseline:
-                raise ConfigError(setting, *_OF_DIFFERENCE)
-            max_change = dict.fromkeys(self.of_baseline, max_change)
-        largest: dict[str, float] = {}
-        for info, change in values_by_scorer(max_change, find, setting).items():
-            title = titles[info.signature]
-            of_scorer = setting, f" of {title}"
-            check_number(of_scorer, change)
-            check_reach(of_scorer, change, info.scale)
-            if title not in self.of_baseline:
-                raise ConfigError(*of_scorer, *_OF_DIFFERENCE)
-            largest[title] = float(change)
-        return largest
+        if max_change is not None and not isinstance(max_change, Mapping) and not self.of_baseline:
+            raise ConfigError(Setting(LARGEST_CHANGE), *_OF_DIFFERENCE)
+        compared = map(find, self.of_baseline)
+        reaches = reaches_by_scorer(LARGEST_CHANGE, max_change, compared, find, titles)
+        for info in reaches:
+            if (title := titles[info.signature]) not in self.of_baseline:
+                raise ConfigError(Setting(LARGEST_CHANGE), f" of {title}", *_OF_DIFFERENCE)
+        return {titles[info.signature]: change for info, change in reaches.items()}
 
     @property
     def of_scores(self) -> tuple[str, ...]:

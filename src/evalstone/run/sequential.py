@@ -12,9 +12,8 @@ from dataclasses import dataclass, replace
 
 from evalstone.errors import ConfigError
 from evalstone.results.columns import Entry
-from evalstone.results.compare import larger_change
 from evalstone.results.endings import DECIDED
-from evalstone.results.gate import larger_note
+from evalstone.results.largest_change import larger_change, larger_note
 from evalstone.results.missing_scores import Missing, check_missing, counts
 from evalstone.results.run import Run
 from evalstone.results.scores import refuse_weights

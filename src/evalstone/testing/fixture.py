@@ -28,10 +28,10 @@ from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import BudgetExceeded, ConfigError, EvalstoneError, JudgeError, OutcomeError
 from evalstone.judges import Judge, parse_judge
 from evalstone.judges.base import JudgeSpec
-from evalstone.results.compare import BySetting
 from evalstone.results.gate import Gate, gate
 from evalstone.results.gate_criteria import Inconclusive
 from evalstone.results.human_labels import LabelsSpec
+from evalstone.results.largest_change import BySetting
 from evalstone.results.missing_scores import Missing
 from evalstone.results.run import Run
 from evalstone.results.views.gate import check_cells, check_name, required

@@ -149,7 +149,7 @@ def _test_all(fixture: Evalstone, function: TestFunction, case: Case) -> None:
             baseline=_baseline(function, mark),
             alpha=mark.alpha,
             missing=mark.missing,
-            max_change=mark.max_change,
+            largest_changes=case.largest_changes,
             allow_mismatch=mark.allow_mismatch,
         )
         fixture.check_gate(result, inconclusive=mark.inconclusive, front_end=MARK)

@@ -24,8 +24,8 @@ from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, EvalstoneError, absent, unknown
 from evalstone.judges import parse_judge
 from evalstone.judges.base import JudgeSpec
-from evalstone.results.compare import BySetting
 from evalstone.results.gate_criteria import CRITERIA, DIRECTIONS, GateCriteria, Inconclusive
+from evalstone.results.largest_change import BySetting
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
@@ -108,6 +108,8 @@ class Case:
     dataset: Dataset
     scorers: tuple[Scorer, ...]
     criteria: GateCriteria
+    largest_changes: Mapping[str, float]
+    """Scorer title to the largest possible change of a sample."""
     takes: tuple[str, ...]
     """The parameters of the test that get fields of each sample."""
     sample: Sample | None = None
@@ -179,7 +181,7 @@ def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
     if nodes.count(nodes[0]) > 1:
         raise ConfigError("two marks are on one test, class or module; write a test for each")
     arguments = _mark(mark)
-    scorers, criteria = _scorers_and_criteria(arguments)
+    scorers, criteria, largest_changes = _scorers_and_criteria(arguments)
     source = arguments.dataset
     if isinstance(source, str | Path):
         source = metafunc.definition.path.parent / source
@@ -193,7 +195,7 @@ def _case(metafunc: pytest.Metafunc, mark: pytest.Mark) -> Case:
         for name, fixtures in metafunc.definition._fixtureinfo.name2fixturedefs.items():  # pyright: ignore[reportPrivateUsage]
             if lacking := [taken for taken in takes if taken in fixtures[-1].argnames]:
                 raise ConfigError(f"the fixture {name} takes {joined(lacking)}, which it has with each=True alone")
-    case = Case(arguments, dataset, scorers, criteria, takes)
+    case = Case(arguments, dataset, scorers, criteria, largest_changes, takes)
     if case.answers and arguments.target is not None:
         raise ConfigError(f"the test takes {takes[0]}, so that it is the target itself; leave out target=…")
     if arguments.trials is not None and not case.answers and arguments.target is None:
@@ -266,8 +268,8 @@ def _mark(mark: pytest.Mark) -> Mark:
     return arguments
 
 
-def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]:
-    """The scorers, and their criteria by title.
+def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria, Mapping[str, float]]:
+    """The scorers, and their criteria and largest changes by title.
 
     Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it.
     """
@@ -289,11 +291,11 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria]
     infos = [scorer_info(scorer) for scorer in scorers]
     titles = scorer_titles(infos)
     criteria = criteria.titled(found.__getitem__, titles)
-    criteria.largest_changes(mark.max_change, lambda name: named_scorer(name, infos), titles)
+    largest_changes = criteria.largest_changes(mark.max_change, lambda name: named_scorer(name, infos), titles)
     if criteria.of_baseline and mark.baseline is None:
         which = "max_regression" if criteria.max_regression else "max_difference"
         raise ConfigError(Setting(which), " requires ", Setting("baseline", ...))
-    return scorers, criteria
+    return scorers, criteria, largest_changes
 
 
 def thresholds(case: Case) -> Iterator[float | None]:
