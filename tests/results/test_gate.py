@@ -126,7 +126,7 @@ def test_a_run_that_ended_early_is_told() -> None:
     ("criteria", "told"),
     [
         ({}, r"\(min, max, pass_rate, max_regression, max_difference, require\)"),
-        ({"max_regression": {"given": 0.1}}, "set baseline=…"),
+        ({"max_regression": {"given": 0.1}}, "max_regression requires baseline=…"),
         (
             {"min": {"harm": 0.1}},
             r'min of harm: lower is better for harm; use max=\{"harm": 0\.1\}$',
@@ -595,7 +595,7 @@ REFUSED: list[tuple[Callable[[], object], type[EvalstoneError], str]] = [
     (
         lambda: gate(run_of(["0.51"] * 200, [Given(), Harm()]), max_difference={"given": 0.05, "harm": 0.05}),
         ConfigError,
-        "a maximum difference needs a run to measure it against: set baseline=…",
+        "max_difference requires baseline=…",
     ),
     (
         lambda: gate(

@@ -397,7 +397,7 @@ BAD = {
     ),
     'dataset="cases.jsonl", require="exact_match", max_change=1': "max_change is for the difference from a baseline*",
     'dataset="cases.jsonl", require=5': "require must be a list of scorers, *, not 5",
-    'dataset="cases.jsonl", min=0.8': "min must be a table from scorer to threshold, not 0.8 (float)",
+    'dataset="cases.jsonl", min=0.8': "min must be a table from scorer to threshold, not 0.8",
     'dataset="cases.jsonl", require="exact_match", inconclusive="maybe"': "inconclusive must be 'report', 'pass' *",
     'dataset="cases.jsonl", require="exact_match", alpha=7': "alpha must be above 0 and below 0.5*",
     'dataset="cases.jsonl", require="exact_match", missing="best"': "missing must be 'worst', 'failed' or 'ignore'*",

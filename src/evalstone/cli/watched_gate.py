@@ -9,7 +9,7 @@ import evalstone
 from evalstone._core.display import count
 from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.cli.output import to_stderr
-from evalstone.cli.thresholds import ALPHA, say_unwritten
+from evalstone.cli.thresholds import say_unwritten
 from evalstone.results.gate_criteria import GateCriteria
 
 if TYPE_CHECKING:
@@ -32,6 +32,7 @@ def watching(
     from evalstone.run.plan import scorer_info
     from evalstone.run.sequential import RunGate  # imports numpy
 
+    assert config.rate is not None  # noqa: S101 - refused with what else can't be used together
     with config.naming_file("baseline", "max_regression", "max_change", "allow_mismatch"):
         gate = RunGate(
             plan,
@@ -40,7 +41,7 @@ def watching(
             baseline=baseline,
             max_regression=criteria.max_regression,
             max_change=config.largest_changes([scorer_info(one) for one in plan.scorers], criteria),
-            alpha=ALPHA if config.rate is None else config.rate,
+            alpha=config.rate,
             missing=config.missing or "worst",
             allow_mismatch=config.allow_mismatch,
         )
@@ -61,19 +62,25 @@ def decided(
     from evalstone.results.views.gate import decided_view
     from evalstone.stats.gates import overall
 
-    alpha = ALPHA if config.rate is None else config.rate
     if config.out is not None:
         say_unwritten(
             remember(
-                config.out, result, criteria, gate.verdict, look=1, alpha=alpha, missing=gate.missing, watched=True
+                config.out,
+                result,
+                criteria,
+                gate.verdict,
+                look=1,
+                alpha=gate.alpha,
+                missing=gate.missing,
+                watched=True,
             )
         )
     required = gate_on(result, GateCriteria(require=criteria.require)).decisions if criteria.require else ()
     decisions = (*gate.decisions(), *required)
-    return overall(decisions), decided_view(decisions, _notes(gate, alpha), COMMAND_LINE, config.inconclusive)
+    return overall(decisions), decided_view(decisions, _notes(gate), COMMAND_LINE, config.inconclusive)
 
 
-def _notes(gate: RunGate, alpha: float) -> Iterator[str]:
+def _notes(gate: RunGate) -> Iterator[str]:
     """What was tested, and what is left out."""
     from evalstone.results.views.gate import rate
 
@@ -91,8 +98,8 @@ def _notes(gate: RunGate, alpha: float) -> Iterator[str]:
         yield f"Samples without a score ({missing}) {counted}; {leaving}."
     yield (
         "Tested after every sample (confidence sequences, wider than intervals for a fixed number of samples): the "
-        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.alpha)} in total, and {rate(alpha)} with "
-        "all later gates on the run."
+        f"chance of a wrong pass, and of a wrong fail, is at most {rate(gate.look_alpha)} in total, and "
+        f"{rate(gate.alpha)} with all later gates on the run."
     )
 
 

@@ -264,9 +264,7 @@ def _check_settings(
         first, *others = CRITERIA
         listed = Setting(first), *(Hint.of(", ", Setting(name)) for name in others)
         raise ConfigError("a gate needs a criterion (", *listed, ")")
-    if criteria.of_baseline and baseline is None:
-        what = "regression" if criteria.max_regression else "difference"
-        raise ConfigError(f"a maximum {what} needs a run to measure it against: set ", Setting("baseline", ...))
+    criteria.check_baseline(baseline)
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:

@@ -55,7 +55,7 @@ BY_SCORER = tuple(name for name in CRITERIA if name != "require")
 """The criteria that are tables from scorer to threshold."""
 DIRECTIONS = {"min": False, "max": True}
 """The bounds of a score or mean, and whether they are for scorers where lower is better."""
-OPPOSITE = {"min": "max", "max": "min"}
+_OPPOSITE = {"min": "max", "max": "min"}
 _OF_DIFFERENCE = (
     " is for the difference from a baseline: set ",
     Setting("max_regression"),
@@ -175,6 +175,12 @@ class GateCriteria:
                 raise ConfigError(Setting(LARGEST_CHANGE), f" of {title}", *_OF_DIFFERENCE)
         return {titles[info.signature]: change for info, change in reaches.items()}
 
+    def check_baseline(self, baseline: object) -> None:
+        """Raise ConfigError for a criterion about the difference from a baseline, if the baseline is None."""
+        for criterion in OF_BASELINE if baseline is None else ():
+            if getattr(self, criterion):
+                raise ConfigError(Setting(criterion), " requires ", Setting("baseline", ...))
+
     @property
     def of_scores(self) -> tuple[str, ...]:
         """The scorers whose scores are tested by themselves, without a baseline."""
@@ -188,7 +194,7 @@ class GateCriteria:
     @property
     def tested(self) -> tuple[str, ...]:
         """The scorers with a statistical test: those with any criterion other than `require`."""
-        return tuple(dict.fromkeys((*self.min, *self.max, *self.of_baseline, *self.pass_rate)))
+        return tuple(dict.fromkeys((*self.of_scores, *self.of_baseline)))
 
     @property
     def scorers(self) -> tuple[str, ...]:
@@ -211,11 +217,11 @@ def _check_threshold(criterion: str, name: str, info: ScorerInfo, value: Any) ->
     of_scorer, scale = (Setting(criterion), f" of {name}"), info.scale
     if DIRECTIONS.get(criterion, info.lower_is_better) is not info.lower_is_better:
         better = "lower" if info.lower_is_better else "higher"
-        right = Setting(OPPOSITE[criterion], {name: value})
+        right = Setting(_OPPOSITE[criterion], {name: value})
         raise ConfigError(*of_scorer, f": {better} is better for {info.name}; use ", right)
     threshold, share = value if criterion == "pass_rate" else (value, 0)
     if not 0 <= threshold <= scale:
-        what = f" of {name}: the score" if criterion == "pass_rate" else f" of {name}"
-        raise ConfigError(invalid((Setting(criterion), what), f"in [0, {scale:g}]", threshold, f"{threshold:g}"))
+        what = (*of_scorer, ": the score") if criterion == "pass_rate" else of_scorer
+        raise ConfigError(invalid(what, f"in [0, {scale:g}]", threshold, f"{threshold:g}"))
     if not 0 <= share <= 1:
         raise ConfigError(invalid((*of_scorer, ": the share"), "in [0, 1]", share, f"{share:g}"))

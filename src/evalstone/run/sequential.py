@@ -96,10 +96,10 @@ class RunGate:
                     name, margin, "max_regression", -reach, reach, lower_is_better=info.lower_is_better
                 )
                 self._watched[signature].append(_Watched(title, criterion, of_sample))
-        self.alpha = alpha_at_look(alpha, 1)
+        self.alpha, self.look_alpha = alpha, alpha_at_look(alpha, 1)
         self.missing: Missing = missing
         every = [watched for of_scorer in self._watched.values() for watched in of_scorer]
-        self._gate = SequentialGate([watched.criterion for watched in every], alpha=self.alpha)
+        self._gate = SequentialGate([watched.criterion for watched in every], alpha=self.look_alpha)
         self._titles = {watched.criterion.name: watched.title for watched in every}
         self._larger: dict[str, Note] = {}
         """By criterion, the note on a sample that changes by more than declared."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import inspect
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -13,13 +13,11 @@ from typing import Annotated, Any, NoReturn
 import pytest
 
 from evalstone._core import front_ends
-from evalstone._core.declarations import ANYTHING, Rule, check_settings
+from evalstone._core.declarations import ANYTHING, check_settings
 from evalstone._core.display import joined
-from evalstone._core.front_ends import Setting
-from evalstone._core.guards import is_mapping
 from evalstone._core.sizes import Limit, Trials
 from evalstone.api import TargetSpec, UserSpec
-from evalstone.datasets import Dataset, load
+from evalstone.datasets import Dataset, Samples, load
 from evalstone.datasets.columns import ColumnMapping
 from evalstone.errors import ConfigError, EvalstoneError, absent, unknown
 from evalstone.judges import parse_judge
@@ -27,9 +25,11 @@ from evalstone.judges.base import JudgeSpec
 from evalstone.results.gate_criteria import CRITERIA, DIRECTIONS, GateCriteria, Inconclusive
 from evalstone.results.largest_change import BySetting
 from evalstone.results.missing_scores import Missing, check_missing
+from evalstone.results.run import Run
 from evalstone.results.summary import scorer_titles
 from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
+from evalstone.scorers.base import ScorerSpec
 from evalstone.stats.gates import check_alpha
 from evalstone.targets import parse_target, parse_user
 from evalstone.targets.base import PARAMETERS, parameter_values
@@ -39,28 +39,25 @@ from evalstone.types import Sample
 REQUIRED: Any = object()
 
 
-_THRESHOLDS = Rule("a table from scorer to threshold", is_mapping)
-
-
 @dataclass(frozen=True, kw_only=True)
 class Mark:
     """The arguments of the mark."""
 
-    dataset: Any = REQUIRED
+    dataset: Annotated[Samples, ANYTHING] = REQUIRED
     """Samples, as for `evaluate`; a relative path is relative to the test file."""
-    scorers: Any = ()
+    scorers: Annotated[ScorerSpec | Iterable[ScorerSpec], ANYTHING] = ()
     """The scorers, as for `evaluate`; by default those with a threshold."""
-    min: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    min: Annotated[Mapping[str, float] | None, ANYTHING] = None
     """Scorer to lowest acceptable mean; with `each`, score. For scorers where higher is better."""
-    max: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    max: Annotated[Mapping[str, float] | None, ANYTHING] = None
     """Scorer to highest acceptable mean; with `each`, score. For scorers where lower is better."""
-    pass_rate: Annotated[Mapping[str, tuple[float, float]] | None, _THRESHOLDS] = None
+    pass_rate: Annotated[Mapping[str, tuple[float, float]] | None, ANYTHING] = None
     """Scorer to (score, share): at least this share of the samples must reach the score."""
-    max_regression: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    max_regression: Annotated[Mapping[str, float] | None, ANYTHING] = None
     """Scorer to the largest acceptable regression: how much worse than the baseline the mean may be."""
-    max_difference: Annotated[Mapping[str, float] | None, _THRESHOLDS] = None
+    max_difference: Annotated[Mapping[str, float] | None, ANYTHING] = None
     """Scorer to the largest acceptable difference from the baseline's mean, in either direction."""
-    require: Any = ()
+    require: Annotated[Sequence[str], ANYTHING] = ()
     """Scorers for which every sample must have the best score."""
     each: bool = False
     """Whether to make one test per sample, instead of one statistical test of all."""
@@ -78,7 +75,7 @@ class Mark:
     """Only the first samples, this many."""
     keep_reasoning: bool = False
     """Whether a model's reasoning in front of an output is scored as a part of it."""
-    baseline: Annotated[Any, ANYTHING] = None
+    baseline: Annotated[Run | str | Path | None, ANYTHING] = None
     """The run that regressions and differences are measured against: a Run, a results folder relative to the test file,
     or the ID or name of a run in the ledger."""
     alpha: float | None = 0.05
@@ -292,9 +289,7 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria,
     titles = scorer_titles(infos)
     criteria = criteria.titled(found.__getitem__, titles)
     largest_changes = criteria.largest_changes(mark.max_change, lambda name: named_scorer(name, infos), titles)
-    if criteria.of_baseline and mark.baseline is None:
-        which = "max_regression" if criteria.max_regression else "max_difference"
-        raise ConfigError(Setting(which), " requires ", Setting("baseline", ...))
+    criteria.check_baseline(mark.baseline)
     return scorers, criteria, largest_changes
 
 
