@@ -280,7 +280,7 @@ def test_a_gate_names_the_options_of_the_command_line(folder: Path, evalstone: E
     assert "; --missing ignore leaves" in done.stdout
     flags = "(--min, --max, --pass-rate, --max-regression, --max-difference, --require)"
     assert flags in told("gate", "a")
-    assert "set --baseline\n" in told("gate", "a", "--max-regression", "given=0.1")
+    assert "--max-regression requires --baseline\n" in told("gate", "a", "--max-regression", "given=0.1")
     assert "; use --min given=0.1" in told("gate", "a", "--max", "given=0.1")
 
 

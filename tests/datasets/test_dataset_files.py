@@ -386,6 +386,24 @@ def test_a_data_set_refuses_ids_that_repeat() -> None:
         Dataset((Sample(id="a"), Sample(id="a", input="q")))
 
 
+def test_calls_of_traces_with_ids_that_databases_store_alike_are_named_by_their_place() -> None:
+    attributes = [
+        {"key": f"gen_ai.{name}", "value": {"stringValue": text}}
+        for name, text in (
+            ("operation.name", "chat"),
+            ("completion.0.role", "assistant"),
+            ("completion.0.content", "x"),
+        )
+    ]
+    span = {"spanId": "c", "name": "chat", "startTimeUnixNano": "1", "endTimeUnixNano": "2", "attributes": attributes}
+    rows = [{**span, "traceId": trace} for trace in ("a\0", "a\\u0000")]
+    with pytest.raises(
+        DataError, match=r"^sample 2: the id 'a\\+u0000-c' is already used by sample 1 \(NUL "
+    ) as caught:
+        load(rows)
+    assert str(caught.value).isprintable()
+
+
 def test_a_data_set_is_a_value() -> None:
     dataset = load([{"question": "q", "topic": "x"}])
     assert pickle.loads(pickle.dumps(dataset)) == dataset

@@ -381,7 +381,7 @@ BAD = {
     'dataset="cases.jsonl", scorer=["exact_match"]': "unknown argument 'scorer'; did you mean scorers?",
     'dataset="cases.jsonl", min={"exact_macth": 1}': "unknown scorer 'exact_macth'; did you mean exact_match?",
     'dataset="cases.jsonl", scorers=["exact_match"]': "a threshold is missing: *",
-    'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "unknown scorer 'contains'*",
+    'dataset="cases.jsonl", scorers=["exact_match"], require=["contains"]': "require: unknown scorer 'contains'*",
     'dataset="cases.jsonl", min={"hallucination": 0.1}': "min of hallu*: lower is better for hallu*; use max=*",
     'dataset="cases.jsonl", max={"exact_match": 0.1}': "max of exact*: higher is better for exact*; use min=*",
     'dataset="cases.jsonl", min={"exact_match": 2}': "min of exact_match must be in *",
@@ -393,7 +393,7 @@ BAD = {
         "max_change of exact_match must be *, not 2"
     ),
     'dataset="cases.jsonl", max_difference={"exact_match": 0.1}, baseline="b", max_change={"exact_macth": 1}': (
-        "*unknown scorer 'exact_macth'; did you mean exact_match?"
+        "max_change: unknown scorer 'exact_macth'; did you mean exact_match?"
     ),
     'dataset="cases.jsonl", require="exact_match", max_change=1': "max_change is for the difference from a baseline*",
     'dataset="cases.jsonl", require=5': "require must be a list of scorers, *, not 5",

@@ -268,15 +268,15 @@ def _plural(hint: Any) -> str:
 
 
 def _can_be_checked(kind: Any) -> bool:
-    """Whether `isinstance` takes a type: not one of a protocol, nor what is no class, such as Any."""
+    """Whether `isinstance` takes a type, and tells it from others: not a protocol, nor what is no class, nor object."""
     try:
         isinstance(None, kind)
     except TypeError:
         return False
-    return kind is not object and kind is not Any
+    return kind is not object
 
 
 def _either(words: Sequence[str]) -> str:
-    """The words as alternatives: "None, text or true or false"."""
+    """The words as alternatives: "a number, text or a function"."""
     *rest, last = words
     return f"{', '.join(rest)} or {last}" if rest else last

@@ -28,9 +28,9 @@ SCORERS, JUDGES, PROVIDERS = "evalstone.scorers", "evalstone.judges", "evalstone
 _ROLES = {SCORERS: "scorer", JUDGES: "judge", PROVIDERS: "provider"}
 _NAMES = {
     SCORERS: (re.compile(r"[^\W\d]\w*"), "letters, digits and _"),
-    JUDGES: (re.compile(r"\w[\w.-]*"), "letters, digits, _, . and -"),
-    PROVIDERS: (re.compile(r"\w[\w.-]*"), "letters, digits, _, . and -"),
+    **dict.fromkeys((JUDGES, PROVIDERS), (re.compile(r"\w[\w.-]*"), "letters, digits, _, . and -")),
 }
+"""The names that plug-ins of a group may have, and in words what is in them."""
 _UNUSUAL = re.compile(r"[^\w.+!-]")
 
 

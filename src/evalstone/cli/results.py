@@ -18,7 +18,7 @@ from evalstone.cli.output import (
     present,
     to_stderr,
 )
-from evalstone.cli.thresholds import COUNTED, Thresholds, by_title, remember_look
+from evalstone.cli.thresholds import COUNTED, Thresholds, remember_look
 from evalstone.cli.values import numbers_or_one, scorer_named
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, exit_code
@@ -28,6 +28,7 @@ IN_LEDGER = "ledger"
 
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
+    from evalstone.results.summary import ScorerInfo
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -305,14 +306,28 @@ def compare(
             correction=correction,
             confidence=confidence,
             missing=missing,
-            max_change=by_title(max_change, loaded[0].scorers, "max_change"),
-            margin=by_title(margin, loaded[0].scorers, "margin"),
+            max_change=_by_title(max_change, loaded[0].scorers, "max_change"),
+            margin=_by_title(margin, loaded[0].scorers, "margin"),
             labels=_labels_of_runs(loaded, labels or (), ledger),
         )
         compared = replace(result, names=dict(zip(result.runs, names, strict=True)))
         view = comparison_view(compared, COMMAND_LINE, most=top)
     present(view, formats(view, outputs, compared.to_dict(), csv=compared.csv_lines))
     return ExitCode.OK
+
+
+def _by_title(
+    values: float | dict[str, float] | None, scorers: Sequence[ScorerInfo], setting: str
+) -> float | dict[str, float] | None:
+    """One number for all scorers, or numbers by the titles of the scorers that a setting names."""
+    from evalstone.results.summary import scorer_titles, values_by_scorer
+    from evalstone.run.plan import named_scorer
+
+    if not isinstance(values, dict):
+        return values
+    titles = scorer_titles(scorers)
+    found = values_by_scorer(values, lambda name: named_scorer(name, scorers), Setting(setting))
+    return {titles[info.signature]: x for info, x in found.items()}
 
 
 def drift(

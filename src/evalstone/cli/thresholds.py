@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import evalstone
-from evalstone._core.front_ends import COMMAND_LINE, Setting, WordingPart
+from evalstone._core.front_ends import COMMAND_LINE, WordingPart
 from evalstone._core.phases import phase
 from evalstone.cli import completion, options
 from evalstone.cli.options import option
 from evalstone.cli.output import to_stderr
-from evalstone.cli.values import error_rate, pass_rates, scorer_numbers, scorers_named
+from evalstone.cli.values import error_rate, pass_rates, scorer_numbers
 from evalstone.results.gate_criteria import CRITERIA, GateCriteria, Inconclusive
 
 if TYPE_CHECKING:
@@ -118,18 +118,6 @@ class Thresholds:
         return criteria.largest_changes(
             self.max_change, lambda name: named_scorer(name, scorers), scorer_titles(scorers)
         )
-
-
-def by_title(
-    values: float | dict[str, float] | None, scorers: Sequence[ScorerInfo], setting: str
-) -> float | dict[str, float] | None:
-    """One number for all scorers, or numbers by the titles of the scorers that a setting names."""
-    from evalstone.results.summary import scorer_titles
-
-    if not isinstance(values, dict):
-        return values
-    titles = scorer_titles(scorers)
-    return {titles[info.signature]: x for info, x in scorers_named(values, scorers, Setting(setting)).items()}
 
 
 def baseline_of(config: RunConfig, plan: Plan, criteria: GateCriteria) -> evalstone.Run | None:

@@ -6,7 +6,7 @@ import functools
 import math
 import shlex
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from datetime import timedelta
 from pathlib import Path
@@ -170,14 +170,6 @@ def scorer_named(name: str, scorers: Sequence[ScorerInfo], option: Wording) -> S
         return named_scorer(name, scorers)
     except ConfigError as error:
         raise ConfigError(option, ": ", error) from None
-
-
-def scorers_named(values: Mapping[str, V], scorers: Sequence[ScorerInfo], option: Wording) -> dict[ScorerInfo, V]:
-    """Values by the scorers of a run that the keys name. Raises ConfigError like scorer_named, and for two names of the
-    same scorer."""
-    from evalstone.results.summary import values_by_scorer
-
-    return values_by_scorer(values, lambda name: scorer_named(name, scorers, option), option)
 
 
 def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:

@@ -181,7 +181,7 @@ def _read_traces(name: str, source: str, mapping: ColumnMapping | None, rows: Ca
     reader = TraceReader(rows)
     try:
         samples = list(reader)
-        samples = with_unique_ids(samples, [sample.id for sample in samples])
+        samples = with_unique_ids(samples, [f"sample {number}" for number in range(1, len(samples) + 1)])
     except DataError as error:
         raise DataError(f"{source}: " if source else "", error) from None
     notes = reader.notes.lines()

@@ -130,25 +130,14 @@ class GateCriteria:
         Raises:
             ConfigError: a scorer is unknown or has two thresholds for one criterion, or a threshold doesn't fit it.
         """
-
-        def scorers(criterion: str, names: Mapping[str, Any]) -> Sequence[ScorerInfo]:
-            try:
-                return list(values_by_scorer(names, find, Setting(criterion)))
-            except ConfigError as error:
-                if error.parts[0] == Setting(criterion):
-                    raise
-                raise ConfigError(Setting(criterion), ": ", error) from None
-
         tables: dict[str, Any] = {}
         for criterion in BY_SCORER:
             table: Mapping[str, Any] = getattr(self, criterion)
-            infos = scorers(criterion, table)
-            for info, (name, value) in zip(infos, table.items(), strict=True):
+            by_scorer = values_by_scorer(table, find, Setting(criterion))
+            for name, (info, value) in zip(table, by_scorer.items(), strict=True):
                 _check_threshold(criterion, name, info, value)
-            tables[criterion] = {
-                titles[info.signature]: value for info, value in zip(infos, table.values(), strict=True)
-            }
-        required = scorers("require", dict.fromkeys(self.require))
+            tables[criterion] = {titles[info.signature]: value for info, value in by_scorer.items()}
+        required = values_by_scorer(dict.fromkeys(self.require), find, Setting("require"))
         return GateCriteria(**tables, require=[titles[info.signature] for info in required])
 
     def largest_changes(

@@ -137,12 +137,20 @@ def find_scorer(name: str, scorers: Sequence[ScorerInfo]) -> ScorerInfo:
 def values_by_scorer(values: Mapping[str, V], find: Callable[[str], ScorerInfo], what: Wording) -> dict[ScorerInfo, V]:
     """Values keyed by scorer instead of by a scorer's title, signature or name.
 
+    Args:
+        values: by name.
+        find: the scorer that a name refers to.
+        what: what has the values, for errors.
+
     Raises:
-        ConfigError: two of the names belong to the same scorer.
+        ConfigError: a scorer is unknown, or two of the names belong to the same one.
     """
     names: dict[ScorerInfo, str] = {}
     for name in values:
-        info = find(name)
+        try:
+            info = find(name)
+        except ConfigError as error:
+            raise ConfigError(what, ": ", error) from None
         if (first := names.setdefault(info, name)) != name:
             raise ConfigError(what, f" names {info.name} twice: as {first} and as {name}")
     return dict(zip(names, values.values(), strict=True))

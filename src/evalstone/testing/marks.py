@@ -26,7 +26,7 @@ from evalstone.results.gate_criteria import CRITERIA, DIRECTIONS, GateCriteria, 
 from evalstone.results.largest_change import BySetting
 from evalstone.results.missing_scores import Missing, check_missing
 from evalstone.results.run import Run
-from evalstone.results.summary import scorer_titles
+from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.run.plan import Plan, check_distinct, named_scorer, scorer_info
 from evalstone.scorers import Scorer, parse_scorers
 from evalstone.scorers.base import ScorerSpec
@@ -271,24 +271,27 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria,
     Raises ConfigError for an unknown scorer, or a threshold that doesn't fit it.
     """
     criteria = GateCriteria.of(**{name: getattr(mark, name) for name in CRITERIA})
+    named = dict[str, ScorerInfo]()
     if mark.scorers == ():
-        named = dict(zip(criteria.scorers, parse_scorers(list(criteria.scorers)), strict=True))
-        scorers = tuple({scorer.signature: scorer for scorer in named.values()}.values())
-        found = {name: scorer_info(scorer) for name, scorer in named.items()}
+        parsed = dict(zip(criteria.scorers, parse_scorers(list(criteria.scorers)), strict=True))
+        scorers = tuple({scorer.signature: scorer for scorer in parsed.values()}.values())
+        named = {name: scorer_info(scorer) for name, scorer in parsed.items()}
     else:
         with _argument("scorers"):
             scorers = parse_scorers(mark.scorers)
         check_distinct(scorers)
-        own = [scorer_info(scorer) for scorer in scorers]
-        found = {name: named_scorer(name, own) for name in criteria.scorers}
     if not criteria.scorers and not (mark.each and scorers == ()):
         raise ConfigError(
             f'a threshold is missing: min={{"faithfulness": 0.8}}, or another of {joined(list(CRITERIA))}'
         )
     infos = [scorer_info(scorer) for scorer in scorers]
     titles = scorer_titles(infos)
-    criteria = criteria.titled(found.__getitem__, titles)
-    largest_changes = criteria.largest_changes(mark.max_change, lambda name: named_scorer(name, infos), titles)
+
+    def find(name: str) -> ScorerInfo:
+        return named.get(name) or named_scorer(name, infos)
+
+    criteria = criteria.titled(find, titles)
+    largest_changes = criteria.largest_changes(mark.max_change, find, titles)
     criteria.check_baseline(mark.baseline)
     return scorers, criteria, largest_changes
 
