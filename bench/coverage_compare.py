@@ -13,8 +13,10 @@ from populations import Floats
 from tables import Table, holds, percent, width
 
 from evalstone.results.trials import Counts, bounded_share, pass_all_k
-from evalstone.stats.comparison import PairedComparison, compare_many, compare_pairs, possible_differences
+from evalstone.stats.comparison import PairedComparison, compare_pairs
+from evalstone.stats.comparison_of_many import compare_many
 from evalstone.stats.intervals import Interval
+from evalstone.stats.paired_differences import possible_differences
 from evalstone.stats.pilot import Pilot, plan_sample_size
 from evalstone.stats.power import Changes, mcnemar_power, samples_needed
 from evalstone.stats.unpaired import UnpairedComparison, compare_unpaired

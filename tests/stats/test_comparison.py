@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.bounded_mean import BoundedMean
-from evalstone.stats.comparison import biggest_changes, compare_many, compare_pairs, difference_interval
+from evalstone.stats.comparison import biggest_changes, compare_pairs
+from evalstone.stats.comparison_of_many import compare_many
 from evalstone.stats.intervals import Interval
+from evalstone.stats.mean_difference import difference_interval
 from evalstone.types import note
 
 A = [0.5, 1.0, 0.8, 0.2, 0.9, 0.6]

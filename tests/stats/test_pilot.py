@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from evalstone.errors import ConfigError, DataError
 from evalstone.stats.bounded_mean import SHARE, BoundedMean
-from evalstone.stats.comparison import compare_pairs, possible_differences
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.paired_differences import possible_differences
 from evalstone.stats.partly_known import PartlyKnown
 from evalstone.stats.pilot import Pilot, SampleSizePlan, plan_sample_size
 from evalstone.stats.power import Changes, PartlyMissing, Shifts, mcnemar_power, samples_needed

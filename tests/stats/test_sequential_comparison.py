@@ -8,7 +8,8 @@ import pytest
 
 from evalstone.errors import ConfigError, DataError, EvalstoneError
 from evalstone.stats.betting import ConfidenceSequence
-from evalstone.stats.comparison import compare_pairs, possible_difference
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.paired_differences import possible_difference
 from evalstone.stats.sequential import SequentialComparison, SequentialCriterion, SequentialGate
 
 

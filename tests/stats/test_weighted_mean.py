@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from evalstone.errors import DataError, EvalstoneError
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean
-from evalstone.stats.comparison import compare_many, compare_pairs
+from evalstone.stats.comparison import compare_pairs
+from evalstone.stats.comparison_of_many import compare_many
 from evalstone.stats.drift import drift
 from evalstone.stats.gates import AtLeast, MaxRegression, PassRate, decide
 from evalstone.stats.intervals import mean_interval, missing_bounds

@@ -344,7 +344,8 @@ def effect(
     """
     import numpy as np  # noqa: PLC0415 - only an audit needs it
 
-    from evalstone.stats.comparison import compare_pairs, differences  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison import compare_pairs  # noqa: PLC0415 - numpy
+    from evalstone.stats.paired_differences import differences  # noqa: PLC0415 - numpy
     from evalstone.stats.paired_tests import wilcoxon  # noqa: PLC0415 - numpy
 
     before = {sample: value for sample in perturbed if (value := plain.get(sample)) is not None}

@@ -39,8 +39,8 @@ from evalstone.types import Note, about, note
 if TYPE_CHECKING:
     from evalstone.report.view import View
     from evalstone.results.run import Run
-    from evalstone.stats import comparison as stats
-    from evalstone.stats.comparison import ComparisonVerdict
+    from evalstone.stats.comparison import ComparisonVerdict, PairedComparison
+    from evalstone.stats.comparison_of_many import ManyComparison
     from evalstone.stats.unpaired import UnpairedComparison
 
 CORRECTION_NAMES: Mapping[str, str] = {"holm": "Holm", "fdr_bh": "Benjamini-Hochberg"}
@@ -71,7 +71,7 @@ class ScorerComparison(OfScorer):
     """The letter of the run compared with it."""
     info_b: ScorerInfo
     """The scorer in run b. It differs from `info` only if mismatches are allowed."""
-    result: stats.PairedComparison | UnpairedComparison
+    result: PairedComparison | UnpairedComparison
     """What the comparison rests on: the means, the test, the counts."""
     adjusted_p_value: float
     """`p_value`, corrected for multiple comparisons."""
@@ -167,7 +167,7 @@ class Comparison(Framed, Shown):
     """The names of runs in reports, by letter, for runs with a name."""
     corrected: tuple[CorrectedDifference, ...] = ()
     """The differences corrected by human labels, for the runs and scorers with labels."""
-    all_runs: Mapping[str, stats.ManyComparison] = dataclasses.field(default_factory=dict[str, "stats.ManyComparison"])
+    all_runs: Mapping[str, ManyComparison] = dataclasses.field(default_factory=dict[str, "ManyComparison"])
     """With three runs or more: all pairs and the possible ranks, by scorer, over the samples that every run scored.
     Empty if a gate stopped one of them."""
     _paired: Mapping[tuple[str, str], PairedScores] = dataclasses.field(
@@ -524,11 +524,11 @@ def _compare_all(
     pairings: Mapping[str, Pairing],
     lines: Sequence[ScorerComparison],
     settings: _Settings,
-) -> dict[str, stats.ManyComparison]:
+) -> dict[str, ManyComparison]:
     """The comparison of all runs at once, for the scorers that every run has."""
-    from evalstone.stats.comparison import compare_many  # noqa: PLC0415 - numpy
+    from evalstone.stats.comparison_of_many import compare_many  # noqa: PLC0415 - numpy
 
-    results: dict[str, stats.ManyComparison] = {}
+    results: dict[str, ManyComparison] = {}
     for title in dict.fromkeys(line.title for line in lines):
         of_scorer = [line for line in lines if line.title == title]
         if len(of_scorer) != len(runs) - 1:

@@ -116,7 +116,7 @@ class PairedScores(OfScorer):
 
         reach: The largest possible difference.
         """
-        from evalstone.stats.comparison import possible_differences  # noqa: PLC0415 - numpy
+        from evalstone.stats.paired_differences import possible_differences  # noqa: PLC0415 - numpy
         from evalstone.stats.pilot import Pilot  # noqa: PLC0415
 
         scale, of_ends = self.info.scale, self.columns["ends"]

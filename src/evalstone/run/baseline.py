@@ -17,8 +17,8 @@ from evalstone.results.summary import WITHOUT, ScorerInfo, summarize
 from evalstone.run.plan import Plan, scorer_info
 from evalstone.scorers import Scorer
 from evalstone.stats.betting import Value
-from evalstone.stats.comparison import possible_difference
 from evalstone.stats.intervals import check_reach
+from evalstone.stats.paired_differences import possible_difference
 from evalstone.types import Record, StoredTarget
 
 

@@ -18,9 +18,10 @@ import numpy as np
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid
 from evalstone.stats._arrays import Floats, Positions, codes, column, group_sums
-from evalstone.stats.comparison import PairedComparison, compare_pairs, differences
+from evalstone.stats.comparison import PairedComparison, compare_pairs
 from evalstone.stats.intervals import Interval, check_number, mean_interval
 from evalstone.stats.multiple_testing import Correction, adjust_p_values
+from evalstone.stats.paired_differences import differences
 from evalstone.stats.paired_tests import PairedTest, wilcoxon
 from evalstone.stats.weighted_mean import unequal, weighted_average
 

@@ -26,9 +26,9 @@ from evalstone.errors import ConfigError, DataError, invalid
 from evalstone.stats._arrays import Floats, column, same_length
 from evalstone.stats.betting import BettingMean
 from evalstone.stats.bounded_mean import NORMAL, BoundedMean, Side
-from evalstone.stats.comparison import differences
 from evalstone.stats.intervals import check_number, check_reach, check_weights, exceeds
 from evalstone.stats.multiple_testing import holm
+from evalstone.stats.paired_differences import differences
 from evalstone.stats.power import more_units
 from evalstone.stats.ppi import (
     FEW_LABELS,

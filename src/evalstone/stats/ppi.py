@@ -32,8 +32,8 @@ import numpy as np
 
 from evalstone.stats._arrays import Floats, Mask, Positions, codes, column, group_sums, same_length
 from evalstone.stats.bounded_mean import EXACT, SHARE, BoundedMean, Side
-from evalstone.stats.comparison import difference_interval
 from evalstone.stats.intervals import GAFFKE, Interval, check_confidence, mean_interval, mover
+from evalstone.stats.mean_difference import difference_interval
 from evalstone.stats.roots import root
 from evalstone.stats.special import normal_tail
 from evalstone.stats.weighted_mean import WeightedMean

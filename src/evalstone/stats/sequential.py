@@ -17,9 +17,10 @@ import numpy as np
 from evalstone._core.truth import PASSED, NoTruthValue
 from evalstone.errors import ConfigError, invalid, unknown
 from evalstone.stats.betting import Bettors, ConfidenceSequence, Value, check_range, shares
-from evalstone.stats.comparison import ComparisonVerdict, possible_difference
+from evalstone.stats.comparison import ComparisonVerdict
 from evalstone.stats.gates import NO_VALUES, Decision, GateVerdict
 from evalstone.stats.intervals import check_reach
+from evalstone.stats.paired_differences import possible_difference
 
 SequentialKind: TypeAlias = Literal["min", "max", "max_regression"]
 

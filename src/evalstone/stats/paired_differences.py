@@ -1,0 +1,108 @@
+"""The difference of two scores of a sample: b - a, and what it may be if a score is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar, cast
+
+import numpy as np
+
+from evalstone.errors import DataError
+from evalstone.stats._arrays import Floats, Mask, column, same_length
+from evalstone.stats.intervals import Ends, ends_of, exceeds
+
+T = TypeVar("T")
+
+
+def differences(a: Floats, b: Floats) -> Floats:
+    """b - a, and 0 if they differ by rounding error only, as 0.1 + 0.2 and 0.3 do."""
+    d = b - a
+    return np.where(np.abs(d) <= 1e-12 * np.maximum(np.abs(a), np.abs(b)), 0.0, d)
+
+
+def possible_difference(a: float | None, b: float | None, *, scale: float, reach: float) -> Ends:
+    """The lowest and the highest possible b - a of a sample. They differ if a score is missing (None).
+
+    Args:
+        a: The baseline's score, in [0, scale].
+        b: The candidate's score.
+        scale: The upper end of the range of scores.
+        reach: The largest possible |b - a|.
+
+    Raises:
+        DataError: A score is outside [0, scale], or they differ by more than `reach`.
+    """
+    (low_a, high_a), (low_b, high_b) = (ends_of(x, scale) for x in (a, b))
+    for name, value in (("a", a), ("b", b)):
+        if value is not None and not 0 <= value <= scale:
+            raise DataError(f"{name}: {value} is not a number in [0, {scale:g}]")
+    lowest, highest = differences(np.array([high_a, low_a]), np.array([low_b, high_b])).tolist()
+    if a is not None and b is not None and exceeds(lowest, reach):
+        raise DataError(f"max_change is {reach:g}, but a sample changes by {abs(lowest):.4g}, from {a:.4g} to {b:.4g}")
+    return max(-reach, min(reach, lowest)), max(-reach, min(reach, highest))
+
+
+def possible_differences(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None = None,
+    *,
+    scale: float,
+    reach: float,
+) -> tuple[list[float | None], list[Ends] | None]:
+    """The difference of each pair, None without both scores, and its lowest and highest possible value; None instead of
+    these if no score is missing.
+
+    reach: The largest possible difference. The other arguments and errors are those of `compare_pairs`.
+    """
+    same_length(a=a, b=b)
+    known = known_pairs(a, b)
+    before, after = (column(name, values_at(x, known), 0.0, scale) for name, x in (("a", a), ("b", b)))
+    d = differences(before, after)
+    check_changes(d, known, reach)
+    if ends is None and known.all():
+        return d.tolist(), None
+    at_hand = iter(d.tolist())
+    lowest, highest = (end.tolist() for end in lowest_and_highest(a, b, d, known, ends, scale, reach))
+    return [next(at_hand) if is_known else None for is_known in known.tolist()], list(zip(lowest, highest, strict=True))
+
+
+def lowest_and_highest(
+    a: Sequence[float | None],
+    b: Sequence[float | None],
+    d: Floats,
+    known: Mask,
+    ends: tuple[Sequence[Ends], Sequence[Ends]] | None,
+    scale: float,
+    reach: float,
+) -> tuple[Floats, Floats]:
+    """The lowest and the highest possible difference of each pair."""
+    if ends is None and known.all():
+        return d, d
+    own = ends or tuple([ends_of(x, scale) for x in values] for values in (a, b))
+    (low_a, high_a), (low_b, high_b) = (np.array(pairs, dtype=np.float64).reshape(-1, 2).T for pairs in own)
+    lowest, highest = (np.clip(differences(x, y), -reach, reach) for x, y in ((high_a, low_b), (low_a, high_b)))
+    whole = known & (low_a == high_a) & (low_b == high_b)
+    lowest[whole] = highest[whole] = d[whole[known]]
+    return lowest, highest
+
+
+def check_changes(d: Floats, known: Mask, reach: float) -> None:
+    """Raise DataError, with its position, for a difference beyond the largest possible one."""
+    largest = float(np.max(np.abs(d), initial=0.0))
+    if exceeds(largest, reach):
+        first = next(place for place, change in enumerate(d.tolist()) if exceeds(change, reach))
+        place = np.flatnonzero(known)[first]
+        raise DataError(f"max_change is {reach:g}, but sample {place} changes by {abs(d[first]):g}")
+
+
+def known_pairs(a: Sequence[float | None], b: Sequence[float | None]) -> Mask:
+    """Which pairs have both scores."""
+    return np.array([x is not None and y is not None for x, y in zip(a, b, strict=True)], dtype=np.bool_)
+
+
+def values_at(values: Sequence[T | None], chosen: Mask) -> Sequence[T]:
+    """The chosen values, of which none is None."""
+    if chosen.all():
+        return cast("Sequence[T]", values)
+    return [cast("T", value) for value, is_chosen in zip(values, chosen.tolist(), strict=True) if is_chosen]
