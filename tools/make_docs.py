@@ -31,8 +31,9 @@ from evalstone.models.catalog import LIBRARY, PROVIDERS
 from evalstone.questions.base import Question
 from evalstone.results.endings import ENDINGS, EXIT_CODES
 from evalstone.run.beginnings import CACHED_FROM
-from evalstone.scorers.base import Scorer, applies_another, documentation, parameters_of, summary
+from evalstone.scorers.base import Scorer, summary
 from evalstone.scorers.other_systems import OPTIONS, SYSTEMS
+from evalstone.scorers.parameters import applies_another, documentation, parameters_of
 from evalstone.scorers.registry import SCORERS
 from evalstone.stats.comparison import compare_pairs
 from evalstone.types import Message, Sample, ToolCall

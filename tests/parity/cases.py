@@ -20,7 +20,8 @@ from evalstone.questions.claims import VerifyClaims
 from evalstone.questions.statements import CompareStatements
 from evalstone.run.scoring import score_sample
 from evalstone.run.session import Session
-from evalstone.scorers.base import ContextScorer, Scorer
+from evalstone.scorers.base import Scorer
+from evalstone.scorers.sources import ContextScorer
 from evalstone.types import OUTCOME_NAMES, Failed, Outcome, Sample, Score
 from tests.parity.adapters import ADAPTERS
 from tests.parity.adapters.common import Said

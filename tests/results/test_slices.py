@@ -16,7 +16,7 @@ def test_what_is_worse_depends_on_the_scorer() -> None:
     given, harm = run_of(SCORES, [Given(), Harm(scale=10)], metadata=kinds).slices("kind")
     assert (given.title, given.findings[0].key) == ("given", "last")
     assert (harm.title, harm.findings[0].key) == ("harm", "first")
-    assert max(given.findings[0].adjusted_p, harm.findings[0].adjusted_p) < 0.001
+    assert max(given.findings[0].adjusted_p_value, harm.findings[0].adjusted_p_value) < 0.001
     assert harm.findings[0].interval.estimate == 8.5
 
 
@@ -36,10 +36,10 @@ def test_p_values_are_adjusted_over_all_scorers_and_slices_of_a_report() -> None
     results = run_of(SCORES, [Given(), Harm(), Harm(scale=5)], metadata=fields).slices(["kind", "half"])
     findings = [finding for result in results for finding in result.findings]
     assert len(findings) == 15
-    assert [f.adjusted_p for f in findings] == list(holm([f.p_value for f in findings]))
+    assert [f.adjusted_p_value for f in findings] == list(holm([f.p_value for f in findings]))
     alone = run_of(SCORES, metadata=fields).slices(["kind", "half"])[0].findings
     assert alone[0].p_value == results[0].findings[0].p_value
-    assert alone[0].adjusted_p < results[0].findings[0].adjusted_p
+    assert alone[0].adjusted_p_value < results[0].findings[0].adjusted_p_value
 
 
 def test_a_field_that_is_named_twice_is_tested_once() -> None:

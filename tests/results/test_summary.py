@@ -80,7 +80,7 @@ def test_slices_have_means_and_say_which_are_worse_than_the_rest() -> None:
     (found,) = run.slices("kind")
     assert {part.key: part.interval.n for part in found.means} == {"hard": 20, "easy": 40}
     assert found.findings[0].key == "hard"
-    assert found.findings[0].adjusted_p < 0.001
+    assert found.findings[0].adjusted_p_value < 0.001
     (deep,) = run.slices(["deep.er", length])
     assert {(part.field, part.key) for part in deep.means} == {("deep.er", "0"), ("deep.er", "1"), ("length", "short")}
 

@@ -20,8 +20,8 @@ from evalstone.results.summary import ScorerInfo
 from evalstone.results.views.calls import Asked, Prompts
 from evalstone.run.rebuilt import prompts_behind, rebuilt_prompts
 from evalstone.scorers import SCORERS
-from evalstone.scorers.base import ContextScorer
 from evalstone.scorers.registry import parse_scorer
+from evalstone.scorers.sources import ContextScorer
 from evalstone.scorers.tables import defined, definition_of
 from evalstone.types import JudgeCall, Score
 from tests.serving import Server, asked_in, completion, filled, serving

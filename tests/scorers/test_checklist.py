@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from evalstone.scorers.base import lines_of, reason_with, share
+from evalstone.scorers.base import lines_of, share
 from evalstone.scorers.custom.rubric import Criterion, parse_criteria
+from evalstone.scorers.reasons import reason_with
 
 
 @pytest.mark.parametrize(

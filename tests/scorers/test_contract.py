@@ -25,8 +25,9 @@ from evalstone.questions.base import Ask, Question
 from evalstone.questions.conversation import CALL
 from evalstone.questions.robustness import DIMENSIONS
 from evalstone.scorers import SCORERS, ContextScorer, Scorer
-from evalstone.scorers.base import documentation, parameters_of, summary
+from evalstone.scorers.base import summary
 from evalstone.scorers.definitions import Defined
+from evalstone.scorers.parameters import documentation, parameters_of
 from evalstone.scorers.rag.graded import GradedScorer
 from evalstone.scorers.registry import TEMPLATES
 from evalstone.scorers.text import CodeScorer
@@ -567,7 +568,7 @@ def test_a_scorer_of_your_own_may_ask_nothing_and_leave_fields_optional():
 ROOT = Path(evalstone.scorers.__file__).parent
 FILES = sorted(path.relative_to(ROOT).as_posix() for path in ROOT.rglob("*.py"))
 SHARED = {
-    *("base", "definitions", "other_systems", "registry"),
+    *("base", "definitions", "other_systems", "parameters", "reasons", "registry", "sources"),
     *("agents", "checks.base", "custom", "rag", "text"),
 }
 """Modules that hold what scorers share. The checks use `text` as well."""
@@ -588,9 +589,8 @@ def test_every_file_holds_scorers_or_what_they_share():
         for registry in (SCORERS, TEMPLATES)
         for path in registry.paths.values()
     }
-    shared = {
-        f"{name}.py" for name in ("base", "definitions", "described", "other_systems", "registry", "tables", "__init__")
-    }
+    shared = {f"{name}.py" for name in ("base", "definitions", "described", "other_systems", "parameters", "reasons")}
+    shared |= {f"{name}.py" for name in ("registry", "sources", "tables", "__init__")}
     shared |= {f"{name}/__init__.py" for name in ("agents", "checks", "custom", "rag", "text")}
     shared |= {"checks/base.py", "custom/function.py", "custom/pipeline.py"}
     assert set(FILES) == {f"{module}.py" for module in modules} | shared

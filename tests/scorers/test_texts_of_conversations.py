@@ -13,8 +13,9 @@ from evalstone.agents.sides import TEXTS, Text
 from evalstone.errors import ConfigError
 from evalstone.questions.statements import JudgeStatements
 from evalstone.scorers import SCORERS, Completeness, Summarization
-from evalstone.scorers.base import Scorer, TextSource
+from evalstone.scorers.base import Scorer
 from evalstone.scorers.registry import parse_scorer
+from evalstone.scorers.sources import TextSource
 from evalstone.scorers.text import dice
 from evalstone.types import Message, Sample, Score, Skipped
 from tests.refusals import refused

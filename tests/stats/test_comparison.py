@@ -213,7 +213,7 @@ def test_several_runs_are_compared_in_pairs_and_adjusted() -> None:
     assert found.means["a"] == pytest.approx(float(base.mean()))
     assert [(pair.a, pair.b) for pair in found.pairs] == [("a", "b"), ("a", "c"), ("b", "c")]
     raw = sorted(pair.comparison.p_value for pair in found.pairs)
-    assert min(pair.adjusted_p for pair in found.pairs) == pytest.approx(3 * raw[0])
+    assert min(pair.adjusted_p_value for pair in found.pairs) == pytest.approx(3 * raw[0])
     assert found.ranks == {"a": (1, 2), "b": (1, 2), "c": (3, 3)}
     turned = compare_many(runs, lower_is_better=True)
     assert turned is not None

@@ -49,11 +49,11 @@ def test_the_worst_slice_comes_first_and_only_it_is_found() -> None:
     found = worst_slices(VALUES, {"topic": TOPICS, "half": [place < 60 for place in range(120)]})
     assert len(found) == 6
     assert (found[0].field, found[0].key, found[0].n) == ("topic", "law", 30)
-    assert found[0].adjusted_p < 0.001
+    assert found[0].adjusted_p_value < 0.001
     by_rate = worst_slices(VALUES, {"topic": TOPICS, "half": [place < 60 for place in range(120)]}, correction="fdr_bh")
-    assert found[0].adjusted_p >= by_rate[0].adjusted_p == pytest.approx(found[0].p_value * 6)
-    assert by_rate[1].adjusted_p < found[1].adjusted_p
-    assert min(f.adjusted_p for f in found[1:]) > 0.05
+    assert found[0].adjusted_p_value >= by_rate[0].adjusted_p_value == pytest.approx(found[0].p_value * 6)
+    assert by_rate[1].adjusted_p_value < found[1].adjusted_p_value
+    assert min(f.adjusted_p_value for f in found[1:]) > 0.05
     inside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic == "law"]
     outside = [x for x, topic in zip(VALUES, TOPICS, strict=True) if topic != "law"]
     assert found[0].interval.estimate == pytest.approx(np.mean(inside))

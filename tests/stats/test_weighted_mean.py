@@ -247,7 +247,7 @@ def test_weighted_slices_are_compared_by_their_weighted_means() -> None:
     assert (first.key, second.key) == ("bad", "good")
     assert first.difference.estimate == pytest.approx(-0.8)
     assert first.rest == pytest.approx(0.9)
-    assert first.adjusted_p < 0.001
+    assert first.adjusted_p_value < 0.001
     assert second.p_value == 1
     assert first.shrunken == pytest.approx(0.1, abs=0.05)
 

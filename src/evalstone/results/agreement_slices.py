@@ -35,7 +35,7 @@ class SliceAgreement:
     @property
     def worse(self) -> bool:
         """Whether the accuracy is significantly lower than on the other samples."""
-        return self.finding is not None and self.finding.adjusted_p <= 1 - self.accuracy.confidence
+        return self.finding is not None and self.finding.adjusted_p_value <= 1 - self.accuracy.confidence
 
 
 def agreement_by_slice(calibration: Calibration) -> tuple[SliceAgreement, ...]:

@@ -264,7 +264,7 @@ def _check_settings(
         first, *others = CRITERIA
         listed = Setting(first), *(Hint.of(", ", Setting(name)) for name in others)
         raise ConfigError("a gate needs a criterion (", *listed, ")")
-    criteria.check_baseline(baseline)
+    criteria.check_baseline(is_set=baseline is not None)
 
 
 def _in_samples(decision: Decision, trials: int) -> Decision:

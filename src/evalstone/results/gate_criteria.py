@@ -164,9 +164,9 @@ class GateCriteria:
                 raise ConfigError(Setting(LARGEST_CHANGE), f" of {title}", *_OF_DIFFERENCE)
         return {titles[info.signature]: change for info, change in reaches.items()}
 
-    def check_baseline(self, baseline: object) -> None:
-        """Raise ConfigError for a criterion about the difference from a baseline, if the baseline is None."""
-        for criterion in OF_BASELINE if baseline is None else ():
+    def check_baseline(self, *, is_set: bool) -> None:
+        """Raise ConfigError for a criterion about the difference from a baseline, unless one is set."""
+        for criterion in () if is_set else OF_BASELINE:
             if getattr(self, criterion):
                 raise ConfigError(Setting(criterion), " requires ", Setting("baseline", ...))
 

@@ -130,7 +130,9 @@ def slices(run: Run, by: SliceBy | Iterable[SliceBy], *, confidence: float = 0.9
         )
     adjusted = iter(adjust_p_values([finding.p_value for result in results for finding in result.findings]))
     return tuple(
-        replace(result, findings=tuple(replace(finding, adjusted_p=next(adjusted)) for finding in result.findings))
+        replace(
+            result, findings=tuple(replace(finding, adjusted_p_value=next(adjusted)) for finding in result.findings)
+        )
         for result in results
     )
 

@@ -17,7 +17,6 @@ from evalstone.scorers.agents.trajectories import TrajectoryAccuracy as Trajecto
 from evalstone.scorers.agents.trajectories import TrajectoryJudge as TrajectoryJudge
 from evalstone.scorers.agents.trajectories import TrajectoryQuality as TrajectoryQuality
 from evalstone.scorers.agents.trajectories import TrajectoryWeights as TrajectoryWeights
-from evalstone.scorers.base import ContextScorer as ContextScorer
 from evalstone.scorers.base import Scorer as Scorer
 from evalstone.scorers.custom import CustomScorer as CustomScorer
 from evalstone.scorers.custom.function import FunctionScorer as FunctionScorer
@@ -71,6 +70,7 @@ from evalstone.scorers.retrieval import ReciprocalRank as ReciprocalRank
 from evalstone.scorers.retrieval import RPrecision as RPrecision
 from evalstone.scorers.safety import Bias as Bias
 from evalstone.scorers.safety import Toxicity as Toxicity
+from evalstone.scorers.sources import ContextScorer as ContextScorer
 from evalstone.scorers.text import CodeScorer as CodeScorer
 from evalstone.scorers.text import CompareTo as CompareTo
 from evalstone.scorers.text import PairScorer as PairScorer

@@ -5,17 +5,16 @@ from __future__ import annotations
 import copy
 import functools
 import inspect
-import itertools
 import json
 import re
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass, replace
-from typing import Annotated, Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias, cast
+from typing import Annotated, Any, ClassVar, Protocol, Self, TypeAlias, cast
 
 from evalstone._core import sync
 from evalstone._core.code_identity import brief, class_hash, is_own_code
-from evalstone._core.declarations import NAME, TEXTS, Range, Rule, allowed_values, check_argument, check_settings
+from evalstone._core.declarations import NAME, TEXTS, Range, Rule, check_argument, check_settings
 from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_sequence
 from evalstone._core.json import to_jsonable
@@ -25,15 +24,11 @@ from evalstone._core.read_as import NOTHING, ReadAs
 from evalstone._core.sizes import MOST_SCALE
 from evalstone._core.text import is_blank
 from evalstone._core.values import Value
-from evalstone.agents.messages import tool_results
-from evalstone.agents.sides import SEPARATOR, Text, side
 from evalstone.errors import ConfigError, JudgeError, OutcomeError, unknown
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.explanation import Explain
-from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at, passages
-
-SIDES = ("input", "output")
+from evalstone.types import FIELD_ROLES, LISTS, SAMPLE_FIELDS, Message, Sample, Score, Skipped, metadata_at
 
 
 class Scalar(Protocol):
@@ -52,7 +47,6 @@ class AsScorer(Protocol):
         ...
 
 
-_ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 _MARKER = re.compile(r"\A\s*(?:•|(?:[-*]|\d+[.)])(?:\s|$))\s*")
 
 
@@ -73,8 +67,6 @@ def _complete_questions(value: Sequence[type[Question[Any]]]) -> tuple[type[Ques
 
 
 JUDGE = Rule("a judge: a name, a table or a Judge", lambda _: True, _parse_judge)
-PASSAGES = Rule("a list of passages", lambda _: True, passages)
-FUNCTION_OF_SAMPLE = Rule("a function of a sample", callable)
 QUESTIONS = Rule("a tuple of kinds of question, such as (ListClaims,)", _are_questions, _complete_questions)
 
 
@@ -421,49 +413,6 @@ def summary(kind: type[Scorer]) -> str:
     return (inspect.getdoc(kind) or "").partition("\n")[0]
 
 
-def applies_another(kind: type[Scorer]) -> bool:
-    """Whether a scorer applies another one, and takes its direction and judge calls from it."""
-    return any(field.name == "scorer" for field in fields(kind))
-
-
-def documentation(kind: type[Scorer]) -> str:
-    """The definition of a scorer: its docstring up to the parameters."""
-    return (inspect.getdoc(kind) or "").partition("Attributes:\n")[0].strip()
-
-
-class Parameter(NamedTuple):
-    """A parameter of a scorer. default: `dataclasses.MISSING` if it is required. allowed: what it may be, in words;
-    empty if that is anything."""
-
-    name: str
-    default: Any
-    allowed: str
-    description: str
-
-
-def parameters_of(kind: type[Scorer]) -> list[Parameter]:
-    """The parameters of a scorer: what its fields declare, and what its docstring says about them."""
-    allowed, described = allowed_values(kind), _described_parameters(kind)
-    return [
-        Parameter(
-            field.name,
-            field.default if field.default_factory is MISSING else field.default_factory(),
-            allowed[field.name],
-            described.get(field.name, ""),
-        )
-        for field in fields(kind)
-        if field.init
-    ]
-
-
-def _described_parameters(kind: type[Scorer]) -> dict[str, str]:
-    described: dict[str, str] = {}
-    for base in reversed(kind.__mro__):
-        attributes = inspect.cleandoc(base.__doc__ or "").partition("Attributes:\n")[2].partition("\n\n")[0]
-        described |= {match[1]: " ".join(match[2].split()) for match in _ATTRIBUTE.finditer(attributes)}
-    return described
-
-
 def value_of(sample: Sample, name: str) -> Any:
     """The value of a field, or of an entry of the metadata (`metadata.NAME`, or a path of names in it); None if it has
     none."""
@@ -478,76 +427,6 @@ def is_absent(value: object) -> bool:
     if not isinstance(texts, tuple):
         return value is None
     return texts != () and all(isinstance(text, str) and is_blank(text) for text in cast("tuple[object, ...]", texts))
-
-
-class ContextScorer(Scorer):
-    """A scorer that reads passages.
-
-    Attributes:
-        context: The passages for every sample, instead of the sample's own.
-        context_from: A function of the sample, `def` or `async def`, that returns its passages. It overrides `context`.
-
-    By default, the passages are the sample's `context`, or else the results of the tool calls in its messages, in
-    order.
-    """
-
-    extractors: ClassVar[Mapping[str, str]] = {"context": "context_from"}
-
-    context: Annotated[Sequence[str] | None, PASSAGES] = None
-    context_from: Annotated[Callable[[Sample], Sequence[str] | Awaitable[Sequence[str]]] | None, FUNCTION_OF_SAMPLE] = (
-        None
-    )
-
-    def values(self, sample: Sample) -> dict[str, Any]:
-        values = super().values(sample)
-        return {**values, "context": self.passages_for(sample)} if "context" in values else values
-
-    def passages_for(self, sample: Sample) -> tuple[str, ...] | None:
-        """Return the passages for this sample; None if it has none."""
-        if self.context_from is not None:
-            return passages(sample.context)
-        for context in (self.context, sample.context):
-            if context is not None:
-                return tuple(context)
-        return tuple(as_text(call.result) for call in tool_results(sample.messages)) or None
-
-
-class TextSource(Scorer):
-    """A scorer of a sample's texts.
-
-    Attributes:
-        text: The text of a conversation: the sample's own input and output, which are the "last" messages of the user
-            and the assistant, "all" messages of each, joined by blank lines, or the "first" of each.
-    """
-
-    text: Text = "last"
-
-    @property
-    def separator(self) -> str:
-        """The text between the texts of two messages."""
-        return SEPARATOR
-
-    def side(self, sample: Sample, field: str) -> Sequence[Message] | None:
-        """Return the messages that are the input or the output; None for the sample's own text."""
-        return side(sample, field, self.text)
-
-    def joined(self, messages: Sequence[Message]) -> str:
-        """Return the texts of some messages as one."""
-        return self.separator.join(message.content for message in messages if not is_blank(message.content))
-
-    def values(self, sample: Sample) -> dict[str, Any]:
-        values = super().values(sample)
-        return values | self._spoken(sample, values)
-
-    def _spoken(self, sample: Sample, values: Mapping[str, Any]) -> dict[str, str]:
-        supplied = [field for field, name in self.extractors.items() if getattr(self, name) is not None]
-        fields = (field for field in SIDES if field in values and field not in supplied)
-        sides = ((field, self.side(sample, field)) for field in fields)
-        return {field: self.joined(messages) for field, messages in sides if messages}
-
-    def read_messages(self, sample: Sample, field: str) -> Sequence[Message]:
-        messages = self.side(sample, field) if field in SIDES else None
-        return super().read_messages(sample, field) if messages is None else messages
 
 
 def require_known(label: str, what: str, names: Iterable[object], kind: type[Any]) -> None:
@@ -606,24 +485,6 @@ def lines_of(text: str) -> tuple[str, ...]:
     return tuple(line for line in lines if line)
 
 
-def listed(texts: Sequence[str], limit: int = 3, *, notes: Sequence[str] = ()) -> str:
-    """Texts for a reason: the first few in quotes, each with its note, and the number of others."""
-    first = itertools.zip_longest(texts[:limit], notes[:limit], fillvalue="")
-    shown = "; ".join(f"“{shortened(text)}”{note}" for text, note in first)
-    return f"{shown}; and {len(texts) - limit} more" if len(texts) > limit else shown
-
-
-def reason_with(summary: str, *lists: tuple[str, Sequence[str]]) -> str:
-    """A reason: a summary, then each list that is not empty under its label."""
-    return "; ".join([summary, *(f"{label}: {listed(texts)}" for label, texts in lists if texts)]) + "."
-
-
 def share(values: Sequence[bool]) -> float:
     """The share of values that are true, for at least one value."""
     return sum(values) / len(values)
-
-
-def shortened(text: str, width: int = 120) -> str:
-    """Text on one line, at most `width` characters."""
-    line = " ".join(text[: width * 4].split())
-    return line if len(line) <= width else line[: width - 1] + "…"

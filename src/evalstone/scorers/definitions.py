@@ -9,7 +9,8 @@ from typing import Any, ClassVar, Final, cast
 
 from evalstone.agents.sides import run_request, run_side
 from evalstone.errors import ConfigError, unknown
-from evalstone.scorers.base import Scorer, TextSource
+from evalstone.scorers.base import Scorer
+from evalstone.scorers.sources import TextSource
 from evalstone.types import Message, Sample, Score, Skipped
 
 OURS: Final = "evalstone"

@@ -12,8 +12,9 @@ from evalstone._core.json import to_jsonable
 from evalstone._core.plugins import Plugin
 from evalstone._core.prompts import Prompt
 from evalstone.questions.base import Question
-from evalstone.scorers.base import Parameter, Scorer, applies_another, documentation, parameters_of, summary
+from evalstone.scorers.base import Scorer, summary
 from evalstone.scorers.definitions import Defined
+from evalstone.scorers.parameters import Parameter, applies_another, documentation, parameters_of
 from evalstone.scorers.registry import SCORERS, TEMPLATES
 
 

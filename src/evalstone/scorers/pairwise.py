@@ -11,7 +11,7 @@ from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError, invalid
 from evalstone.questions.base import Ask
 from evalstone.questions.preference import ComparePair, Position, Preference
-from evalstone.scorers.base import TextSource
+from evalstone.scorers.sources import TextSource
 from evalstone.types import Score, Skipped
 
 Preferred: TypeAlias = Literal["output", "other", "tie"]

@@ -18,7 +18,7 @@ from evalstone._core.display import joined
 from evalstone._core.guards import is_mapping, is_number, is_sequence
 from evalstone._core.literals import written_list
 from evalstone.errors import DataError, OutcomeError, invalid
-from evalstone.scorers.base import shortened
+from evalstone.scorers.reasons import shortened
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 

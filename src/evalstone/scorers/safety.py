@@ -8,8 +8,9 @@ from typing import ClassVar, Literal
 from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.harm import FindToxicity, JudgeOpinions, ListOpinions
-from evalstone.scorers.base import Scorer, listed
+from evalstone.scorers.base import Scorer
 from evalstone.scorers.definitions import OURS, DefinedText, Definition
+from evalstone.scorers.reasons import listed
 from evalstone.types import Score, Skipped
 
 

@@ -21,7 +21,8 @@ from evalstone.errors import ConfigError, EvalstoneError, JudgeDeclined, JudgeEr
 from evalstone.judges.base import Judge, JudgeSpec
 from evalstone.questions.base import Ask, Question, context_limits_of
 from evalstone.questions.limits import ContextLimits
-from evalstone.scorers.base import Scorer, ScorerSpec, listed
+from evalstone.scorers.base import Scorer, ScorerSpec
+from evalstone.scorers.reasons import listed
 from evalstone.types import Sample, Score, Skipped
 
 A = TypeVar("A")

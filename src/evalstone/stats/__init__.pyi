@@ -21,6 +21,8 @@ from evalstone.stats.classification import measure_intervals as measure_interval
 from evalstone.stats.comparison import ComparisonVerdict as ComparisonVerdict
 from evalstone.stats.comparison import PairedComparison as PairedComparison
 from evalstone.stats.comparison import compare_pairs as compare_pairs
+from evalstone.stats.comparison_of_many import ManyComparison as ManyComparison
+from evalstone.stats.comparison_of_many import RunPair as RunPair
 from evalstone.stats.corrected_rate import RoganGladenEstimate as RoganGladenEstimate
 from evalstone.stats.corrected_rate import rogan_gladen as rogan_gladen
 from evalstone.stats.drift import Drift as Drift

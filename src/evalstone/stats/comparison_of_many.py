@@ -20,8 +20,8 @@ from evalstone.stats.weighted_mean import unequal, weighted_average
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class Pair:
+@dataclass(frozen=True, kw_only=True)
+class RunPair:
     """The comparison of two of several runs."""
 
     a: str
@@ -30,11 +30,11 @@ class Pair:
     """The other run."""
     comparison: PairedComparison
     """Their scores of the samples with a score in all runs."""
-    adjusted_p: float
+    adjusted_p_value: float
     """The p-value of their difference, corrected for the number of pairs."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class ManyComparison:
     """Several runs over the same samples."""
 
@@ -42,7 +42,7 @@ class ManyComparison:
     """The number of samples with a score in all runs."""
     means: Mapping[str, float]
     """The mean score by run, over these samples."""
-    pairs: tuple[Pair, ...]
+    pairs: tuple[RunPair, ...]
     """Every pair of runs."""
     ranks: Mapping[str, tuple[int, int]]
     """The best and the worst possible rank of each run, 1 for the best: with a probability of at least `confidence`,
@@ -118,7 +118,9 @@ def compare_many(
         if pair is not None:
             pairs.append((a, b, pair))
     adjusted = adjust_p_values([pair.p_value for _, _, pair in pairs], correction)
-    compared = tuple(Pair(*item, p) for item, p in zip(pairs, adjusted, strict=True))
+    compared = tuple(
+        RunPair(a=a, b=b, comparison=pair, adjusted_p_value=p) for (a, b, pair), p in zip(pairs, adjusted, strict=True)
+    )
     return ManyComparison(
         n=n,
         means={name: weighted_average(own_weights, values) for name, values in zip(runs, table, strict=True)},
@@ -127,12 +129,12 @@ def compare_many(
     )
 
 
-def _ranks(runs: Sequence[str], pairs: Sequence[Pair], confidence: float) -> dict[str, tuple[int, int]]:
+def _ranks(runs: Sequence[str], pairs: Sequence[RunPair], confidence: float) -> dict[str, tuple[int, int]]:
     """The best and the worst rank of each run that the significant pairs leave possible."""
     better, worse = dict.fromkeys(runs, 0), dict.fromkeys(runs, 0)
     for pair in pairs:
         difference = pair.comparison.difference.estimate * (-1 if pair.comparison.lower_is_better else 1)
-        if pair.adjusted_p <= 1 - confidence and difference:
+        if pair.adjusted_p_value <= 1 - confidence and difference:
             winner, loser = (pair.b, pair.a) if difference > 0 else (pair.a, pair.b)
             better[loser] += 1
             worse[winner] += 1

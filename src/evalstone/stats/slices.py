@@ -73,7 +73,7 @@ class SliceFinding:
     p_value: float
     """The one-sided p-value of "the slice's scores are exchangeable with the others"; for weighted samples, of "the
     slice's mean isn't worse"."""
-    adjusted_p: float
+    adjusted_p_value: float
     """The p-value, corrected for all slices tested together."""
 
 
@@ -188,13 +188,13 @@ def worst_slices(
                     difference=difference,
                     shrunken=own.estimate,
                     p_value=p,
-                    adjusted_p=p,
+                    adjusted_p_value=p,
                 )
             )
             variances.append(population.mean_variance(places))
         findings.extend(_shrunken(of_field, variances, population.grand))
     adjusted = adjust_p_values([finding.p_value for finding in findings], correction)
-    with_adjusted = (replace(f, adjusted_p=p) for f, p in zip(findings, adjusted, strict=True))
+    with_adjusted = (replace(f, adjusted_p_value=p) for f, p in zip(findings, adjusted, strict=True))
     return tuple(sorted(with_adjusted, key=lambda f: (f.p_value, -f.n)))
 
 

@@ -292,7 +292,7 @@ def _scorers_and_criteria(mark: Mark) -> tuple[tuple[Scorer, ...], GateCriteria,
 
     criteria = criteria.titled(find, titles)
     largest_changes = criteria.largest_changes(mark.max_change, find, titles)
-    criteria.check_baseline(mark.baseline)
+    criteria.check_baseline(is_set=mark.baseline is not None)
     return scorers, criteria, largest_changes
 
 

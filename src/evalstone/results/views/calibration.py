@@ -267,7 +267,7 @@ def _slices(slices: Sequence[SliceAgreement]) -> Section:
     for one in slices:
         compared = (Cell("-"), Cell("-"))
         if one.finding is not None:
-            compared = Cell(signed(one.finding.difference.estimate)), Cell(p_value(one.finding.adjusted_p))
+            compared = Cell(signed(one.finding.difference.estimate)), Cell(p_value(one.finding.adjusted_p_value))
         name, n = Cell(f"{one.field}={one.key}", quoted=True), f"{one.accuracy.n:,}"
         wrong = str(one.false_yes), str(one.false_no)
         verdict = Cell("▼ worse", "bad") if one.worse else Cell("")
@@ -373,7 +373,7 @@ def slice_findings(slices: Sequence[SliceAgreement]) -> Iterator[str]:
             yield (
                 f"{one.field}={one.key}: the judge is less accurate than on the other samples, "
                 f"{number(one.accuracy.estimate)} instead of {number(one.finding.rest)} (n = {one.accuracy.n}, "
-                f"p {p_value(one.finding.adjusted_p)})."
+                f"p {p_value(one.finding.adjusted_p_value)})."
             )
 
 

@@ -69,12 +69,17 @@ def finding_cells(finding: SliceFinding | None, info: ScorerInfo) -> tuple[str, 
         return "-", "-", "-", "-"
     difference, digits = finding.difference, digits_for(info.scale)
     interval = limits(difference.low, difference.high, digits, sign=True)
-    return signed(difference.estimate, digits), interval, p_value(finding.adjusted_p), number(finding.shrunken, digits)
+    return (
+        signed(difference.estimate, digits),
+        interval,
+        p_value(finding.adjusted_p_value),
+        number(finding.shrunken, digits),
+    )
 
 
 def is_worse(finding: SliceFinding | None) -> bool:
     """Whether a slice is significantly worse than the other samples."""
-    return finding is not None and finding.adjusted_p <= 1 - finding.interval.confidence
+    return finding is not None and finding.adjusted_p_value <= 1 - finding.interval.confidence
 
 
 def slice_lead(results: Sequence[ScorerSlices]) -> list[str]:
@@ -82,7 +87,7 @@ def slice_lead(results: Sequence[ScorerSlices]) -> list[str]:
     return [
         f"{result.title}, {finding.field}={finding.key}: worse than the other samples by "
         f"{number(abs(finding.difference.estimate), digits_for(result.info.scale))} "
-        f"(n = {finding.n}, p {p_value(finding.adjusted_p)})."
+        f"(n = {finding.n}, p {p_value(finding.adjusted_p_value)})."
         for result in results
         for finding in result.findings
         if is_worse(finding)

@@ -13,7 +13,8 @@ from evalstone.agents.messages import texts
 from evalstone.agents.turns import trajectory_of
 from evalstone.errors import DataError, OutcomeError, invalid
 from evalstone.questions.conversation import ASSISTANT, CALL, RESULT, STATE, THINKING, USER
-from evalstone.scorers.base import Scorer, as_text, shortened
+from evalstone.scorers.base import Scorer, as_text
+from evalstone.scorers.reasons import shortened
 from evalstone.types import TOOL_STEPS, Message, Role, Sample, Score, Skipped, ToolCall, Trajectory
 from evalstone.types.agreement import call_of
 

@@ -6,7 +6,8 @@ from typing import Any
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import CheckGoal
 from evalstone.scorers.agents import ConversationSource, conversation_of, goal_of, require_both_sides
-from evalstone.scorers.base import reason_with, share
+from evalstone.scorers.base import share
+from evalstone.scorers.reasons import reason_with
 from evalstone.types import Message, Score
 
 LONGEST_REQUEST = 2000

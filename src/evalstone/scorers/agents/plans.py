@@ -15,7 +15,8 @@ from evalstone.questions.base import Ask
 from evalstone.questions.conversation import ASSISTANT
 from evalstone.questions.plans import Holds, JudgeExecution, JudgePlan, ListPlan, PlanReview
 from evalstone.scorers.agents import TOOLS, ConversationSource, conversation_of, goal_of, require_both_sides
-from evalstone.scorers.base import as_text, reason_with, shortened
+from evalstone.scorers.base import as_text
+from evalstone.scorers.reasons import reason_with, shortened
 from evalstone.types import Message, Score, Skipped
 
 NO_PLAN = Skipped("the agent made no plan")

@@ -8,7 +8,8 @@ from evalstone._core.display import count
 from evalstone.agents.from_traces import extract_trajectory
 from evalstone.agents.trajectory_comparison import same_json
 from evalstone.scorers.agents import TrajectorySource
-from evalstone.scorers.base import as_text, reason_with, shortened
+from evalstone.scorers.base import as_text
+from evalstone.scorers.reasons import reason_with, shortened
 from evalstone.types import (
     TOOL_STEPS,
     ExpectedStep,

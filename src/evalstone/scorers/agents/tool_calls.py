@@ -13,14 +13,10 @@ from evalstone.agents.messages import answer_text, called_tools, last_user_text,
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeToolCalls, ToolCallVerdicts
 from evalstone.scorers.agents import TOOLS, CallSource, require_both_sides
-from evalstone.scorers.base import (
-    TextSource,
-    as_text,
-    reason_with,
-    share,
-    shortened,
-)
+from evalstone.scorers.base import as_text, share
 from evalstone.scorers.definitions import OURS, Defined, Definition
+from evalstone.scorers.reasons import reason_with, shortened
+from evalstone.scorers.sources import TextSource
 from evalstone.types import TOOL_STEPS, Message, Score, Skipped, ToolCall, TrajectoryExpectation
 
 

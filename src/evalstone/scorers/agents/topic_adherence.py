@@ -8,7 +8,7 @@ from evalstone._core.display import count
 from evalstone.questions.base import Ask
 from evalstone.questions.conversation import JudgeRequests, ListRequests, RequestVerdict
 from evalstone.scorers.agents import ConversationSource, conversation_of, require_both_sides, texts_in
-from evalstone.scorers.base import reason_with
+from evalstone.scorers.reasons import reason_with
 from evalstone.types import Message, Score, Skipped
 
 Measure: TypeAlias = Literal["f1", "precision", "recall", "accuracy"]

@@ -22,8 +22,9 @@ from evalstone.errors import ConfigError
 from evalstone.questions.base import Ask
 from evalstone.questions.tool_use import JudgeSteps, StepVerdicts
 from evalstone.scorers.agents import TrajectorySource
-from evalstone.scorers.base import Scorer, as_text, listed, reason_with, shortened
+from evalstone.scorers.base import Scorer, as_text
 from evalstone.scorers.definitions import OURS, Defined, Definition
+from evalstone.scorers.reasons import listed, reason_with, shortened
 from evalstone.types import (
     ExpectationData,
     ExpectedStep,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
-from evalstone.scorers.base import TextSource
+from evalstone.scorers.sources import TextSource
 from evalstone.scorers.text import CodeScorer
 from evalstone.types import Score, Skipped
 

@@ -17,8 +17,9 @@ from evalstone._core.guards import is_mapping
 from evalstone._core.json import strict_jsonable
 from evalstone._core.matching import matches
 from evalstone.errors import ConfigError, MissingDependency, OutcomeError
-from evalstone.scorers.base import TextSource, shortened
 from evalstone.scorers.checks.base import Check
+from evalstone.scorers.reasons import shortened
+from evalstone.scorers.sources import TextSource
 from evalstone.types import Score, Skipped
 
 MOST_ERRORS = 10

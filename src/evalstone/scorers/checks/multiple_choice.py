@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, NamedTuple
 from evalstone._core.declarations import Rule
 from evalstone._core.text import normalized
 from evalstone.errors import ConfigError, invalid
-from evalstone.scorers.base import shortened
 from evalstone.scorers.checks.base import TextCheck
+from evalstone.scorers.reasons import shortened
 from evalstone.types import Score, Skipped
 
 _MARKUP = re.compile(r"\\(?:text|textbf|mathrm|mathbf)\b|[\\*_`$~#>\"“”]")

@@ -14,8 +14,8 @@ from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias, cast
 from evalstone._core.declarations import Range
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
-from evalstone.scorers.base import shortened
 from evalstone.scorers.checks.base import TextCheck
+from evalstone.scorers.reasons import shortened
 from evalstone.types import Score, Skipped
 
 Which: TypeAlias = Literal["last", "first", "any", "only"]

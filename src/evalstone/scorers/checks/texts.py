@@ -11,9 +11,9 @@ from evalstone._core.declarations import Range
 from evalstone._core.matching import matches
 from evalstone.agents.sides import Text
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import listed, shortened
 from evalstone.scorers.checks.base import TextCheck
 from evalstone.scorers.definitions import OURS, SPACE, UNSPACED, DefinedText, Definition, Sides
+from evalstone.scorers.reasons import listed, shortened
 from evalstone.scorers.text import dice, units
 from evalstone.types import Score
 

@@ -13,7 +13,8 @@ from evalstone._core.guards import is_sequence, is_texts
 from evalstone._core.json import to_jsonable
 from evalstone._core.prompts import Material, Prompt
 from evalstone.errors import ConfigError, PromptError, unknown
-from evalstone.scorers.base import SCORER_NAME, ContextScorer
+from evalstone.scorers.base import SCORER_NAME
+from evalstone.scorers.sources import ContextScorer
 from evalstone.types import Message
 
 PLACEHOLDERS = ("input", "output", "context", "reference", "messages", "instructions")

@@ -10,8 +10,9 @@ from evalstone._core.literals import written_list
 from evalstone.errors import ConfigError, OutcomeError, invalid
 from evalstone.questions.alignment import CheckCriteria, CriterionVerdict
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import lines_of, reason_with, require_known
+from evalstone.scorers.base import lines_of, require_known
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped, metadata_at
 
 RUBRICS = ("rubric", "requestContext.rubric", "additionalContext.rubric")

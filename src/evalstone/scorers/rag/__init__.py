@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from evalstone.errors import ConfigError
 from evalstone.questions.claims import ClaimVerdict
-from evalstone.scorers.base import ContextScorer, listed, share
+from evalstone.scorers.base import share
+from evalstone.scorers.reasons import listed
+from evalstone.scorers.sources import ContextScorer
 
 
 def require_passages(scorer: ContextScorer) -> None:

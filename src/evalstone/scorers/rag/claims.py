@@ -10,9 +10,11 @@ from evalstone._core.declarations import Range
 from evalstone._core.display import count, part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
-from evalstone.scorers.base import ContextScorer, TextSource, reason_with, share
+from evalstone.scorers.base import share
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import require_passages, supported_share, unsupported_claims
+from evalstone.scorers.reasons import reason_with
+from evalstone.scorers.sources import ContextScorer, TextSource
 from evalstone.types import Score, Skipped
 
 

@@ -8,9 +8,10 @@ from typing import ClassVar, Literal
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import FindUsefulPassages
-from evalstone.scorers.base import ContextScorer, share
+from evalstone.scorers.base import share
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
+from evalstone.scorers.sources import ContextScorer
 from evalstone.types import Sample, Score, Skipped
 
 

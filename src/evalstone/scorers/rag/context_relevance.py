@@ -10,9 +10,11 @@ from evalstone._core.declarations import Range, check_settings
 from evalstone._core.display import part_of
 from evalstone.questions.base import Ask
 from evalstone.questions.relevance import LEVELS, JudgePassageStatements, PassageRatings, RatePassages, RelevanceLevel
-from evalstone.scorers.base import ContextScorer, TextSource, listed, reason_with, share
+from evalstone.scorers.base import share
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import passage_numbers, require_passages
+from evalstone.scorers.reasons import listed, reason_with
+from evalstone.scorers.sources import ContextScorer, TextSource
 from evalstone.types import Score, Skipped
 
 WEIGHTS: Mapping[RelevanceLevel, float] = {"high": 1.0, "medium": 0.7, "low": 0.3, "none": 0.0}

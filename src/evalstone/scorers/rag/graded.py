@@ -30,12 +30,9 @@ from evalstone.questions.verdict import (
     YesNoVerdict,
     best_choice,
 )
-from evalstone.scorers.base import (
-    ContextScorer,
-    Scorer,
-    TextSource,
-    reason_with,
-)
+from evalstone.scorers.base import Scorer
+from evalstone.scorers.reasons import reason_with
+from evalstone.scorers.sources import ContextScorer, TextSource
 from evalstone.types import Score, Skipped
 
 Q = TypeVar("Q", bound=Question[Any])

@@ -9,8 +9,8 @@ from evalstone._core.text import is_blank
 from evalstone.errors import OutcomeError
 from evalstone.questions.base import Ask
 from evalstone.questions.robustness import IMPACTS, JudgeRobustness, Robustness
-from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped
 
 NOISY_QUERY = "noisy_query"

@@ -18,8 +18,8 @@ from evalstone.questions.statements import (
     StatementComparison,
     StatementVerdict,
 )
-from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.reasons import reason_with
 from evalstone.types import Score, Skipped
 
 DEFAULT_WEIGHT = 0.3

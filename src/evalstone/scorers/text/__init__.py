@@ -15,7 +15,8 @@ from operator import add
 from typing import Any, Literal, TypeAlias, cast
 
 from evalstone.errors import ConfigError, OutcomeError
-from evalstone.scorers.base import Scorer, TextSource
+from evalstone.scorers.base import Scorer
+from evalstone.scorers.sources import TextSource
 from evalstone.types import Sample, Score, Skipped
 
 CompareTo: TypeAlias = Literal["input", "reference"]

@@ -13,8 +13,9 @@ from evalstone.agents.messages import conversation_history
 from evalstone.errors import OutcomeError
 from evalstone.questions.alignment import PARTS, Alignment, InstructionVerdict, JudgeAlignment, JudgeInstructions
 from evalstone.questions.base import Ask
-from evalstone.scorers.base import lines_of, listed, reason_with
+from evalstone.scorers.base import lines_of
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
+from evalstone.scorers.reasons import listed, reason_with
 from evalstone.types import Message, Score, Skipped
 
 AlignmentMode: TypeAlias = Literal["both", "user", "system"]

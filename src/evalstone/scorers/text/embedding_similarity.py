@@ -16,7 +16,7 @@ from evalstone.judges.parse import settings_of
 from evalstone.models.vectors import as_vectors, cosine
 from evalstone.questions.base import Ask, Question
 from evalstone.questions.embeddings import CompareEmbeddings, Cosine
-from evalstone.scorers.base import TextSource
+from evalstone.scorers.sources import TextSource
 from evalstone.types import Score
 
 

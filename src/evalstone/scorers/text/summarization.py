@@ -8,9 +8,10 @@ from evalstone._core.declarations import TEXT, Range
 from evalstone.questions.base import Ask
 from evalstone.questions.claims import ClaimVerdict, ListClaims, VerifyClaims
 from evalstone.questions.coverage import FindAnswers, ListQuestions, QuestionVerdict
-from evalstone.scorers.base import FUNCTION_OF_SAMPLE, reason_with
 from evalstone.scorers.definitions import OURS, REQUEST, DefinedText, Definition
 from evalstone.scorers.rag import supported_share
+from evalstone.scorers.reasons import reason_with
+from evalstone.scorers.sources import FUNCTION_OF_SAMPLE
 from evalstone.types import Sample, Score, Skipped
 
 

@@ -15,8 +15,8 @@ from evalstone._core.display import part_of
 from evalstone._core.sync import is_async
 from evalstone._core.text import STOPWORDS, normalized, words
 from evalstone.errors import OutcomeError
-from evalstone.scorers.base import reason_with
 from evalstone.scorers.definitions import COMMA, OURS, DefinedText, Definition
+from evalstone.scorers.reasons import reason_with
 from evalstone.scorers.text import PairScorer, check_lengths, pieces, spaced
 from evalstone.types import Score, Skipped
 
