@@ -11,7 +11,8 @@ from typing import Annotated, Any, Literal
 
 import pytest
 
-from evalstone._core.declarations import TEXTS, Range, allowed_values, check_settings
+from evalstone._core.declarations import TEXTS, Range, allowed_values, check_argument, check_settings
+from evalstone._core.front_ends import COMMAND_LINE
 from evalstone.errors import ConfigError
 from evalstone.judges import LexicalJudge, ModelJudge, parse_judge
 from evalstone.judges.embeddings import EmbeddingModel
@@ -201,3 +202,56 @@ def test_a_list_becomes_the_tuple_that_its_field_holds():
 @pytest.mark.parametrize("kind", [ModelJudge, Limits, EmbeddingModel, LanguageModel])
 def test_every_setting_of_a_model_declares_what_it_may_be(kind: type[Any]):
     assert all(allowed_values(kind).values())
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "kept"),
+    [
+        (tuple[int, int], [1, 2], (1, 2)),
+        (tuple[int, ...], [1, 2, 3], (1, 2, 3)),
+        (tuple[int, int] | None, [1, 2], (1, 2)),
+        (tuple[int, int] | None, None, None),
+        (Annotated[Sequence[str] | None, TEXTS], None, None),
+        (Annotated[Sequence[str] | None, TEXTS], ["a"], ("a",)),
+        (list[int], (1, 2), [1, 2]),
+        (tuple, [1, "a"], (1, "a")),
+        (object, 5, 5),
+        (Any, 5, 5),
+        (Annotated[int, Range(1, 3)], 3, 3),
+    ],
+)
+def test_an_argument_is_kept_as_it_is_declared(declared: Any, value: Any, kept: Any):
+    read = check_argument("x", value, declared)
+    assert (read, type(read)) == (kept, type(kept))
+
+
+@pytest.mark.parametrize(
+    ("declared", "value", "told"),
+    [
+        (tuple[int, int], [1, 2, 3], "x must be 2 whole numbers, not [1, 2, 3] (list)"),
+        (tuple[int, int], [1], "x must be 2 whole numbers, not [1] (list)"),
+        (tuple[int, int], None, "x must be 2 whole numbers, not None (NoneType)"),
+        (Annotated[Sequence[str], TEXTS], None, "x must be a list of texts that are not blank, not None (NoneType)"),
+        (int, "https://user:pa55word@host", "x must be a whole number, not 'https://user:***@host' (str)"),
+    ],
+)
+def test_a_refused_argument_is_shown_without_secrets(declared: Any, value: Any, told: str):
+    with pytest.raises(ConfigError) as raised:
+        check_argument("x", value, declared)
+    assert str(raised.value) == told
+    assert raised.value.text(COMMAND_LINE) == f"--{told}"
+    assert "pa55word" not in repr(raised.value.value)
+    with pytest.raises(ConfigError) as raised:
+        check_argument("x", value, declared, "Thing")
+    assert raised.value.text(COMMAND_LINE) == f"Thing: {told}"
+
+
+def test_a_plain_type_beside_an_explicit_one_is_not_checked_in_a_class_of_ones_own():
+    @dataclass(frozen=True)
+    class Own:
+        x: float | Literal["auto"] = 1.0
+        y: bool | Literal["auto"] = False
+
+    check_settings(Own(x="other"))  # type: ignore[arg-type]
+    with refused("y", "true or false or 'auto'"):
+        check_settings(Own(y=1))  # type: ignore[arg-type]

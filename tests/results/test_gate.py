@@ -135,7 +135,9 @@ def test_a_run_that_ended_early_is_told() -> None:
             {"max": {"given": 0.1}},
             r'max of given: higher is better for given; use min=\{"given": 0\.1\}$',
         ),
-        ({"min": {"givne": 0.1}}, "did you mean given"),
+        ({"min": {"givne": 0.1}}, "^min: unknown scorer 'givne'; did you mean given"),
+        ({"max_regression": {"given": 0.1}, "max_change": {"givne": 0.1}}, "^max_change: unknown scorer 'givne'"),
+        ({"max_regression": {"given": 0.1}, "max_change": "0.3"}, "^max_change of given must be a number, not '0.3'"),
         ({"min": {"given": 0.9, GIVEN: 0.1}}, r"min names given twice: as given and as given\("),
         ({"max": {Harm().signature: 0.9, "harm": 0.1}}, "max names harm twice"),
         ({"max_regression": {"given": 0.9, GIVEN: 0.1}}, "max_regression names given twice"),
@@ -143,6 +145,14 @@ def test_a_run_that_ended_early_is_told() -> None:
         ({"min": {"given": 2}}, r"\[0, 1\]"),
         ({"max_regression": {"given": 2}}, r"max_regression of given must be in \[0, 1\], not 2"),
         ({"pass_rate": {"given": (2, 0.5)}}, r"\[0, 1\], not 2"),
+        ({"min": {"given": -0.1}}, r"^min of given must be in \[0, 1\], not -0.1"),
+        ({"pass_rate": {"given": (-0.1, 0.5)}}, r"^pass_rate of given: the score must be in \[0, 1\], not -0.1"),
+        ({"pass_rate": {"given": (0.5, 1.1)}}, r"^pass_rate of given: the share must be in \[0, 1\], not 1.1"),
+        ({"pass_rate": {"given": (0.5, -0.1)}}, r"^pass_rate of given: the share must be in \[0, 1\], not -0.1"),
+        *(
+            ({"min": {"given": 0.1}, "look": look}, f"^look must be a whole number from 1 to 100, not {look}")
+            for look in (0, 101, True)
+        ),
     ],
 )
 def test_what_cannot_be_asked_for_is_refused(criteria: dict[str, Any], told: str) -> None:
@@ -202,6 +212,14 @@ def test_settings_of_another_type_are_refused_by_name(value: Any) -> None:
         run.slices("kind", confidence=value)
     with pytest.raises(ConfigError, match=r"slices are .*, not 5"):
         run.slices(5)  # type: ignore[arg-type]
+
+
+def test_thresholds_and_looks_may_be_the_ends_of_their_ranges() -> None:
+    run = run_of(["0"] * 3 + ["1"] * 3, [Given(), Harm()])
+    criteria: dict[str, Any] = {"pass_rate": {"given": (1, 0)}, "max_regression": {"given": 1}, "max": {"harm": 1}}
+    found = gate(run, min={"given": 0}, **criteria, baseline=run, max_change=1, alpha=None, look=100)
+    assert [one.verdict for one in found.decisions] == ["pass"] * 4
+    assert gate(run, min={"given": 1}, max={"harm": 0}, pass_rate={"given": (0, 1)}, alpha=None).verdict == "fail"
 
 
 def test_a_score_at_the_limit_of_a_pass_rate_passes() -> None:
@@ -383,6 +401,7 @@ def test_a_gate_without_labels_says_that_it_tests_the_judges_mean() -> None:
     notes = gate(run, **criteria, baseline=run, labels=labels).notes
     assert mean not in notes
     assert regression in notes
+    assert mean in gate(run, pass_rate={"faithfulness": (0.5, 0.5)}).notes
     assert regression not in gate(run, **criteria, baseline=run, labels=labels, baseline_labels=labels).notes
     weights = [{**one, "weight": 1.0 + place} for place, one in enumerate(samples)]
     heavy = evaluate(weights, "faithfulness", judge="lexical", ledger=None)
@@ -409,14 +428,15 @@ def test_a_declared_largest_change_decides_a_regression_with_fewer_samples() -> 
 def test_a_check_fails_if_a_sample_changes_by_more_than_declared() -> None:
     before, after = (run_of(["0.5"] * 49 + [last], [Given(), Harm()]) for last in ("0.5", "0.75"))
     for criterion in ("max_regression", "max_difference"):
-        criteria: dict[str, Any] = {criterion: {"given": 0.3}, "min": {"given": 0.1}}
-        assert gate(after, **criteria, baseline=before).verdict == "pass"
+        criteria: dict[str, Any] = {criterion: {"given": 0.04}, "min": {"given": 0.1}}
+        assert gate(after, **criteria, baseline=before).decisions[1].more_samples
         for alpha in (0.05, None):
             found = gate(after, **criteria, baseline=before, max_change=0.2, alpha=alpha)
             assert [one.verdict for one in found.decisions] == ["pass", "fail"]
             assert found.decisions[1].notes == (
                 note("larger_change", "warning", change=0.2, sample="s50", before=0.5, after=0.75),
             )
+            assert found.decisions[1].more_samples is None
             assert "✕ fail; a sample changes by more than declared" in str(found)
             assert "ample 's50' changes by 0.25, from 0.5 to 0.75, but max_change=0.2" in " ".join(str(found).split())
             assert "changes by more than declared" in "".join(gate_junit(found, inconclusive_fails=False))
@@ -428,6 +448,8 @@ def test_a_gate_says_that_scores_of_its_baseline_are_missing() -> None:
     assert found.decisions[0].missing == 3
     expected = missing_scores("missing_counted", of="baseline", without_score=3, counted=3, undefined=0)
     assert expected in found.notes
+    both = gate(now, max_regression={"given": 0.1}, max_difference={"given": 0.1}, baseline=before)
+    assert (len(both.decisions), both.notes) == (2, found.notes)
     assert len(gate(before, min={"given": 0.1}).notes) == 1
 
 
@@ -530,6 +552,7 @@ def test_a_run_that_was_broken_off_decides_no_check(ending: Ending, alpha: float
     assert junit.count("<skipped") == 3
     missed = gate(broken, min={"given": 0.98}, alpha=alpha)
     assert missed.verdict == "inconclusive"
+    assert missed.decisions[0].more_samples is None
 
 
 def test_a_baseline_that_was_broken_off_shows_no_regression() -> None:

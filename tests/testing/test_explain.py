@@ -19,7 +19,7 @@ from evalstone.types.records import TARGET_FAILED
 def test_what_is_required_is_the_best_score_of_either_direction() -> None:
     criteria = GateCriteria(min={"contains": 0.5}, require=("exact_match", "hallucination"))
     scorers = parse_scorers(["exact_match", "hallucination", "contains", "completeness"])
-    case = Case(Mark(), load([{"output": "x"}]), scorers, criteria, ())
+    case = Case(Mark(), load([{"output": "x"}]), scorers, criteria, {}, ())
     assert list(thresholds(case)) == [1.0, 0.0, 0.5, None]
 
 

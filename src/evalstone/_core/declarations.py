@@ -210,7 +210,8 @@ def _rule(hint: Any, allowed: Range = Range()) -> Rule:
         words = "a whole number" if kind is int else "a number" if str(allowed) else "a finite number"
         return Rule(f"{words}{allowed}", lambda value: is_right(value) and value in allowed)
     if kind in (tuple, list, Sequence):
-        return _list_rule(arguments if kind is tuple else (*arguments, ...), is_tuple=kind is not list)
+        is_fixed = kind is tuple and arguments
+        return _list_rule(arguments if is_fixed else (*arguments, ...), is_tuple=kind is not list)
     if not _can_be_checked(kind):
         return ANYTHING
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
