@@ -18,6 +18,7 @@ from evalstone.errors import EvalstoneWarning
 from evalstone.judges import LexicalJudge
 from evalstone.judges.parse import PLUGINS as JUDGE_PLUGINS
 from evalstone.judges.parse import added as added_judge
+from evalstone.run.hidden_plugins import hidden_plugins
 from evalstone.scorers import SCORERS, parse_scorer
 from evalstone.scorers.registry import PLUGINS as SCORER_PLUGINS
 from evalstone.scorers.registry import added as added_scorer
@@ -348,9 +349,14 @@ def test_built_in_names_need_no_entry_points() -> None:
 
 
 def test_a_plug_in_with_a_built_in_name_that_is_used_is_named_in_a_warning(site: Path) -> None:
-    entries = {packages.SCORERS: {"contains": "acme_eval:Polite"}, packages.JUDGES: {"lexical": "acme_eval:AcmeJudge"}}
+    entries = {
+        packages.SCORERS: {"contains": "acme_eval:Polite"},
+        packages.JUDGES: {"lexical": "acme_eval:AcmeJudge"},
+        packages.PROVIDERS: {"openai": "acme_eval:AcmeJudge"},
+    }
     installed(site, "acme-eval", entries, {"acme_eval": ACME})
-    scorer, judge = (f"the {kind} of acme-eval 1.2.0 is not used" for kind in ("scorer contains", "judge lexical"))
+    kinds = ("scorer contains", "judge lexical", "provider openai")
+    scorer, judge, provider = (f"the {kind} of acme-eval 1.2.0 is not used" for kind in kinds)
 
     def said(call: Callable[[], object]) -> list[str]:
         with warnings.catch_warnings(record=True) as caught:
@@ -362,6 +368,7 @@ def test_a_plug_in_with_a_built_in_name_that_is_used_is_named_in_a_warning(site:
     assert said(lambda: evaluate([{"output": "x"}], [named], ledger=None)) == [scorer, judge]
     assert said(lambda: score("contains(expected=x)", output="x", judge=None)) == [scorer]
     assert said(lambda: score(parse_scorer(named), output="x", judge=LexicalJudge())) == []
+    assert [each.partition(":")[0] for each in hidden_plugins((), "openai/gpt-5.1")] == [provider]
 
 
 def test_no_built_in_name_is_taken_by_a_package_of_this_environment() -> None:

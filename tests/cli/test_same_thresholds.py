@@ -18,6 +18,7 @@ from evalstone._core.guards import is_array, is_object
 from evalstone.cli.config_file import RunConfig
 from evalstone.cli.options import declared
 from evalstone.cli.results import gate as gate_command
+from evalstone.errors import NotComparable
 from evalstone.results.gate_criteria import CRITERIA
 from evalstone.testing import Evalstone
 from evalstone.testing.marks import Mark
@@ -57,6 +58,10 @@ def row(number: int, answer: str) -> dict[str, str]:
 
 BEFORE = [row(n, "yes" if n % 10 else "no") for n in range(60)]
 NOW = [row(n, "yes" if n % 6 else "no") for n in range(60)]
+ASKED_OTHERWISE = [{**one, "input": f"{one['input']}?"} for one in BEFORE]
+"""A baseline that only `allow_mismatch` admits."""
+PARTLY_UNSCORED = [*NOW, *({"id": f"u{n}", "output": "yes"} for n in range(20))]
+"""Samples of which only `missing` decides how many count."""
 CASES: list[dict[str, Any]] = [
     {"min": {"exact_match": 0.6}, "max": {"ter": 0.5}},
     {"min": {"exact_match": 0.85}},
@@ -64,7 +69,13 @@ CASES: list[dict[str, Any]] = [
     {"pass_rate": {"exact_match": (1, 0.5)}, "require": ["exact_match"], "alpha": 0.01},
     {"max_regression": {"exact_match": 0.3}, "baseline": "before", "max_change": 1},
     {"max_regression": {"exact_match": 0.3}, "baseline": "before", "max_change": 0.5},
-    {"max_difference": {"exact_match": 0.01}, "baseline": "before", "missing": "ignore", "allow_mismatch": True},
+    {
+        "min": {"exact_match": 0.6},
+        "max_difference": {"exact_match": 0.6},
+        "baseline": "before",
+        "missing": "ignore",
+        "allow_mismatch": True,
+    },
 ]
 SCORERS = ["exact_match", "ter"]
 
@@ -113,13 +124,19 @@ def test_every_door_decides_alike(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")  # whole tables
     monkeypatch.chdir(tmp_path)
-    for name, rows in (("before", BEFORE), ("now", NOW)):
+    earlier = ASKED_OTHERWISE if "allow_mismatch" in criteria else BEFORE
+    for name, rows in (("before", earlier), ("now", PARTLY_UNSCORED if "missing" in criteria else NOW)):
         Path(f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
         write_run(evaluate(f"{name}.jsonl", SCORERS, ledger=None), name)
     before, now = (evaluate(f"{name}.jsonl", SCORERS, ledger=None) for name in ("before", "now"))
     asked: dict[str, Any] = {**criteria, **({"baseline": before} if "baseline" in criteria else {})}
     held = gate(now, **asked)
     wanted, decisions = held.verdict, [one.verdict for one in held.decisions]
+    if "missing" in criteria:  # otherwise, a door could drop these
+        others: list[dict[str, Any]] = [{**asked, "missing": "worst"}, {**asked, "allow_mismatch": False}]
+        assert (wanted, gate(now, **others[0]).verdict) == ("pass", "inconclusive")
+        with pytest.raises(NotComparable):
+            gate(now, **others[1])
     code = {"pass": 0, "fail": 1, "inconclusive": 4}[wanted]
 
     def command(*words: str) -> tuple[int, str]:

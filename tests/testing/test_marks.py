@@ -264,6 +264,12 @@ def test_lacking(input, context):
     )
     result.assert_outcomes(failed=1)
     result.stdout.fnmatch_lines(["the test takes input and context, which the sample lacks"])
+    nothing = """
+@pytest.mark.evalstone(dataset=[{"input": "a", "output": "x", "reference": "x"}], require=["exact_match"], each=True)
+def test_nothing(input):
+    pass
+"""
+    run(project, nothing).stdout.fnmatch_lines(["*test_nothing*None*"])
     result = run(
         project,
         """
