@@ -70,6 +70,14 @@ def test_the_data_has_the_latest_run_of_each_cell(shown: tuple[Client, dict[tupl
     ]  # fmt: skip
 
 
+def test_a_factor_with_the_name_of_a_column_has_its_own(tmp_path: Path) -> None:
+    url = str(tmp_path / "ledger.db")
+    with in_experiment(StoredCell(experiment="e", name="c", factors={"scorer": "hot", "heat": 1})):
+        evaluate(samples_of(["1"]), [Given()], ledger=url)
+    (row,) = csv.DictReader(io.StringIO(client_of(url).get("/experiments/e.csv").text))
+    assert (row["scorer"], row["factor scorer"], row["heat"]) == ("given", "hot", "1")
+
+
 def test_an_unknown_experiment_or_factor_is_an_error_in_words(
     shown: tuple[Client, dict[tuple[str, float], Run]], tmp_path: Path
 ) -> None:

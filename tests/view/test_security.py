@@ -102,7 +102,13 @@ def test_pages_of_other_sites_may_link_here_and_nothing_else(
     assert client.get("/", **headers).status == status
 
 
-@pytest.mark.parametrize("address", ["/", "/runs.json", "/nothing", "/runs/x", "/favicon.ico"])
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/", "/runs.json", "/nothing", "/runs/x", "/favicon.ico", "/live", "/live/x", "/live/", "/datasets",
+        "/datasets.csv", "/datasets/x", "/experiments/x", "/scorers", "/scorers.json", "/scorers/faithfulness",
+    ],
+)  # fmt: skip
 def test_every_response_has_the_policy_which_allows_nothing_inline(client: Client, address: str) -> None:
     reply = client.get(address)
     assert reply.headers["content-security-policy"] == POLICY

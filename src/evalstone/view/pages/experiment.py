@@ -204,7 +204,9 @@ def _data(cell: Cell) -> dict[str, Any]:
 
 
 def _csv(cells: Iterable[Cell], factors: Sequence[str]) -> Iterable[str]:
-    header = ("cell", *factors, "run", "state", "dataset", "cost", "scorer", "mean", "low", "high", "scale", "n_score")
+    own = ("run", "state", "dataset", "cost", "scorer", "mean", "low", "high", "scale", "n_score")
+    named = (f"factor {factor}" if factor in ("cell", *own) else factor for factor in factors)
+    header = ("cell", *named, *own)
     rows = (
         (
             cell.stored.name, *map(cell.value, factors), cell.card.id, cell.card.state, dataset_of(cell.card),
