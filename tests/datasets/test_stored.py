@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalstone import (
     ConfigError,
@@ -53,6 +55,61 @@ def test_the_file_is_a_data_set_itself(tmp_path: Path) -> None:
     samples = [Sample(id="a", input="q", output="o", context=["p"], metadata={"k": "v"})]
     write_samples(tmp_path / "s.jsonl", samples)
     assert load(tmp_path / "s.jsonl").version == version_of(samples)
+
+
+TEXT = st.one_of(
+    st.text(st.characters(), max_size=20),
+    st.sampled_from(
+        ["", " ", "['a', 'b']", '[{"role": "user", "content": "hi"}]', "AIMessage(content='x')", "{}", "CA"]
+    ),
+)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(TEXT, inner, max_size=2),
+    max_leaves=4,
+)
+CALLS = st.lists(
+    st.builds(ToolCall, name=TEXT, arguments=st.dictionaries(TEXT, JSON, max_size=2), result=JSON), max_size=2
+)
+MESSAGES = st.lists(
+    st.builds(Message, role=st.sampled_from(["user", "assistant", "tool"]), content=TEXT, tool_calls=CALLS), max_size=2
+)
+SAMPLES = st.builds(
+    Sample,
+    id=TEXT,
+    input=st.none() | TEXT,
+    output=st.none() | TEXT,
+    context=st.none() | st.lists(TEXT, max_size=2),
+    reference=st.none() | TEXT,
+    messages=MESSAGES,
+    instructions=st.none() | TEXT,
+    metadata=st.dictionaries(TEXT, JSON, max_size=2),
+    group=st.none() | TEXT,
+    weight=st.none() | st.floats(min_value=0.1, max_value=9),
+    state=JSON,
+    turns=st.lists(TEXT.filter(str.strip), max_size=2),
+)
+
+
+@given(sample=SAMPLES)
+@settings(max_examples=150, deadline=None)
+def test_a_written_sample_is_read_as_the_same_one_whatever_its_texts_look_like(
+    sample: Sample, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    file = tmp_path_factory.mktemp("one") / "s.jsonl"
+    write_samples(file, [sample])
+    assert load(file).version == version_of([sample])
+
+
+def test_a_row_in_which_somebody_wrote_something_else_is_read_like_any_other(tmp_path: Path) -> None:
+    file = tmp_path / "s.jsonl"
+    file.write_text(
+        '{"format": "sample/1", "id": 1, "input": "q", "context": "one"}\n'
+        '{"format": "sample/1", "id": "2", "input": "q", "topic": "hills"}\n'
+    )
+    first, second = load(file)
+    assert (first.id, first.context, second.metadata) == ("1", ("one",), {"topic": "hills"})
+    assert load(file, map={"input": "topic"}).samples[1].input == "hills"
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,7 @@ RUN_FORMAT = FileFormat("run/1")
 SAMPLE_FORMAT = FileFormat("sample/1")
 LABEL_FORMAT = FileFormat("label/1")
 LOOK_FORMAT = FileFormat("look/1")
+DATASET_EDITS_FORMAT = FileFormat("dataset_edits/1")
 CALIBRATION_FORMAT = FileFormat("calibration/1")
 TOOL_CALLS_FORMAT = FileFormat("tool_calls/1")
 JUDGE_CALL_FORMAT = FileFormat("judge_call/1")
@@ -77,12 +78,17 @@ ROW_FORMATS = (SAMPLE_FORMAT, LABEL_FORMAT)
 """The formats of files that can be read as data, too."""
 
 
+class SampleRow(dict[str, Any]):
+    """A row that evalstone has written as a sample, without its format."""
+
+
 def own_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """A row of data that has a format, without it if evalstone has written it. Raises DataError for a newer format."""
     for known in ROW_FORMATS:
         if row["format"] == known or known.is_of(row):
             known.check(row)
-            return {name: value for name, value in row.items() if name != "format"}
+            kind = SampleRow if known is SAMPLE_FORMAT else dict[str, Any]
+            return kind((name, value) for name, value in row.items() if name != "format")
     return row
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, TypeVar, cast
 
 from evalstone._core.display import excerpt, named
+from evalstone._core.file_format import SampleRow
 from evalstone._core.front_ends import Setting, WordingPart
 from evalstone._core.guards import is_array, is_mapping, is_object
 from evalstone.agents.formats.calls import read_call
@@ -29,6 +30,7 @@ from evalstone.datasets.cells import (
 )
 from evalstone.datasets.columns import Cell, ColumnMapping, Columns, alpaca
 from evalstone.datasets.lost_types import LostTypes
+from evalstone.datasets.stored import sample_of
 from evalstone.datasets.written import check_not_joined, is_text_column, may_write_out, written_in_cell
 from evalstone.errors import ConfigError, DataError, absent, invalid, of_another_type
 from evalstone.types import SAMPLE_FIELDS, Message, Role, Sample, Trajectory, TrajectoryExpectation
@@ -37,6 +39,7 @@ from evalstone.types.samples import read_group, read_weight
 T = TypeVar("T")
 _CONVERSATION_FIELDS = ("messages", "input", "output")
 _TEXT_FIELDS = ("input", "output", "reference", "instructions")
+_OF_A_SAMPLE = frozenset(("id", *SAMPLE_FIELDS))
 _OF_A_TRIAL = frozenset(("id", "trial", *SAMPLE_FIELDS))
 _OF_TRACES = ("resourceSpans", "resourceLogs", "attributes")
 _PLAIN_FIELDS = frozenset(("id", "context", *_TEXT_FIELDS))
@@ -106,6 +109,10 @@ class RowReader:
                 return sample
             if fields and (plain := _plain(fields, cells.values())) is not None:
                 return plain
+        if type(row) is SampleRow and not self.columns.mapping and (own := _own(row)) is not None:
+            for name in row.keys() - self.columns.became.keys():
+                self.columns.became[name] = name
+            return own
         return self._read(cast("object", row), where)
 
     def _fields_of(self, cells: Mapping[str, Any]) -> tuple[str, ...]:
@@ -323,6 +330,19 @@ def _plain(fields: tuple[str, ...], values: Iterable[Any]) -> Sample | None:
         else:
             plain[field] = value
     return Sample(**plain)
+
+
+def _own(row: SampleRow) -> Sample | None:
+    """The sample of a row as evalstone wrote it: its texts are texts, whatever they look like.
+
+    None for a trial, and for a row in which somebody has written something else, which is read like any other.
+    """
+    if not row.keys() <= _OF_A_SAMPLE:
+        return None
+    try:
+        return sample_of(dict(row))
+    except (ValueError, TypeError, AttributeError):  # a ConfigError is a ValueError
+        return None
 
 
 def _of_trial(sample: Sample, cells: Mapping[str, Any]) -> Sample:
