@@ -31,8 +31,19 @@ def view(
     ] = None,
     ledger: options.Ledger = None,
     read_only: Annotated[
-        bool, option("--read-only", "Running", "Only show: labels, failure modes and baselines can't be changed.")
+        bool,
+        option("--read-only", "Running", "Only show: labels, failure modes, baselines and datasets can't be changed."),
     ] = False,
+    datasets: Annotated[
+        Value,
+        option(
+            "--datasets FOLDER",
+            "Running",
+            "The folder that edited datasets are saved in. No other file is written.",
+            default="datasets can't be edited",
+            complete=completion.FOLDER,
+        ),
+    ] = None,
     host: Annotated[
         str, option("--host HOST", "Running", "The address to listen to. Another one than loopback needs a token.")
     ] = HOST,
@@ -48,8 +59,8 @@ def view(
     """Look at runs in a browser.
 
     Serves pages on this machine until it is stopped with Ctrl-C: the runs by dataset, the report of each, all of its
-    samples, and each sample with what is behind its scores. Labels, failure modes and baselines are kept in the ledger.
-    Nothing is fetched.
+    samples, and each sample with what is behind its scores. Labels, failure modes and baselines are kept in the ledger,
+    and edited datasets in the folder that you name. Nothing is fetched.
     """
     from evalstone._core.files import is_folder
     from evalstone.ledger.base import DEFAULT_LEDGER, existing, is_there
@@ -65,9 +76,9 @@ def view(
     folders = [name for name in runs or () if is_folder(name)]
     names = [name for name in runs or () if name not in folders]
     url = ledger or DEFAULT_LEDGER
-    if ledger is not None or names or not folders or is_there(url):
+    if ledger is not None or names or datasets or not folders or is_there(url):
         existing(url)
-        shelf = Shelf(url, folders, read_only=read_only)
+        shelf = Shelf(url, folders, read_only=read_only, datasets=datasets or "")
     else:
         shelf = Shelf(None, folders)
     path = "/"

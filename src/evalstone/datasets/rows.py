@@ -109,9 +109,9 @@ class RowReader:
                 return sample
             if fields and (plain := _plain(fields, cells.values())) is not None:
                 return plain
-        if type(row) is SampleRow and not self.columns.mapping and (own := _own(row)) is not None:
-            for name in row.keys() - self.columns.became.keys():
-                self.columns.became[name] = name
+        if type(row) is SampleRow and not self.columns.mapping and (own := _own(cast("SampleRow", row))) is not None:
+            for name in vars(own).keys() & row.keys():
+                self.columns.became.setdefault(name, name)
             return own
         return self._read(cast("object", row), where)
 

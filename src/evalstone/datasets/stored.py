@@ -60,6 +60,11 @@ def sample_line(sample: Sample) -> str:
     return _FORMAT + plain_line(sample_row(sample)).removeprefix("{")
 
 
+def content_of(line: str, id: str) -> str:
+    """What the line of a sample with this ID (see `sample_line`) has besides the ID."""
+    return line[len(_FORMAT) + len('"id": ') + len(plain_line(id)) :]
+
+
 def record_line(record: Record) -> str:
     """A record as one line of `records.jsonl`, without the line break. Secrets are replaced by `***`.
 

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
-from evalstone.datasets.blocks import SampleBlock
+from evalstone._core.json import storable
+from evalstone._core.redaction import redacted
+from evalstone.datasets.blocks import SampleBlock, sample_blocks
 from evalstone.errors import LedgerError
+from evalstone.ledger import schema
+from evalstone.ledger.async_ledger import BLOCKS_PER_WRITE
+from evalstone.ledger.base import chunks
 from evalstone.ledger.store import Ledger
+from evalstone.types import Sample
 
 _ITEMS = "FROM items JOIN blocks ON items.block = blocks.hash WHERE items.dataset = :dataset"
 _MOST_BLOCKS = 16
@@ -31,6 +38,19 @@ def dataset_versions(ledger: Ledger) -> list[DatasetVersion]:
     query = "SELECT version, name, first_seen, samples FROM datasets ORDER BY first_seen DESC, version"
     with ledger.transaction() as database:
         return [DatasetVersion(*row) for row in database.execute(query).fetchall()]
+
+
+def write_version(ledger: Ledger, name: str, version: str, samples: Sequence[Sample]) -> None:
+    """Store a version that no run has yet. `evalstone ledger prune` deletes it like one whose runs are gone.
+
+    The version is listed when all of its samples are there.
+    """
+    for part in chunks(sample_blocks(samples), BLOCKS_PER_WRITE):
+        ledger.write_blocks(version, part)
+    seen = datetime.now(UTC).isoformat(timespec="seconds")
+    row = {"version": version, "name": storable(redacted(name)), "first_seen": seen, "samples": len(samples)}
+    with ledger.transaction(writing=True) as database:
+        database.execute(schema.datasets.insert, row)
 
 
 class PlacedBlock(NamedTuple):

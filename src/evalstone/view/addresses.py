@@ -44,6 +44,16 @@ def dataset_address(name: str, suffix: str = "") -> str:
     return f"/datasets/{part(name)}{suffix}"
 
 
+def edit_address(name: str, place: str = "") -> str:
+    """The address where a dataset is edited. place: "new" for a new sample."""
+    return f"{dataset_address(name)}/edit{place and f'/{place}'}"
+
+
+def edit_sample_address(name: str, id: str) -> str:
+    """The address where a sample of a dataset is edited."""
+    return f"{edit_address(name)}/samples/{part(id)}"
+
+
 def judge_address(calibration: str) -> str:
     """The address of a judge's calibration."""
     return f"/judges/{part(calibration)}"

@@ -9,11 +9,24 @@ from typing import TYPE_CHECKING
 from evalstone._core.display import sentence
 from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.ledger.labels import ModeGone
+from evalstone.view.drafts import Meanwhile
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
+from evalstone.view.pages.collect import collect, collect_page
 from evalstone.view.pages.compare import compare_page
 from evalstone.view.pages.compared_sample import compared_sample_page
 from evalstone.view.pages.datasets import dataset_file, dataset_page, datasets_page
+from evalstone.view.pages.edit import (
+    discard_changes,
+    edit_page,
+    edit_sample_page,
+    new_sample_page,
+    read_file,
+    remove_sample,
+    save_dataset,
+    undo_change,
+    write_sample,
+)
 from evalstone.view.pages.experiment import experiment_page
 from evalstone.view.pages.judge import judge_page
 from evalstone.view.pages.judges import judges_page
@@ -62,7 +75,11 @@ PAGES: tuple[tuple[str, Callable[[Library, Request], Response]], ...] = (
     ("/datasets", datasets_page),
     ("/datasets{suffix}", datasets_page),
     ("/datasets/{name}", dataset_page),
+    ("/datasets/{name}/edit", edit_page),
+    ("/datasets/{name}/edit/new", new_sample_page),
+    ("/datasets/{name}/edit/samples/{id}", edit_sample_page),
     ("/datasets/{name}/{file}", dataset_file),
+    ("/collect", collect_page),
 )
 """The routes of the pages. IDs are one part of a path; a suffix asks for the data of a page."""
 WRITES: tuple[tuple[str, Write], ...] = (
@@ -73,8 +90,17 @@ WRITES: tuple[tuple[str, Write], ...] = (
     ("/modes/assign", assign_mode),
     ("/modes/change", change_mode),
     ("/modes/merge", merge_mode),
+    ("/drafts/remove", remove_sample),
+    ("/drafts/undo", undo_change),
+    ("/drafts/save", save_dataset),
+    ("/drafts/discard", discard_changes),
+    ("/drafts/read", read_file),
 )
 """The routes of the forms that change something."""
+WRITES_OF_SAMPLES: tuple[tuple[str, Write], ...] = (("/drafts/write", write_sample), ("/drafts/collect", collect))
+"""Those whose forms have the texts of samples."""
+MOST_IN_SAMPLES = 1 << 23
+"""The most bytes of a form with the texts of samples."""
 BUG = "This page can't be shown: evalstone has a bug. The terminal that serves it shows where."
 
 
@@ -102,6 +128,10 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
         routes=[
             *(Route(path, partial(show, library)) for path, show in PAGES),
             *(Route(path, partial(sent, library, write), methods=["POST"]) for path, write in WRITES),
+            *(
+                Route(path, partial(sent, library, write, most_bytes=MOST_IN_SAMPLES), methods=["POST"])
+                for path, write in WRITES_OF_SAMPLES
+            ),
             Route("/assets/{version}/{name}", asset_file),
             Route("/favicon.ico", icon),
         ],
@@ -113,6 +143,7 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
             ReadOnly: lambda _, error: error_page(403, error),
             TooLarge: lambda _, error: error_page(413, error),
             BadAddress: lambda _, error: error_page(400, error),
+            Meanwhile: lambda _, error: error_page(409, error),
             ModeGone: lambda _, error: error_page(409, sentence(str(error))),
             EvalstoneError: lambda _, error: error_page(503, error),
             Exception: lambda _, error: error_page(500, BUG),

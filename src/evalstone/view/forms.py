@@ -73,8 +73,12 @@ Write: TypeAlias = Callable[[Library, Form], str]
 """Writes what a form says, and returns the address of the page that shows it."""
 
 
-async def sent(library: Library, write: Write, request: Request) -> Response:
+async def sent(
+    library: Library, write: Write, request: Request, *, most_bytes: int = MOST_BYTES, most_fields: int = MOST_FIELDS
+) -> Response:
     """Write what a form says, and lead to the page that shows it.
+
+    most_bytes, most_fields: what a form may have at most.
 
     Raises:
         Refused: It isn't a form of these pages.
@@ -89,11 +93,11 @@ async def sent(library: Library, write: Write, request: Request) -> Response:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise TooLarge(f"A form has at most {MOST_BYTES:,} bytes.")
+        if len(body) > most_bytes:
+            raise TooLarge(f"This form has at most {most_bytes:,} bytes.")
     if refusal := library.shelf.refusal:
         raise ReadOnly(refusal)
-    form = _form(bytes(body))
+    form = _form(bytes(body), most_fields)
     if not hmac.compare_digest(form.fields.get(TOKEN, "").encode("utf-8", "replace"), library.token.encode()):
         raise Refused(
             "This form is from before evalstone view was started again. Go back, reload the page, and send it again."
@@ -102,10 +106,10 @@ async def sent(library: Library, write: Write, request: Request) -> Response:
     return redirect(address)
 
 
-def _form(body: bytes) -> Form:
+def _form(body: bytes, most_fields: int) -> Form:
     try:
         text = body.decode("ascii")
-        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
+        pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=most_fields, errors="strict")
     except ValueError:
         raise BadAddress("The form can't be read.") from None
     return Form(dict(pairs))

@@ -19,6 +19,7 @@ from evalstone.view.indexing.dataset_differences import DatasetDifference, Datas
 from evalstone.view.indexing.index import Index
 from evalstone.view.indexing.indexes import Indexes
 from evalstone.view.indexing.jobs import Building
+from evalstone.view.indexing.places import DatasetPlaces, Places
 from evalstone.view.live_drift import Watches
 from evalstone.view.live_figures import Readings
 from evalstone.view.names import name_of
@@ -39,6 +40,7 @@ class Library:
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
         self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)
+        self.dataset_places = DatasetPlaces(shelf, self.indexes.jobs)
         self.readings, self.watches = Readings(), Watches(shelf, self.indexes.jobs)
         self.token = secrets.token_urlsafe(24)
         """What the forms of this process have."""
@@ -50,6 +52,11 @@ class Library:
     def form_token(self) -> str:
         """What a form has to have; "" if nothing can be written, so that there is no form."""
         return "" if self.shelf.refusal else self.token
+
+    @property
+    def edit_token(self) -> str:
+        """What a form that edits a dataset has to have; "" if none can be edited, so that there is no form."""
+        return "" if self.shelf.edit_refusal else self.token
 
     def card(self, run: str) -> Card:
         """What is known of a run.
@@ -115,6 +122,11 @@ class Library:
         """The difference of two versions of a dataset with this name, or, while it is made, a page as for an index."""
         opened = self.dataset_differences.open(old, new)
         return opened if isinstance(opened, DatasetDifference) else _in_progress(opened, f"two versions of {name}")
+
+    def places(self, name: str, version: str) -> Places | Response:
+        """The places of the samples of a version, "" for none, or, while they are found, a page as for an index."""
+        opened = self.dataset_places.of(version) if version else Places()
+        return opened if isinstance(opened, Places) else _in_progress(opened, name)
 
 
 def _in_progress(building: Building, name: str) -> Response:

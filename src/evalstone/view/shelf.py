@@ -28,6 +28,7 @@ from evalstone.results.run import Run
 from evalstone.results.summary import ScorerInfo, scorer_titles
 from evalstone.run.saved import read_run
 from evalstone.types import RunMetadata, StoredScorer
+from evalstone.view.drafts import DatasetFolder
 
 NEW_AT_ONCE = 20
 """The number of new runs from which on all are read together."""
@@ -100,10 +101,18 @@ class Shelf:
         ledger: The path or URL of the ledger; None to leave it out.
         folders: Results folders, and folders that contain some.
         read_only: Whether nothing may be written to the ledger either.
+        datasets: The folder that edited datasets are saved in; "" if none may be saved.
+
+    Raises:
+        ConfigError: `datasets` can't be used.
     """
 
-    def __init__(self, ledger: str | None, folders: Sequence[str] = (), *, read_only: bool = False) -> None:
+    def __init__(
+        self, ledger: str | None, folders: Sequence[str] = (), *, read_only: bool = False, datasets: str = ""
+    ) -> None:
         self.ledger, self.folders, self.read_only = ledger, tuple(folders), read_only
+        self.datasets = DatasetFolder(datasets) if datasets else None
+        """Where edited datasets are saved; None if nowhere."""
         self._finished: dict[str, Card] = {}
         """The cards of finished runs in the ledger, which don't change any more."""
         self._counted: tuple[Sequence[Card], Mapping[str, Counter[str]]] = (), {}
@@ -168,6 +177,15 @@ class Shelf:
         if not self._may_write:
             return f"The ledger {shown(self.ledger)} can only be read."
         return ""
+
+    @property
+    def edit_refusal(self) -> str:
+        """Why no dataset can be edited; "" if it can."""
+        if refusal := self.refusal:
+            return refusal
+        if self.datasets is None:
+            return "To edit datasets, start evalstone view with --datasets FOLDER: they are saved there."
+        return self.datasets.refusal
 
     @property
     def _may_write(self) -> bool:

@@ -46,6 +46,20 @@ function keepCalls(open) {
   for (const link of document.querySelectorAll('a[rel="next"], a[rel="prev"], .chips a')) link.hash = open ? CALLS : "";
 }
 
+/* Adds the ticked rows to a dataset; if none is ticked, the one that has the focus. */
+function collect() {
+  const form = document.querySelector("form#collect");
+  const button = form?.querySelector('button[formaction="/collect"]') ?? form?.querySelector("button");
+  if (!button) return;
+  const boxes = [...document.querySelectorAll('input[type="checkbox"][form="collect"]')];
+  if (boxes.every((box) => !box.checked)) {
+    const box = document.activeElement?.closest("[data-row]")?.querySelector('input[form="collect"]');
+    if (!box) return;
+    box.checked = true;
+  }
+  button.click();
+}
+
 const KEYS = {
   c: () => {
     const blocks = callBlocks();
@@ -60,6 +74,8 @@ const KEYS = {
   p: () => walk(-1, "prev"),
   u: () => follow("up"),
   b: () => (document.activeElement?.closest("[data-row]") ?? document).querySelector("form.pin button")?.click(),
+  x: () => document.activeElement?.closest("[data-row]")?.querySelector('input[type="checkbox"]')?.click(),
+  d: collect,
   "/": () => document.querySelector('input[type="search"]')?.focus(),
   "?": () => {
     const keys = document.querySelector(".keys");
@@ -72,7 +88,7 @@ const KEYS = {
 
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  const field = event.target.closest("input, select, textarea");
+  const field = event.target.closest('input:not([type="checkbox"]), select, textarea');
   if (field && event.key !== "Escape") return;
   const own = field ? null : document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
   const act = own ? () => (own.matches("textarea, input") ? own.focus() : own.click()) : KEYS[event.key];

@@ -132,7 +132,12 @@ def difference_context(
     listed = difference.page(query.change, query.changed, query.after, query.before)
     pairs = _Pairs(ledger, query)
     rows = [
-        ChangedSample(sample.id, sample.change, TONES[sample.change], _changed_fields(sample, *pairs.of(sample)))
+        ChangedSample(
+            sample.id,
+            sample.change,
+            TONES[sample.change],
+            changed_fields(sample.change, sample.fields, *pairs.of(sample)),
+        )
         for sample in listed.samples
     ]
     counts: dict[Show, int] = {"all": sum(difference.counts.values()), **difference.counts}
@@ -165,11 +170,19 @@ def difference_context(
     }
 
 
-def _changed_fields(
-    sample: SampleDifference, old: Mapping[str, Any], new: Mapping[str, Any]
+def changed_fields(
+    change: Change, fields: Sequence[str], old: Mapping[str, Any], new: Mapping[str, Any]
 ) -> tuple[ChangedField, ...]:
-    if sample.change == "changed":
-        return tuple(_changed_field(*each) for each in _texts(sample.fields, old, new))
+    """What changed in a sample, or, if it is in one version alone, the fields that tell what it is.
+
+    Args:
+        change: How it differs.
+        fields: The names of the fields that changed.
+        old: The sample as it was, by field.
+        new: The sample as it is.
+    """
+    if change == "changed":
+        return tuple(_changed_field(*each) for each in _texts(fields, old, new))
     only = new or old
     names = [name for name in IN_BRIEF if only.get(name)][:3]
     return tuple(

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
 from evalstone.errors import ConfigError
 from evalstone.ledger.datasets import StoredLines
 from evalstone.report.csv import csv_rows
-from evalstone.view.addresses import CSV, JSON, dataset_address, part, run_address, with_query
+from evalstone.scorers.registry import SCORERS
+from evalstone.view.addresses import CSV, JSON, dataset_address, edit_address, part, run_address, with_query
 from evalstone.view.indexing.dataset_differences import DatasetDifference
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
@@ -23,6 +25,7 @@ from evalstone.view.responses import (
     NotThere,
     attachment,
     csv_file,
+    file_name,
     json_data,
     named,
     page,
@@ -30,7 +33,7 @@ from evalstone.view.responses import (
     suffix_of,
     suffixed,
 )
-from evalstone.view.shelf import Card
+from evalstone.view.versions import Dataset, Version, all_datasets, dataset_named, look_for_samples
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -42,66 +45,6 @@ MOST_RUNS = 4
 """The number of runs of a version that are named."""
 
 
-@dataclass
-class Version:
-    """A version of a dataset."""
-
-    version: str
-    first_seen: str
-    samples: int
-    runs: list[Card] = field(default_factory=list[Card])
-    """Latest first."""
-    is_stored: bool = False
-    """Whether its samples are in the ledger."""
-
-
-@dataclass
-class Dataset:
-    """A dataset with its versions."""
-
-    name: str
-    versions: dict[str, Version] = field(default_factory=dict[str, Version])
-    """Latest first."""
-
-    @property
-    def latest(self) -> Version:
-        """The version that was seen last for the first time."""
-        return next(iter(self.versions.values()))
-
-    @property
-    def runs(self) -> list[Card]:
-        """Its runs, latest first."""
-        runs = [card for version in self.versions.values() for card in version.runs]
-        return sorted(runs, key=lambda card: card.started, reverse=True)
-
-
-def _datasets(library: Library) -> dict[str, Dataset]:
-    """The datasets by name: those of runs, and those in the ledger."""
-    found: dict[str, Dataset] = {}
-
-    def version(name: str, version: str, seen: str, samples: int) -> Version:
-        versions = found.setdefault(name, Dataset(name)).versions
-        return versions.setdefault(version, Version(version, seen, samples))
-
-    for row in library.shelf.dataset_versions():
-        version(row.name, row.version, row.first_seen, row.samples)
-    oldest = dict[str, int]()
-    for place, card in enumerate(library.shelf.cards()):
-        if card.metadata is not None:
-            stored = card.metadata.dataset
-            of = version(stored.name, stored.version, card.started, stored.samples)
-            of.runs.append(card)
-            of.first_seen = min(of.first_seen, card.started)
-            oldest[stored.version] = place
-
-    def age(version: Version) -> tuple[str, int]:
-        return version.first_seen, -oldest.get(version.version, 0)  # times have seconds, and runs may take less
-
-    for dataset in found.values():
-        dataset.versions = {each.version: each for each in sorted(dataset.versions.values(), key=age, reverse=True)}
-    return found
-
-
 # ---- All datasets ----
 
 
@@ -109,7 +52,7 @@ def datasets_page(library: Library, request: Request) -> Response:
     """The datasets by name."""
     suffix = suffix_of(request)
     words = request.query_params.get("q", "").casefold().split()
-    every = sorted(_datasets(library).values(), key=lambda each: each.name)
+    every = sorted(all_datasets(library).values(), key=lambda each: each.name)
     matching = [each for each in every if all(word in each.name.casefold() for word in words)]
     if suffix == JSON:
         return json_data([_about(dataset) for dataset in matching])
@@ -125,6 +68,9 @@ def datasets_page(library: Library, request: Request) -> Response:
         "datasets.html",
         title="Datasets",
         q=request.query_params.get("q", ""),
+        token=library.edit_token,
+        edit_refusal=library.shelf.edit_refusal,
+        drafts=_drafts(library),
         total=len(matching),
         rows=[(dataset_address(each.name), each, _about(each), when(each.latest.first_seen)) for each in shown],
         when=when,
@@ -133,6 +79,14 @@ def datasets_page(library: Library, request: Request) -> Response:
         csv_href=with_query("/datasets.csv", query),
         json_href=with_query("/datasets.json", query),
     )
+
+
+def _drafts(library: Library) -> list[Link]:
+    """The datasets with edits that aren't saved."""
+    folder = library.shelf.datasets
+    if folder is None or not library.edit_token:
+        return []
+    return [Link(each.dataset, edit_address(each.dataset), number=f"{len(each.changes):,}") for each in folder.drafts()]
 
 
 def _about(dataset: Dataset) -> dict[str, Any]:
@@ -164,6 +118,10 @@ class VersionRow:
     """Where it is compared with the version before; "" for the first one."""
     file: str
     """Where its samples are; "" if they aren't in the ledger."""
+    path: str
+    """The file that has it now, or that its runs were of."""
+    command: str
+    """What runs it; "" unless it is in a file now."""
 
 
 def dataset_page(library: Library, request: Request) -> Response:
@@ -171,13 +129,13 @@ def dataset_page(library: Library, request: Request) -> Response:
     name_part, suffix = suffixed(request.path_params["name"])
     dataset = _dataset(library, named(name_part))
     query = query_in(request, DifferenceQuery)
-    _look_for_samples(library, dataset.versions.values())
+    look_for_samples(library, dataset.versions.values())
     if not query.is_complete:
         if suffix == JSON:
             return json_data({"dataset": dataset.name, "versions": _versions_data(dataset), "difference": None})
         if suffix == CSV:
             return csv_file(_versions_csv(dataset), dataset.name)
-        return page("dataset.html", **_context(dataset, query), table=None)
+        return page("dataset.html", **_context(library, dataset, query), table=None)
     old, new = (_stored(dataset, version) for version in (query.old, query.new))
     opened = library.dataset_difference(dataset.name, old.version, new.version)
     if not isinstance(opened, DatasetDifference):
@@ -193,7 +151,7 @@ def dataset_page(library: Library, request: Request) -> Response:
             table = difference_context(ledger, difference, dataset.name, query)
         except ConfigError as error:
             raise BadAddress(error) from None
-    return page("dataset.html", **_context(dataset, query), table=table)
+    return page("dataset.html", **_context(library, dataset, query), table=table)
 
 
 def dataset_file(library: Library, request: Request) -> Response:
@@ -204,7 +162,7 @@ def dataset_file(library: Library, request: Request) -> Response:
     dataset, file = _dataset(library, named(request.path_params["name"])), named(request.path_params["file"])
     if not file.endswith(LINES) or (version := dataset.versions.get(file.removesuffix(LINES))) is None:
         raise NotThere("There is no such file.")
-    _look_for_samples(library, [version])
+    look_for_samples(library, [version])
     _stored(dataset, version.version)
 
     def lines() -> Iterator[str]:
@@ -212,22 +170,49 @@ def dataset_file(library: Library, request: Request) -> Response:
             for line in StoredLines(ledger, version.version).every():
                 yield f"{line}\n"
 
-    stem = dataset.name.rpartition(".")[0] or dataset.name
-    return attachment(lines(), f"{stem}{LINES}", "application/jsonl")
+    return attachment(lines(), _downloaded(dataset), "application/jsonl")
+
+
+def _downloaded(dataset: Dataset) -> str:
+    """The name of the file of a download."""
+    return file_name(dataset.name.rpartition(".")[0] or dataset.name, LINES)
+
+
+def _file(library: Library, dataset: Dataset) -> tuple[str, str, str]:
+    """Where a dataset is edited, its file, and the version in that; "" for what there isn't."""
+    folder = library.shelf.datasets
+    if folder is None or library.shelf.edit_refusal:
+        return "", "", ""
+    file = folder.file_for(dataset.name)
+    with library.shelf.reading() as ledger:
+        version = folder.version_in(file, ledger)
+    is_there = bool(folder.hash_of(file))
+    can_be_edited = is_there or any(each.is_stored for each in dataset.versions.values())
+    return (
+        edit_address(dataset.name) if can_be_edited else "",
+        folder.shown_path(file) if is_there else "",
+        version,
+    )
+
+
+def _command(path: str, dataset: Dataset) -> str:
+    """The command that runs a file as the latest run of the dataset was. What isn't known by name is a placeholder."""
+    run = next((card.metadata for card in dataset.runs if card.metadata is not None), None)
+    known = [each.name for each in run.scorers if each.name in SCORERS] if run is not None else []
+    words = ["evalstone", "run", shlex.quote(path)]
+    for name in dict.fromkeys(known or ["SCORER"]):
+        words += ["--scorer", name]
+    if run is not None and run.target is not None:
+        words += ["--target", "TARGET"]
+    if run is not None and run.judge.identity != "none" and not run.judge.identity.startswith("lexical@"):
+        words += ["--judge", "JUDGE"]
+    return " ".join(words)
 
 
 def _dataset(library: Library, name: str) -> Dataset:
-    if (dataset := _datasets(library).get(name)) is None:
+    if (dataset := dataset_named(library, name)) is None:
         raise NotThere(f"There is no dataset {name} in {', '.join(library.shelf.places) or 'the ledger'}.")
     return dataset
-
-
-def _look_for_samples(library: Library, versions: Iterable[Version]) -> None:
-    """Find out which versions have all of their samples in the ledger."""
-    if library.shelf.ledger is not None:
-        with library.shelf.reading() as ledger:
-            for version in versions:
-                version.is_stored = version.samples > 0 and ledger.samples(version.version) == version.samples
 
 
 def _stored(dataset: Dataset, version: str) -> Version:
@@ -241,10 +226,11 @@ def _stored(dataset: Dataset, version: str) -> Version:
     return found
 
 
-def _context(dataset: Dataset, query: DifferenceQuery) -> dict[str, Any]:
+def _context(library: Library, dataset: Dataset, query: DifferenceQuery) -> dict[str, Any]:
     versions = [*dataset.versions.values()]
     stored = [each for each in versions if each.is_stored]
     before = {each.version: earlier.version for each, earlier in itertools.pairwise(stored)}
+    edit, path, version_there = _file(library, dataset)
     address, all_runs = dataset_address(dataset.name), with_query("/", [("dataset", choice(dataset.name))])
     rows = [
         VersionRow(
@@ -259,6 +245,8 @@ def _context(dataset: Dataset, query: DifferenceQuery) -> dict[str, Any]:
             if each.version in before
             else "",
             f"{address}/{part(each.version + LINES)}" if each.is_stored else "",
+            path if each.version == version_there else dataset.name if each.runs else "",
+            _command(path, dataset) if each.version == version_there else "",
         )
         for each in versions
     ]
@@ -270,6 +258,10 @@ def _context(dataset: Dataset, query: DifferenceQuery) -> dict[str, Any]:
         "rows": rows,
         "all_runs": all_runs,
         "address": address,
+        "edit": edit,
+        "edit_refusal": library.shelf.edit_refusal,
+        "other_file": path if version_there not in dataset.versions else "",
+        "command": _command(_downloaded(dataset), dataset) if stored and version_there not in dataset.versions else "",
         "choices": [(each.version, f"{each.version} · {when(each.first_seen)}") for each in stored],
         "old": chosen.old or (stored[1].version if len(stored) > 1 else ""),
         "new": chosen.new or (stored[0].version if stored else ""),

@@ -24,6 +24,7 @@ from evalstone.view.live_streams import Stream
 from evalstone.view.names import dataset_of, name_of, utc
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.live_list import PER_PAGE, SHOWS, list_rows, scores_as_csv, scores_page
+from evalstone.view.pages.run import collect_link
 from evalstone.view.pages.runs_table import Trend
 from evalstone.view.responses import SOON, csv_file, json_data, named, page, query_in, redirect, suffix_of, suffixed
 from evalstone.view.shelf import Card
@@ -136,6 +137,7 @@ def stream_page(library: Library, request: Request) -> Response:
         first=f"{stream.address()}#scores" if query.after else "",
         pairs=[(key, value) for key, value in query.pairs(after="") if key not in ("baseline", "watch")],
         dataset=f"{live_address(name)}/dataset.jsonl",
+        collect=collect_link(library, [("stream", name), *query.pairs(after="")]),
         dataset_all=with_query(f"{live_address(name)}/dataset.jsonl", [("all", "1"), *query.pairs(after="")]),
         exports=[
             Link("Scores as CSV", stream.address(CSV)),

@@ -186,6 +186,7 @@ def live_score_page(library: Library, request: Request) -> Response:
         following=following,
         permalink=address,
         json_href=f"{address}.json",
+        collect=with_query("/collect", [("stream", name), ("id", id)]) if sample and library.edit_token else "",
         dataset=with_query(f"{live_address(name)}/dataset.jsonl", [("id", id)]) if sample else "",
     )
 

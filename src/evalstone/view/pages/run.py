@@ -11,7 +11,16 @@ from evalstone.errors import ConfigError, unknown
 from evalstone.report.csv import Value, csv_rows
 from evalstone.report.view import Tone
 from evalstone.results.losses import Loss
-from evalstone.view.addresses import CSV, JSON, compare_address, judge_address, run_address, sample_address, with_query
+from evalstone.view.addresses import (
+    CSV,
+    JSON,
+    compare_address,
+    judge_address,
+    part,
+    run_address,
+    sample_address,
+    with_query,
+)
 from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
@@ -42,6 +51,8 @@ class SampleRow:
 
     href: str
     name: str
+    key: str
+    """What a form has of it."""
     texts: tuple[tuple[str, str], ...]
     """Names and texts of the chosen columns."""
     scores: tuple[ScoreCell, ...]
@@ -148,8 +159,14 @@ def run_page(library: Library, request: Request) -> Response:
             label_href=with_query("/label", [("run", card.id)]) if index.totals["all"] else "",
             pinned=library.shelf.pins().get(dataset_of(card)) == card.id,
             compare=compare_address([card.id]),
+            collect=collect_link(library, [("run", card.id), *query.pairs(after="", before="")]),
             experiment=experiment_link(card),
         )
+
+
+def collect_link(library: Library, pairs: Iterable[tuple[str, str]]) -> str:
+    """Where all of a list are added to a dataset; "" if none can be edited."""
+    return with_query("/collect", [*pairs, ("all", "1")]) if library.edit_token else ""
 
 
 def _samples_csv(library: Library, card: Card, query: SampleQuery) -> Iterable[str]:
@@ -218,6 +235,7 @@ def sample_table(run: str, index: Index, query: SampleQuery) -> SampleTable:
             SampleRow(
                 with_query(sample_address(run, case.key), query.pairs(after="", before="")),
                 case.key if case.key.strip() else repr(case.key),
+                part(case.key),
                 tuple((COLUMNS[name], getattr(case, name)) for name in texts),
                 tuple(score_cell(case.values[place], case.outcomes[place], index.scorers[place]) for place in places),
                 tuple((COLUMNS[name], number_cell(case, name)) for name in numbers),

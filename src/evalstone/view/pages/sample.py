@@ -19,6 +19,7 @@ from evalstone.view.addresses import (
     compare_address,
     compared_address,
     in_comparison,
+    part,
     run_address,
     sample_address,
     with_query,
@@ -47,8 +48,8 @@ STEPS, MOST_STACKED = 20, 5
 
 def sample_page(library: Library, request: Request) -> Response:
     """A sample, with its outcomes and what is behind them."""
-    part, suffix = suffixed(request.path_params["key"])
-    card, key, query = library.card(named(request.path_params["run"])), named(part), query_in(request, SampleQuery)
+    last, suffix = suffixed(request.path_params["key"])
+    card, key, query = library.card(named(request.path_params["run"])), named(last), query_in(request, SampleQuery)
     if suffix == CSV:
         raise NotThere("There is no CSV of one sample; the list of samples has one.")
     opened = library.index(card)
@@ -78,6 +79,9 @@ def sample_page(library: Library, request: Request) -> Response:
             name=name_of(card),
             dataset=dataset_of(card),
             run_href=run_address(card.id),
+            collect=with_query("/collect", [("run", card.id), ("key", part(key))])
+            if library.edit_token and stored.sample is not None
+            else "",
             keys=KEYS,
             **context,
         )
