@@ -22,14 +22,17 @@ from typing import Any
 
 from playwright.sync_api import Page, sync_playwright
 
-from evalstone import Live, load, read_run
+from evalstone import Live, Sample, load, read_run
+from evalstone.datasets.stored import sample_row
 from evalstone.ledger.labels import Label, Mode, ModeLabel, assign_mode, pin, write_label, write_mode
 from evalstone.ledger.store import Ledger
+from evalstone.view.drafts import DatasetFolder, Draft
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "src" / "evalstone" / "datasets" / "demo" / "ragtruth_qa.jsonl"
 CHROMIUM = "/usr/bin/chromium"
 LEDGER = "ledger.db"
+DATASETS = "datasets"
 SCORERS = ("faithfulness", "context_relevance", "context_precision")
 ADDED = " The figures were first reported in 1987."
 WIDTH, HEIGHT = 1280, 800
@@ -114,6 +117,7 @@ def make_runs(folder: Path) -> dict[str, str]:
         runs = {row.metadata["name"]: row.id for row in ledger.runs()}
         pin(ledger, "answers.jsonl", runs["main"])
         label_some(ledger, runs["branch-17"], folder)
+    edit_some(folder, read_run(runs["branch-17"], ledger=str(folder / LEDGER)).dataset_version)
     return runs
 
 
@@ -124,6 +128,20 @@ def go_live(folder: Path) -> None:
         fields = {name: row[name] for name in ("input", "output", "context")}
         live.submit(**fields, entity=TOPICS[place % len(TOPICS)])
     live.close()
+
+
+def edit_some(folder: Path, version: str) -> None:
+    """Edits of a dataset that aren't saved."""
+    (folder / DATASETS).mkdir()
+    changed, removed, *_ = load(folder / "branch-17" / "answers.jsonl")
+    reference = "The passages don't say so."
+    changes = {
+        changed.id: {**sample_row(changed), "reference": reference},
+        removed.id: None,
+        "new": sample_row(Sample(id="new", input="Who wrote the first program?", reference="Ada Lovelace, in 1843.")),
+    }
+    draft = Draft(file="answers.jsonl", dataset="answers.jsonl", base=version, changes=changes)
+    DatasetFolder(str(folder / DATASETS)).write(draft)
 
 
 def label_some(ledger: Ledger, run: str, folder: Path) -> None:
@@ -159,7 +177,7 @@ def stand_in() -> Generator[str]:
 @contextmanager
 def viewer(folder: Path) -> Generator[str]:
     """The URL of the pages."""
-    command = [sys.executable, "-m", "evalstone", "view", "--ledger", LEDGER, "--port", "0"]
+    command = [sys.executable, "-m", "evalstone", "view", "--ledger", LEDGER, "--port", "0", "--datasets", DATASETS]
     with subprocess.Popen(command, cwd=folder, stderr=subprocess.PIPE, text=True) as server:
         assert server.stderr is not None
         found = re.search(r"http://\S+?:\d+", server.stderr.readline())
@@ -183,6 +201,8 @@ def pictures(runs: Mapping[str, str]) -> list[Picture]:
         Picture("view-label", f"/label?run={branch}&scorer=faithfulness&annotator=ada"),
         Picture("view-modes", f"/modes?run={branch}"),
         Picture("view-dataset", "/datasets/answers.jsonl", ("text=changes",)),
+        Picture("view-edit", "/datasets/answers.jsonl/edit"),
+        Picture("view-collect", f"/collect?run={branch}&scorer=faithfulness&max=0.4&all=1"),
         Picture("view-experiment", "/experiments/prompts"),
         Picture("view-live", "/live/shop"),
         Picture("view-judges", "/judges"),

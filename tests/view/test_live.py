@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import json
 import re
@@ -327,6 +328,27 @@ def test_samples_become_a_dataset_that_runs_read(judged: tuple[str, Sample, Reco
     assert {each.id for each in load(str(file)).samples} == {sample.id, "q7", "q7 (2)"}
     run = evaluate(str(file), "keyword_coverage", ledger=None)
     assert len(run.records) == 3
+    assert "/collect" not in client.get("/live/shop").text
+    folder = tmp_path / "datasets"
+    folder.mkdir()
+    client = Client(application(Shelf(url, datasets=str(folder))))
+    (every,) = client.get("/live/shop?show=latest").links("^/collect.*all=1")
+    assert client.get("/live/shop/scores/o%2F0%2F0").links("^/collect")[0] == "/collect?stream=shop&id=o%2F0%2F0"
+    assert "Add 1 sample to a dataset" in client.get("/collect?stream=shop&id=o/0/0&id=o/0/1").words
+    for address, status in (("?stream=shop", 400), ("?stream=shop&id=x", 404)):
+        assert client.get(f"/collect{address}").status == status
+    page = client.get(every).text
+    fields = dict(re.findall('<input type="hidden" name="(token|place|into|state)" value="([^"]*)"', page))
+    fields = {name: html.unescape(value) for name, value in fields.items()}
+    assert client.post("/drafts/collect", {**fields, "reference 0": "Bern"}, token=fields["token"]).status == 303
+    page = client.get("/datasets/shop-selected.jsonl/edit").text
+    save = dict(
+        re.findall('<input type="hidden" name="(place|state)" value="([^"]*)"', page.partition("/drafts/save")[2])
+    )
+    assert client.post("/drafts/save", save, token=fields["token"]).status == 303
+    saved = load(folder / "shop-selected.jsonl").samples
+    assert [(each.id, each.reference) for each in saved] == [(sample.id, "Bern"), ("q7", None), ("q7 (2)", None)]
+    assert saved[0].messages == sample.messages
 
 
 def test_drift_is_what_the_command_finds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
