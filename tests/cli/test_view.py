@@ -92,6 +92,7 @@ def test_an_address_beyond_loopback_needs_a_token(tmp_path: Path, serve: Serve) 
         (["results", "--host", "0.0.0.0", "--token", ""], "--token"),
         (["results", "--host", "0.0.0.0", "--token", "  "], "--token"),
         (["results", "--token", "\udcff"], "--token"),
+        (["results", "--datasets", "results"], "ledger"),
     ],
 )
 def test_it_doesnt_start_with_nothing_to_show(
@@ -102,6 +103,16 @@ def test_it_doesnt_start_with_nothing_to_show(
     assert done.returncode == 2
     assert named in done.stderr
     assert not (tmp_path / ".evalstone").exists()
+
+
+@pytest.mark.parametrize(("folder", "named"), [("none", "none"), ("results", "a results folder"), ("own.db", "own.db")])
+def test_a_folder_that_is_not_for_datasets_is_an_error(
+    tmp_path: Path, evalstone: Evalstone, folder: str, named: str
+) -> None:
+    evaluate(samples_of(["0.5"]), [Given()], ledger=str(tmp_path / "own.db"))
+    write_run(run_of(["1"]), tmp_path / "results")
+    done = evalstone("view", "--ledger", "own.db", "--datasets", folder)
+    assert (done.returncode, named in done.stderr) == (2, True), done.stderr
 
 
 def test_a_port_that_is_taken_is_an_error_if_it_was_asked_for(tmp_path: Path, evalstone: Evalstone) -> None:

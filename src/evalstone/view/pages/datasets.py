@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from evalstone._core.display import count
+from evalstone.datasets.loading import IN_MEMORY
 from evalstone.errors import ConfigError
 from evalstone.ledger.datasets import StoredLines
 from evalstone.report.csv import csv_rows
@@ -245,7 +246,7 @@ def _context(library: Library, dataset: Dataset, query: DifferenceQuery) -> dict
             if each.version in before
             else "",
             f"{address}/{part(each.version + LINES)}" if each.is_stored else "",
-            path if each.version == version_there else dataset.name if each.runs else "",
+            path if each.version == version_there else dataset.name if each.runs and dataset.name != IN_MEMORY else "",
             _command(path, dataset) if each.version == version_there else "",
         )
         for each in versions
