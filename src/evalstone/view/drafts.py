@@ -232,7 +232,7 @@ class DatasetFolder:
             return
         about = {"dataset": draft.dataset, "base": draft.base, "replaces": draft.replaces}
         rows = ({"id": id, "sample": row} for id, row in draft.changes.items())
-        lines = (plain_line(row) for row in ({"format": DATASET_EDITS_FORMAT, **about}, *rows))
+        lines = (plain_line({"format": DATASET_EDITS_FORMAT, **row}) for row in (about, *rows))
         write_text(path, (f"{line}\n" for line in lines), redact=False)
 
     @contextmanager
