@@ -19,6 +19,7 @@ from evalstone.datasets.identity import version_of
 from evalstone.datasets.loading import Dataset
 from evalstone.datasets.stored import sample_line, sample_of, sample_row, write_samples
 from evalstone.errors import ConfigError
+from evalstone.ledger.store import Ledger
 from evalstone.view.app import application
 from evalstone.view.drafts import EDITS, DatasetFolder
 from evalstone.view.sample_form import LONGEST_FIELD, edited, fields_of
@@ -392,6 +393,16 @@ def test_edits_that_cannot_be_read_are_said(client: Client, folder: Path) -> Non
         reply = client.get(EDIT)
         assert (reply.status, "can't be read" in said(reply)) == (503, True), said(reply)
         assert client.get("/datasets").status == 200
+
+
+def test_edits_of_a_version_that_is_gone_overwrite_nothing(client: Client, url: str, folder: Path) -> None:
+    assert change(client, "q1", reference="one") == 303
+    seen = form_in(client.get(EDIT).text, "/drafts/save")
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("DELETE FROM items", {})
+    for reply in (client.get(EDIT), client.post("/drafts/save", seen)):
+        assert (reply.status, "are gone from the ledger" in said(reply)) == (503, True)
+    assert not (folder / NAME).exists()
 
 
 def test_all_samples_removed_is_no_dataset(url: str, folder: Path) -> None:

@@ -15,7 +15,7 @@ from evalstone.errors import EvalstoneError
 from evalstone.ledger.datasets import StoredLines, write_version
 from evalstone.ledger.store import Ledger
 from evalstone.types import Sample
-from evalstone.view.drafts import DatasetFolder, Draft, Meanwhile
+from evalstone.view.drafts import EDITS, DatasetFolder, Draft, Meanwhile
 from evalstone.view.indexing.places import Places
 from evalstone.view.library import Library
 from evalstone.view.responses import BadAddress, NotThere
@@ -168,6 +168,11 @@ def opened(library: Library, name: str, ledger: Ledger) -> Editing | Response:
         elif dataset is not None and not base:
             raise NotThere(f"The samples of {name} aren't in the ledger. Runs in results folders keep only theirs.")
         draft = Draft(file=file, dataset=name, base=base, replaces=replaces)
+    if draft.base and not ledger.samples(draft.base):
+        raise EvalstoneError(
+            f"The samples of version {draft.base}, which the edits of {name} begin with, are gone from the ledger. "
+            f"Delete {folder.shown_path(file + EDITS)} to edit another version."
+        )
     places = Places() if unread else library.places(name, draft.base)
     if not isinstance(places, Places):
         return places
@@ -197,6 +202,8 @@ def saved(library: Library, editing: Editing) -> str:
             yield sample
 
     samples = SpooledSamples.of(counted())
+    if len(samples) != editing.size:
+        raise EvalstoneError(f"The samples of version {draft.base} are gone from the ledger.")
     with library.shelf.writing() as ledger:
         write_version(ledger, draft.file, str(version), samples)
     folder.write_file(draft.file, str(version), samples)
