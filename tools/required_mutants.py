@@ -823,7 +823,7 @@ REQUIRED: tuple[Mutant, ...] = (
     Mutant(
         "a sample that evalstone wrote is read by what its texts look like",
         "src/evalstone/datasets/rows.py",
-        "if type(row) is SampleRow and",
+        "if isinstance(row, SampleRow) and",
         "if False and",
         ("tests/datasets/test_stored.py",),
     ),

@@ -109,7 +109,7 @@ class RowReader:
                 return sample
             if fields and (plain := _plain(fields, cells.values())) is not None:
                 return plain
-        if type(row) is SampleRow and not self.columns.mapping and (own := _own(cast("SampleRow", row))) is not None:
+        if isinstance(row, SampleRow) and not self.columns.mapping and (own := _own(row)) is not None:
             for name in vars(own).keys() & row.keys():
                 self.columns.became.setdefault(name, name)
             return own
