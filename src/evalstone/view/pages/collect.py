@@ -28,7 +28,7 @@ from evalstone.view.live_streams import Stream
 from evalstone.view.names import dataset_of, name_of
 from evalstone.view.pages.live_list import PER_READ, every_score
 from evalstone.view.query import SampleQuery
-from evalstone.view.responses import BadAddress, NotThere, Q, page
+from evalstone.view.responses import BadAddress, NotThere, Q, page, redirect
 from evalstone.view.sample_form import Field, sent_text, text_field
 from evalstone.view.versions import all_datasets, look_for_samples
 
@@ -92,12 +92,10 @@ class CollectRow:
 
 def collect_page(library: Library, request: Request) -> Response:
     """Chosen samples, and what becomes of each in the dataset that they are added to."""
-    from starlette.responses import RedirectResponse  # noqa: PLC0415 - an extra
-
     pairs = _pairs(request.url.query)
     values = dict(pairs)
     if "run" not in values and "stream" not in values and (name := _dataset_name(values.get("new", ""))):
-        return RedirectResponse(edit_address(name), status_code=303)
+        return redirect(edit_address(name))
     chosen = _chosen(library, pairs)
     if not isinstance(chosen, Chosen):
         return chosen
@@ -131,7 +129,7 @@ def collect_page(library: Library, request: Request) -> Response:
         if not isinstance(editing, Editing):
             return editing
         if editing.unread:
-            return RedirectResponse(edit_address(into), status_code=303)
+            return redirect(edit_address(into))
         _, additions = added(editing, chosen.samples)
     return page(
         "collect.html",
