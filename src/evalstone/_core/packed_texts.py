@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from typing import overload
+from typing import Any, overload
+
+_FACTOR = 0x9E3779B97F4A7C15
+"""An odd number with bits everywhere, so that each byte of a text changes all of its hash."""
 
 
 class PackedTexts(Sequence[str]):
@@ -25,6 +29,22 @@ class PackedTexts(Sequence[str]):
         self._lengths.append(len(data))
         self._data += data
 
+    @classmethod
+    def of_buffers(cls, data: bytes, starts: bytes, lengths: bytes) -> PackedTexts:
+        """Texts from their UTF-8 and, for each, its place in that and its bytes: as 8 and 4 bytes of this machine."""
+        texts = cls()
+        texts._data += data
+        texts._starts.frombytes(starts)
+        texts._lengths.frombytes(lengths)
+        return texts
+
+    def extend(self, others: PackedTexts) -> None:
+        """Add texts after these."""
+        shift = len(self._data)
+        self._data += others._data
+        self._starts.extend(others._starts if not shift else array("Q", [shift + start for start in others._starts]))
+        self._lengths += others._lengths
+
     def __setitem__(self, place: int, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")
         self._starts[place], self._lengths[place] = len(self._data), len(data)
@@ -39,6 +59,25 @@ class PackedTexts(Sequence[str]):
             some._starts.append(starts[place])
             some._lengths.append(lengths[place])
         return some
+
+    def has_repeats(self, numbers: Sequence[int] = ()) -> bool:
+        """Whether a text occurs twice, with the same number if they have numbers. It may be wrong if it says yes: only
+        hashes are compared."""
+        np: Any = importlib.import_module("numpy")  # few callers need it
+
+        data = np.frombuffer(self._data, np.uint8)
+        starts, lengths = np.frombuffer(self._starts, np.uint64), np.frombuffer(self._lengths, np.uint32)
+        hashes = np.zeros(len(self), np.uint64)
+        with np.errstate(over="ignore"):
+            for place in range(int(lengths.max(initial=0))):  # one byte of every text that is long enough
+                rows = np.flatnonzero(lengths > place) if place >= lengths.min() else slice(None)
+                hashes[rows] = (hashes[rows] + data[starts[rows] + np.uint64(place)]) * _FACTOR
+                hashes[rows] ^= hashes[rows] >> np.uint64(29)
+            hashes = hashes * _FACTOR + lengths
+            if numbers:
+                hashes = hashes * _FACTOR + np.frombuffer(memoryview(numbers), np.int64).astype(np.uint64)
+        hashes.sort()
+        return bool((hashes[1:] == hashes[:-1]).any())
 
     @overload
     def __getitem__(self, place: int) -> str: ...

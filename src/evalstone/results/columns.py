@@ -11,6 +11,7 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
+from evalstone.stats.exact_sum import ExactSum
 from evalstone.types import Failed, Record, Score, case_key
 
 OutcomeKind: TypeAlias = Literal["score", "undefined", "unanswered", "failed", "target_failed"]
@@ -44,7 +45,7 @@ class Entry(NamedTuple):
     @classmethod
     def of(cls, record: Record, place: int = 0) -> Entry:
         """The entry of a record. place: its place among the records of its run."""
-        value, kind = record.value, _kind(record)
+        value, kind = record.value, kind_of(record)
         return cls(place, record.sample_id, record.trial, record.signature, value, kind, record.group, record.weight)
 
     @property
@@ -78,13 +79,15 @@ class Columns:
         self._kinds = bytearray([_ABSENT]) * cells
         self._cells = array("q")
         """The cell of each entry; empty if every entry is in its cell."""
-        self._seconds = [0.0] * len(self._scorers)
+        self._seconds = [ExactSum() for _ in self._scorers]
         self._grouped = True
         """Whether the entries of each case follow one another."""
         self._last: tuple[str, int | None] | None = None
         """While records are appended, the sample and trial of the last one."""
         self._hashes = array("q")
         """While records are appended, a hash of the sample and trial of each case."""
+        self._packed = False
+        """Whether cases were added by `extend`, without hashes."""
 
     @classmethod
     def of(cls, scorers: Sequence[str], records: Iterable[Record]) -> Columns:
@@ -101,16 +104,21 @@ class Columns:
         if not self._samples[case]:
             self._samples[case] = record.sample_id
         self._set_case(case, record)
-        self._seconds[number] += record.seconds
+        self._seconds[number].add(record.seconds)
         self._values[cell] = math.nan if record.value is None else record.value
-        self._kinds[cell] = _CODES[_kind(record)]
+        self._kinds[cell] = _CODES[kind_of(record)]
 
     def append(self, record: Record) -> None:
         """Add the entry of a record after the others. Call `seal` after the last one."""
-        name = record.sample_id, record.trial
+        self.append_entry(Entry.of(record))
+        self._seconds[self._numbers[record.signature]].add(record.seconds)
+
+    def append_entry(self, entry: Entry) -> None:
+        """Add an entry, as by `append`, without its seconds."""
+        name = entry.sample_id, entry.trial
         if name != self._last:
             self._last = name
-            self._samples.append(record.sample_id)
+            self._samples.append(entry.sample_id)
             self._hashes.append(hash(name))
             if self._trials:
                 self._trials.append(_NO_TRIAL)
@@ -118,17 +126,61 @@ class Columns:
                 self._groups.append(None)
             if self._weights:
                 self._weights.append(math.nan)
-        case, place = len(self._hashes) - 1, len(self._kinds)
-        self._set_case(case, record)
-        number, outcome = self._numbers[record.signature], record.outcome
-        cell = case * len(self._scorers) + number
+        case, place = len(self._samples) - 1, len(self._kinds)
+        self._set_case(case, entry)
+        cell = case * len(self._scorers) + self._numbers[entry.signature]
         if cell != place and not self._cells:
             self._cells.extend(range(place))
         if cell != place or self._cells:
             self._cells.append(cell)
-        self._seconds[number] += record.seconds
-        self._values.append(outcome.value if isinstance(outcome, Score) else math.nan)
-        self._kinds.append(_CODES[_kind(record)])
+        self._values.append(math.nan if entry.value is None else entry.value)
+        self._kinds.append(_CODES[entry.kind])
+
+    def extend(
+        self,
+        samples: PackedTexts,
+        values: bytes,
+        kinds: bytes,
+        *,
+        trials: bytes = b"",
+        groups: Sequence[str | None] = (),
+        weights: bytes = b"",
+    ) -> None:
+        """Add samples and trials that have an entry for each scorer, after the others, as by `append`.
+
+        Args:
+            samples: By case, the sample.
+            values: By case and scorer, the value as 8 bytes of this machine; NaN without a score.
+            kinds: By case and scorer, what there is, as its number in `KINDS`.
+            trials: By case, the trial as 8 bytes, 0 for none; empty if no case has one.
+            groups: By case, the group; empty if no case has one.
+            weights: By case, the weight as 8 bytes, NaN for none; empty if no case has one.
+        """
+        before, place, step = len(self._samples), len(self._kinds), len(self._scorers)
+        if self._cells or before * step != place:
+            self._cells.extend(range(len(self._cells), place))
+            self._cells.extend(range(before * step, before * step + len(kinds)))
+        self._samples.extend(samples)
+        for column, own, absent in ((self._trials, trials, _NO_TRIAL), (self._weights, weights, math.nan)):
+            if own and not column:
+                column.extend([absent] * before)
+            if own:
+                column.frombytes(own)
+            elif column:
+                column.extend([absent] * len(samples))
+        if groups and not self._groups:
+            self._groups.extend([None] * before)
+        if groups:
+            self._groups += [None if name is None else self._group_names.setdefault(name, name) for name in groups]
+        elif self._groups:
+            self._groups += [None] * len(samples)
+        self._values.frombytes(values)
+        self._kinds += kinds
+        self._last, self._packed = None, True
+
+    def add_seconds(self, scorer: str, seconds: ExactSum) -> None:
+        """Add the seconds of entries that were added without them."""
+        self._seconds[self._numbers[scorer]].merge(seconds)
 
     def seal(self) -> tuple[int, int] | None:
         """Bring together what was appended of each case. Call it once, after the last record.
@@ -137,8 +189,13 @@ class Columns:
             The places of the first entry with the same sample, trial and scorer as an earlier one, and of that one;
             None if there is none.
         """
-        hashes, self._hashes, self._last = sorted(self._hashes), array("q"), None
-        if any(map(operator.eq, hashes, itertools.islice(hashes, 1, None))):
+        hashes, self._hashes, self._last = self._hashes, array("q"), None
+        if self._packed:
+            repeats = self._samples.has_repeats(self._trials)
+        else:
+            ordered = sorted(hashes)
+            repeats = any(map(operator.eq, ordered, itertools.islice(ordered, 1, None)))
+        if repeats:
             self._merge()
         if not self._cells:
             return None
@@ -180,7 +237,7 @@ class Columns:
         """Whether any sample has a weight."""
         return len(self._weights) > 0
 
-    def _set_case(self, case: int, record: Record) -> None:
+    def _set_case(self, case: int, record: Record | Entry) -> None:
         if record.trial is record.group is record.weight is None:
             return
         if record.trial is not None:
@@ -283,7 +340,7 @@ class Columns:
 
     def seconds(self, scorer: str) -> float:
         """The sum of the seconds of the records of one scorer."""
-        return self._seconds[self._numbers[scorer]]
+        return self._seconds[self._numbers[scorer]].value
 
     def entries(self, scorer: str | None = None) -> Iterator[Entry]:
         """The entries, or those of one scorer, in the order of the records."""
@@ -337,7 +394,7 @@ class Columns:
         )
 
 
-def _kind(record: Record) -> OutcomeKind:
+def kind_of(record: Record) -> OutcomeKind:
     outcome = record.outcome
     if isinstance(outcome, Score):
         return "score"

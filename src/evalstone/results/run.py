@@ -22,7 +22,7 @@ from evalstone.results.drawn import with_sequences
 from evalstone.results.endings import COMPLETE, KILLED, STOPPED, Ending, ending_named
 from evalstone.results.losses import loss_note
 from evalstone.results.run_notes import doubts_of, reasoning_kept, scores_note
-from evalstone.results.spilling import SpillingRecords, columns_of
+from evalstone.results.stored_records import StoredRecords, columns_of
 from evalstone.results.summary import (
     ScorerInfo,
     ScorerSummary,
@@ -362,7 +362,7 @@ class Run(Framed, Shown):
             judge_note=stored.judge.note,
             cautions=tuple(map(Note.of, stored.judge.cautions)),
             scorers=scorers,
-            records=records if isinstance(records, SpillingRecords) else tuple(records),
+            records=records if isinstance(records, StoredRecords) else tuple(records),
             summary=summary if drawn is None else with_sequences(summary, columns_of(scorers, records), drawn),
             started=stored.started,
             seconds=stored.seconds,

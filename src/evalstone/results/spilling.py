@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import eq
 from typing import TypeVar, cast, overload
 
@@ -11,7 +11,7 @@ from evalstone._core.json import value_of
 from evalstone._core.temporary import TemporaryData
 from evalstone.datasets.stored import record_line
 from evalstone.results.columns import Columns
-from evalstone.results.summary import ScorerInfo
+from evalstone.results.stored_records import StoredRecords
 from evalstone.types import Record
 
 MAX_IN_MEMORY = 20_000
@@ -159,7 +159,7 @@ class SpillingList(Sequence[_T]):
         return self._cells_with_values
 
 
-class SpillingRecords(SpillingList[Record]):
+class SpillingRecords(SpillingList[Record], StoredRecords):
     """The records of a run by cell: the scorers of the first sample and trial, then those of the second, and so on.
 
     Args:
@@ -170,24 +170,22 @@ class SpillingRecords(SpillingList[Record]):
 
     def __init__(self, scorers: Sequence[str], cases: int = 0, *, in_memory: int = MAX_IN_MEMORY) -> None:
         super().__init__(len(scorers) * cases, record_line, _record_of, in_memory=in_memory)
-        self.columns = Columns(scorers, cases)
+        self._columns = Columns(scorers, cases)
+
+    @property
+    def columns(self) -> Columns:
+        """The scores of the records so far."""
+        return self._columns
 
     def put(self, cell: int, value: Record, text: str | None = None) -> None:
         """Store a record, as by `SpillingList.put`. text: its `record_line`, if it is known."""
-        self.columns.put(cell, value)
+        self._columns.put(cell, value)
         super().put(cell, value, text)
 
     def append(self, value: Record, text: str | None = None) -> None:
         """Add a record after the others, as by `put`."""
-        self.columns.append(value)
+        self._columns.append(value)
         super().append(value, text)
-
-
-def columns_of(scorers: Iterable[ScorerInfo], records: Iterable[Record]) -> Columns:
-    """The columns of a run's records."""
-    if isinstance(records, SpillingRecords):
-        return records.columns
-    return Columns.of([info.signature for info in scorers], records)
 
 
 def _record_of(text: bytes) -> Record:

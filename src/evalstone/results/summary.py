@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -13,21 +14,20 @@ from evalstone._core.display import joined
 from evalstone._core.front_ends import Wording
 from evalstone._core.guards import is_array, is_object
 from evalstone._core.truth import NoTruthValue
-from evalstone.errors import ConfigError, UnknownName, unknown
+from evalstone._core.validation import read_data
+from evalstone.errors import ConfigError, DataError, UnknownName, invalid, unknown
+from evalstone.stats.exact_sum import ExactSum
 from evalstone.stats.intervals import Interval, mean_interval, missing_bounds
 from evalstone.types import (
     TOLERANCE,
     CallSource,
-    Failed,
     JudgeCall,
     Note,
-    Outcome,
     Record,
     Score,
     Skipped,
     StoredScorer,
     note,
-    total_cost,
     without_fingerprints,
 )
 from evalstone.types.scorer_names import is_spelled, parse_name, titles
@@ -270,56 +270,62 @@ def summarize(scorers: Sequence[ScorerInfo], records: Iterable[Record]) -> tuple
     return tuple(builder.summary() for builder in builders.values())
 
 
-class SummaryBuilder:
-    """Accumulates one scorer's records into a summary. It keeps values and counts, not the records."""
+class ScorerCounts:
+    """What a summary needs of a scorer's records besides their values, weights and groups: counts and sums that can be
+    added up in parts. In any order, and from any parts, they are the same.
 
-    def __init__(self, info: ScorerInfo) -> None:
-        self.info = info
-        self.values = array("d")
-        self.weights: dict[bool, array[float]] = {True: array("d"), False: array("d")}
-        """Weights by whether the sample has a score; empty until the first sample with a weight."""
-        self._weighted = False
-        self.groups = array("q")
-        self._group_numbers: dict[str, int] = {}
-        self.counts: Counter[type[Outcome]] = Counter()
+    An exception are reasons, if there are more than `MAX_REASONS` different ones: those that come first are counted.
+    """
+
+    def __init__(self) -> None:
+        self.n_score = self.n_skipped = self.n_failed = 0
         self.reasons: Counter[str] = Counter()
+        self.more_reasons = False
+        """Whether reasons are missing, because there are too many."""
         self.calls: Counter[CallSource] = Counter()
         self.corrections = self.corrected = self.lost = 0
         self.dropped: dict[tuple[str, str, int], int] = {}
         """How many items were dropped from each answer that was used; scorers share the call that gave it."""
-        self.cost: float | None = 0.0
+        self.cost: ExactSum | None = ExactSum()
+        """None if a price is unknown."""
         self.refused_settings: Counter[str] = Counter()
         self.doubtful_citations = 0
-        self.judges: dict[str, None] = {}
+        self.judges: set[str] = set()
         self.verdicts: Counter[str] = Counter()  # two different ones at most
         self.unanswered = 0
         self.histogram = [0] * BINS
 
-    def add(self, record: Record) -> None:
-        """Add a record of this scorer."""
-        outcome, name = record.outcome, record.group
-        self._add_weight(record)
-        self.counts[type(outcome)] += 1
+    def add(self, record: Record, scale: float) -> None:
+        """Count a record of a scorer with this scale."""
+        outcome = record.outcome
         if isinstance(outcome, Score):
-            # Groups are numbered. Samples without a group get unique negative numbers, stored from the first group on.
-            if name is not None and not self._group_numbers:
-                self.groups.extend(range(-len(self.values), 0))
-            if name is not None:
-                self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
-            elif self._group_numbers:
-                self.groups.append(-len(self.values) - 1)
-            self.values.append(outcome.value)
-            self.histogram[min(BINS - 1, int(BINS * (outcome.value / self.info.scale + TOLERANCE)))] += 1
+            self.n_score += 1
+            self.histogram[min(BINS - 1, int(BINS * (outcome.value / scale + TOLERANCE)))] += 1
+        elif isinstance(outcome, Skipped):
+            self.n_skipped += 1
+            self._add_reason(outcome.reason)
         else:
-            reason = outcome.reason if isinstance(outcome, Skipped) else outcome.error
-            if reason in self.reasons or len(self.reasons) < MAX_REASONS:
-                self.reasons[reason] += 1
+            self.n_failed += 1
+            self._add_reason(outcome.error)
+        if record.calls:
+            self._add_calls(record)
+
+    def _add_reason(self, reason: str, times: int = 1) -> None:
+        if reason in self.reasons or len(self.reasons) < MAX_REASONS:
+            self.reasons[reason] += times
+        else:
+            self.more_reasons = True
+
+    def _add_verdict(self, verdict: str, times: int = 1) -> None:
+        if verdict in self.verdicts or len(self.verdicts) < 2:
+            self.verdicts[verdict] += times
+
+    def _add_calls(self, record: Record) -> None:
         for call in record.calls:
             for source in call.sources():
                 self.calls[source] += 1
             for verdict in _verdicts(call.answer):
-                if verdict in self.verdicts or len(self.verdicts) < 2:
-                    self.verdicts[verdict] += 1
+                self._add_verdict(verdict)
             if isinstance(dropped := (call.detail or {}).get("dropped"), list):
                 self.dropped[call.judge, call.fingerprint, call.repeat_index] = len(cast("list[Any]", dropped))
             refused: dict[str, None] = {}
@@ -331,11 +337,174 @@ class SummaryBuilder:
                     self.corrections += leaf.usage.requests - 1
                     self.corrected += leaf.answer is not None and "doubt" not in (leaf.detail or {})
                 self.lost += leaf.answer is None and (leaf.usage.requests > 0 or leaf.cost is None)
-            self.judges.setdefault(f"{call.judge}{WITHOUT}{joined(sorted(refused))}" if refused else call.judge)
-        if record.calls:
-            self.doubtful_citations += any("citations" in (call.detail or {}) for call in record.calls)
-            self.unanswered += unanswered(record)
-            self.cost = total_cost((self.cost, record.cost))
+            self.judges.add(f"{call.judge}{WITHOUT}{joined(sorted(refused))}" if refused else call.judge)
+        self.doubtful_citations += any("citations" in (call.detail or {}) for call in record.calls)
+        self.unanswered += unanswered(record)
+        self.cost = _added(self.cost, record.cost)
+
+    def merge(self, other: ScorerCounts) -> None:
+        """Add the counts of records that come after these."""
+        for name in _SUMMED:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for reason, times in other.reasons.items():
+            self._add_reason(reason, times)
+        self.more_reasons |= other.more_reasons
+        for verdict, times in other.verdicts.items():
+            self._add_verdict(verdict, times)
+        self.calls.update(other.calls)
+        self.refused_settings.update(other.refused_settings)
+        self.dropped.update(other.dropped)
+        self.judges |= other.judges
+        self.histogram = [a + b for a, b in zip(self.histogram, other.histogram, strict=True)]
+        if self.cost is None or other.cost is None:
+            self.cost = None
+        else:
+            self.cost.merge(other.cost)
+
+    def summary(
+        self,
+        info: ScorerInfo,
+        values: Sequence[float],
+        groups: Sequence[Hashable] | None = None,
+        weights: Mapping[bool, Sequence[float]] | None = None,
+    ) -> ScorerSummary:
+        """The summary of the records that were counted.
+
+        Args:
+            info: Their scorer.
+            values: Their values, of those with a score.
+            groups: The group of each value; None if no value has one.
+            weights: The weights by whether a record has a score; None if no record has one.
+        """
+        scale, missing = info.scale, self.n_skipped + self.n_failed
+        scored = weights and weights[True]
+        both = None if weights is None else (weights[True], weights[False])
+        return ScorerSummary(
+            info=info,
+            interval=mean_interval(values, low=0.0, high=scale, groups=groups, weights=scored),
+            n_score=self.n_score,
+            n_skipped=self.n_skipped,
+            n_failed=self.n_failed,
+            asked=self.calls["asked"],
+            shared=self.calls["shared"],
+            cached=self.calls["cached"],
+            cost=None if self.cost is None else self.cost.value,
+            # Ties are sorted by text, so that the table of an interrupted run doesn't depend on the order of records.
+            reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
+            corrections=self.corrections,
+            corrected=self.corrected,
+            lost=self.lost,
+            refused_settings=dict(sorted(self.refused_settings.items())),
+            doubtful_citations=self.doubtful_citations,
+            bounds=missing_bounds(values, missing, 0.0, scale, weights=both) if missing else None,
+            judges=tuple(sorted(self.judges)),
+            all_equal=len(values) > 1 and min(values) == max(values),
+            only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
+            unanswered=self.unanswered,
+            histogram=tuple(self.histogram),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The counts as data, with the reasons if there are few."""
+        few = not self.more_reasons and len(self.reasons) <= _STORED_REASONS
+        return {
+            **{name: getattr(self, name) for name in _SUMMED},
+            "reasons": dict(self.reasons) if few else None,
+            "calls": dict(self.calls),
+            "dropped": [[*key, number] for key, number in self.dropped.items()],
+            "cost": None if self.cost is None else self.cost.parts,
+            "refused_settings": dict(self.refused_settings),
+            "judges": sorted(self.judges),
+            "verdicts": dict(self.verdicts),
+            "histogram": self.histogram,
+        }
+
+    @classmethod
+    def from_dict(cls, data: object) -> ScorerCounts:
+        """The counts from their data. Raises DataError if a field is missing or has a value of the wrong type."""
+        stored = read_data(_StoredCounts, data)
+        if len(stored.histogram) != BINS:
+            raise DataError(invalid("histogram", f"of {BINS} numbers", stored.histogram, str(len(stored.histogram))))
+        counts = cls()
+        for name in _SUMMED:
+            setattr(counts, name, getattr(stored, name))
+        counts.reasons.update(stored.reasons or {})
+        counts.more_reasons = stored.reasons is None
+        counts.calls.update(cast("Mapping[CallSource, int]", stored.calls))
+        counts.dropped = {(judge, fingerprint, index): number for judge, fingerprint, index, number in stored.dropped}
+        counts.cost = None if stored.cost is None else ExactSum(stored.cost)
+        counts.refused_settings.update(stored.refused_settings)
+        counts.judges.update(stored.judges)
+        counts.verdicts.update(stored.verdicts)
+        counts.histogram = list(stored.histogram)
+        return counts
+
+
+_SUMMED = ("n_score", "n_skipped", "n_failed", "doubtful_citations", "unanswered", *CORRECTION_COUNTS)
+_STORED_REASONS = 50
+"""The number of different reasons up to which a block's metadata have them. More are counted in its records."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _StoredCounts:
+    """The data of `ScorerCounts`."""
+
+    n_score: int
+    n_skipped: int
+    n_failed: int
+    doubtful_citations: int
+    unanswered: int
+    corrections: int
+    corrected: int
+    lost: int
+    reasons: Mapping[str, int] | None
+    calls: Mapping[str, int]
+    dropped: tuple[tuple[str, str, int, int], ...]
+    cost: tuple[float, ...] | None
+    refused_settings: Mapping[str, int]
+    judges: tuple[str, ...]
+    verdicts: Mapping[str, int]
+    histogram: tuple[int, ...]
+
+
+def _added(total: ExactSum | None, cost: float | None) -> ExactSum | None:
+    """A cost with another one; None if one of them is unknown."""
+    if total is None or cost is None:
+        return None
+    total.add(cost)
+    return total
+
+
+class SummaryBuilder:
+    """Accumulates one scorer's records into a summary. It keeps values and counts, not the records."""
+
+    def __init__(self, info: ScorerInfo, counts: ScorerCounts | None = None) -> None:
+        self.info = info
+        self.counts = ScorerCounts() if counts is None else counts
+        self.values = array("d")
+        self.weights: dict[bool, array[float]] = {True: array("d"), False: array("d")}
+        """Weights by whether the sample has a score; empty until the first sample with a weight."""
+        self._weighted = False
+        self.groups = array("q")
+        self._group_numbers: dict[str, int] = {}
+
+    def add(self, record: Record) -> None:
+        """Add a record of this scorer."""
+        self._add_weight(record)
+        if isinstance(record.outcome, Score):
+            self._add_group(record.group)
+            self.values.append(record.outcome.value)
+        self.counts.add(record, self.info.scale)
+
+    def _add_group(self, name: str | None) -> None:
+        """Store the group of the next value. Groups are numbered. Samples without a group get unique negative numbers,
+        stored from the first group on."""
+        if name is not None and not self._group_numbers:
+            self.groups.extend(range(-len(self.values), 0))
+        if name is not None:
+            self.groups.append(self._group_numbers.setdefault(name, len(self._group_numbers)))
+        elif self._group_numbers:
+            self.groups.append(-len(self.values) - 1)
 
     def _add_weight(self, record: Record) -> None:
         """Store the record's weight. Call it before the record is counted."""
@@ -343,40 +512,14 @@ class SummaryBuilder:
             return
         if not self._weighted:
             self._weighted = True
-            for scored in (True, False):
-                before = sum(times for kind, times in self.counts.items() if (kind is Score) == scored)
-                self.weights[scored].extend([1.0] * before)
+            self.weights[True].extend([1.0] * self.counts.n_score)
+            self.weights[False].extend([1.0] * (self.counts.n_skipped + self.counts.n_failed))
         self.weights[isinstance(record.outcome, Score)].append(1.0 if record.weight is None else record.weight)
 
     def summary(self) -> ScorerSummary:
         """The summary of the records so far."""
-        scale, missing = self.info.scale, self.counts[Skipped] + self.counts[Failed]
         groups = self.groups if self._group_numbers else None
-        weights = (self.weights[True], self.weights[False]) if self._weighted else None
-        return ScorerSummary(
-            info=self.info,
-            interval=mean_interval(self.values, low=0.0, high=scale, groups=groups, weights=weights and weights[0]),
-            n_score=self.counts[Score],
-            n_skipped=self.counts[Skipped],
-            n_failed=self.counts[Failed],
-            asked=self.calls["asked"],
-            shared=self.calls["shared"],
-            cached=self.calls["cached"],
-            cost=self.cost,
-            # Ties are sorted by text, so that the table of an interrupted run doesn't depend on the order of records.
-            reasons=tuple(sorted(self.reasons.items(), key=lambda item: (-item[1], item[0]))[:TOP_REASONS]),
-            corrections=self.corrections,
-            corrected=self.corrected,
-            lost=self.lost,
-            refused_settings=dict(self.refused_settings),
-            doubtful_citations=self.doubtful_citations,
-            bounds=missing_bounds(self.values, missing, 0.0, scale, weights=weights) if missing else None,
-            judges=tuple(sorted(self.judges)),
-            all_equal=len(self.values) > 1 and min(self.values) == max(self.values),
-            only_verdict=self.verdicts.most_common()[0] if len(self.verdicts) == 1 else None,
-            unanswered=self.unanswered,
-            histogram=tuple(self.histogram),
-        )
+        return self.counts.summary(self.info, self.values, groups, self.weights if self._weighted else None)
 
 
 def unanswered(record: Record) -> bool:
@@ -401,33 +544,68 @@ class JudgeStats:
 
     Each question to a judge counts once, however many scorers asked it. Intervals treat the questions about one sample,
     or one group of samples, as a cluster.
+
+    Args:
+        rows: A list that gets each question as a row of JSON data, for the `add_row` of other statistics.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, rows: list[Sequence[Any]] | None = None) -> None:
         self._judges: dict[str, _Cascade | _Vote] = {}
         self._seen: set[int] = set()
+        self._rows = rows
 
     def add(self, record: Record) -> None:
         """Count a record's judge calls, and those of their members."""
-        cluster = hash((record.group is None, record.sample_id if record.group is None else record.group))
         for call in record.calls:
-            self._add_call(call, cluster)
+            self._add_call(call, record)
 
-    def _add_call(self, call: JudgeCall, cluster: int) -> None:
+    def _add_call(self, call: JudgeCall, record: Record) -> None:
         detail = call.detail or {}
         if (kind := detail.get("kind")) is not None:
-            key = hash((call.judge, call.fingerprint, call.repeat_index))
+            key = _stable_hash(call.judge, call.fingerprint, str(call.repeat_index))
             if key not in self._seen:
-                self._seen.add(key)
-                if call.judge not in self._judges:
-                    self._judges[call.judge] = _Cascade() if kind == "cascade" else _Vote(str(kind))
-                self._judges[call.judge].add(call, detail, cluster)
+                group = record.group
+                cluster = _stable_hash(*(("sample", record.sample_id) if group is None else ("group", group)))
+                of_kind = _Cascade if kind == "cascade" else _Vote
+                row = (key, call.judge, str(kind), cluster, of_kind.row(call, detail))
+                if self._rows is not None:
+                    self._rows.append(row)
+                self.add_row(row)
         for member in call.members:
-            self._add_call(member, cluster)
+            self._add_call(member, record)
+
+    def add_row(self, row: Sequence[Any]) -> None:
+        """Count a question from its row."""
+        key, judge, kind, cluster, content = row
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        if judge not in self._judges:
+            self._judges[judge] = _Cascade() if kind == "cascade" else _Vote(kind)
+        self._judges[judge].add(content, cluster)
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """The statistics by judge, as stored in `summary.json`."""
-        return {judge: stats.to_dict() for judge, stats in self._judges.items()}
+        return {judge: stats.to_dict() for judge, stats in sorted(self._judges.items())}
+
+
+def _stable_hash(*texts: str) -> int:
+    """A hash of texts that is the same in every process."""
+    content = "\0".join(texts).encode("utf-8", "surrogatepass")
+    return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+class _Costs:
+    """The number and the sum of costs."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self.total: ExactSum | None = ExactSum()
+
+    def add(self, costs: Iterable[float | None]) -> None:
+        for cost in costs:
+            self.number += 1
+            self.total = _added(self.total, cost)
 
 
 class _Cascade:
@@ -438,15 +616,21 @@ class _Cascade:
         self.shares, self.clusters = array("d"), array("q")
         """By question, the share that was escalated, and the cluster."""
         self.not_escalated: Counter[str] = Counter()
-        self.fallback_costs: dict[str, list[float | None]] = defaultdict(list)
+        self.fallback_costs: dict[str, _Costs] = defaultdict(_Costs)
 
-    def add(self, call: JudgeCall, detail: Mapping[str, Any], cluster: int) -> None:
-        self.fallback = str(detail["fallback"])
-        self.shares.append(float(detail["escalated"]))
+    @staticmethod
+    def row(call: JudgeCall, detail: Mapping[str, Any]) -> Sequence[Any]:
+        """What counts of a question."""
+        fallback = str(detail["fallback"])
+        costs = [member.cost for member in call.members if member.judge == fallback and member.source == "asked"]
+        return fallback, float(detail["escalated"]), call.question, costs
+
+    def add(self, content: Sequence[Any], cluster: int) -> None:
+        self.fallback, share, question, costs = content
+        self.shares.append(share)
         self.clusters.append(cluster)
-        self.not_escalated[call.question] += not detail["escalated"]
-        costs = [member.cost for member in call.members if member.judge == self.fallback and member.source == "asked"]
-        self.fallback_costs[call.question] += costs
+        self.not_escalated[question] += not share
+        self.fallback_costs[question].add(costs)
 
     def to_dict(self) -> dict[str, Any]:
         share = mean_interval(self.shares, low=0.0, high=1.0, groups=self.clusters)
@@ -464,12 +648,15 @@ class _Cascade:
     def _saved_cost(self) -> float | None:
         """The cost that questions without escalation saved, at the mean cost of escalated questions of the same kind in
         this run; None if none of a kind was escalated, or a price is unknown."""
-        saved: list[float | None] = []
+        saved: list[float] = []
         for kind, times in self.not_escalated.items():
+            if not times:
+                continue
             costs = self.fallback_costs[kind]
-            total = total_cost(costs) if costs else None
-            saved.append(0.0 if not times else None if total is None else times * total / len(costs))
-        return total_cost(saved)
+            if not costs.number or costs.total is None:
+                return None
+            saved.append(times * costs.total.value / costs.number)
+        return math.fsum(saved)
 
 
 class _Vote:
@@ -482,24 +669,30 @@ class _Vote:
         self.numbers = 0
         self.agreements, self.weights, self.clusters = array("d"), array("d"), array("q")
         """By question with verdicts: their mean agreement, their number, and the cluster."""
-        self.entropy = 0.0
+        self.entropy = ExactSum()
         self.no_answer: Counter[str] = Counter()
 
-    def add(self, _: JudgeCall, detail: Mapping[str, Any], cluster: int) -> None:
+    @staticmethod
+    def row(_: JudgeCall, detail: Mapping[str, Any]) -> Sequence[Any]:
+        """What counts of a question: the agreement and entropy of each verdict, how many votes had none, and the
+        members without an answer."""
+        votes: list[Mapping[str, Any]] = [*detail.get("verdicts", ())]
+        voted = [(vote["agreement"], vote["entropy"]) for vote in votes if vote.get("agreement") is not None]
+        silent = [name.partition(" #")[0] for name in detail.get("no_answer", {})]
+        return voted, len(votes) - len(voted), silent
+
+    def add(self, content: Sequence[Any], cluster: int) -> None:
+        voted, numbers, silent = content
         self.questions += 1
-        agreements: list[float] = []
-        for vote in detail.get("verdicts", ()):
-            if vote.get("agreement") is None:
-                self.numbers += 1
-                continue
-            agreements.append(vote["agreement"])
-            self.entropy += vote["entropy"]
-        if agreements:
-            self.verdicts += len(agreements)
-            self.agreements.append(math.fsum(agreements) / len(agreements))
-            self.weights.append(len(agreements))
+        self.numbers += numbers
+        for _, entropy in voted:
+            self.entropy.add(entropy)
+        if voted:
+            self.verdicts += len(voted)
+            self.agreements.append(math.fsum(agreement for agreement, _ in voted) / len(voted))
+            self.weights.append(len(voted))
             self.clusters.append(cluster)
-        self.no_answer.update(name.partition(" #")[0] for name in detail.get("no_answer", {}))
+        self.no_answer.update(silent)
 
     def to_dict(self) -> dict[str, Any]:
         """agreement and entropy are means over verdicts; flip_rate, for self-consistency, is 1 - agreement."""
@@ -512,8 +705,8 @@ class _Vote:
             "numbers": self.numbers,
             "agreement": agreement,
             "agreement_interval": None if interval is None else [interval.low, interval.high],
-            "entropy": self.entropy / self.verdicts if self.verdicts else None,
-            "no_answer": dict(self.no_answer),
+            "entropy": self.entropy.value / self.verdicts if self.verdicts else None,
+            "no_answer": dict(sorted(self.no_answer.items())),
         }
         if self.kind == "self_consistency":
             stats["flip_rate"] = None if agreement is None else 1 - agreement

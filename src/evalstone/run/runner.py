@@ -269,7 +269,9 @@ class _Runner:
             await self.batches.end(self.stop, complete=self.records.complete)
         await self._keep_failures()
         await self.notifier.done()
-        asked = {identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.judges}
+        asked = {
+            identity.partition(WITHOUT)[0] for builder in self.summaries.values() for identity in builder.counts.judges
+        }
         judges = [judge for judge in self.plan.judges if judge.identity in asked]
         if any(type(judge).cautions is not Judge.cautions for judge in judges):  # else, no thread is needed
             self._cautions = await sync.call_at_once(self._cautions_of, judges)
@@ -602,7 +604,7 @@ class _Runner:
         """The problems of the run, with their counts."""
         dropped: dict[tuple[str, str, int], int] = {}  # scorers share the calls whose items were dropped
         for builder in self.summaries.values():
-            dropped.update(builder.dropped)
+            dropped.update(builder.counts.dropped)
         counted = {
             "malformed replies": sum(line.corrections for line in summary),
             DROPPED_ITEMS: sum(dropped.values()),

@@ -17,7 +17,7 @@ from evalstone._core.json import storable, to_jsonable
 from evalstone.datasets.stored import record_line, sample_line
 from evalstone.results.losses import LossRule
 from evalstone.results.run import Run
-from evalstone.results.spilling import SpillingRecords
+from evalstone.results.stored_records import StoredRecords
 from evalstone.results.views.run import run_view
 from evalstone.results.views.sample_rows import cases_of
 from evalstone.results.views.samples import scored_answer
@@ -87,10 +87,10 @@ class _Writer:
         total, keeps, records = self.run.columns.size, bool(self.run.keeps_reasoning), self.run.records
         place = 0
         for place, (at, sample) in enumerate(cases_of(self.run), start=1):
-            texts = isinstance(records, SpillingRecords)
-            lines = [cast("SpillingRecords", records).text_at(each) for each in at] if texts else []
             found = [records[each] for each in at]
-            self._add(place, sample, found, lines or [*map(record_line, found)], keeps_reasoning=keeps)
+            stored = isinstance(records, StoredRecords)
+            lines = [records.text_at(each) for each in at] if stored else [*map(record_line, found)]
+            self._add(place, sample, found, lines, keeps_reasoning=keeps)
             if place % 500 == 0:
                 self._flush()
                 progress(place, total)

@@ -1,0 +1,477 @@
+"""The records of a run in blocks: Parquet files of many samples each, read by columns, or a record when it is shown.
+
+blocks/PLAN-000000.parquet    the records, in the order of samples and scorers
+calls/PLAN-000000.parquet     their judge calls, if these are kept
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import IO, Any, Protocol, TypeAlias, overload
+
+from evalstone._core.display import count, escaped
+from evalstone._core.packed_texts import PackedTexts
+from evalstone._core.validation import read_data
+from evalstone.datasets.stored import record_line
+from evalstone.errors import DataError, EvalstoneError, MissingDependency
+from evalstone.results.columns import KINDS, Columns, Entry
+from evalstone.results.record_tables import (
+    CALLS_FORMAT,
+    RECORDS_FORMAT,
+    Keep,
+    about,
+    check_columns,
+    exact_values,
+    records_of,
+)
+from evalstone.results.stored_records import StoredRecords
+from evalstone.results.summary import (
+    MAX_REASONS,
+    JudgeStats,
+    ScorerCounts,
+    ScorerInfo,
+    ScorerSummary,
+)
+from evalstone.stats.exact_sum import ExactSum
+from evalstone.types import Record
+
+BLOCKS, CALLS = "blocks", "calls"
+"""The folders of a results folder."""
+_ROWS_PER_GROUP = {BLOCKS: 16_384, CALLS: 4096}
+_COLUMNS = ("sample_id", "trial", "signature", "kind", "value", "group", "weight", "exact")
+"""What `Columns` has of a record."""
+_WORDS = ("signature", "kind", "group")
+"""Columns with few different texts."""
+
+
+class BlockFile(Protocol):
+    """A file of a block. Its text is its path or address, for messages."""
+
+    def open(self) -> IO[bytes]:
+        """The file, to read from any place."""
+        ...
+
+
+def block_name(plan: str, number: int) -> str:
+    """The name of a block's files: the plan's fingerprint or the run's ID, and the block's number, from 0."""
+    return f"{plan}-{number:06}.parquet"
+
+
+def write_table(table: Any, file: IO[bytes], folder: str = BLOCKS) -> None:
+    """Write a table of a block as Parquet, with checksums.
+
+    Args:
+        table: A table as `record_tables` returns it.
+        file: Where it is written.
+        folder: Whether it is one of `BLOCKS` or of `CALLS`.
+    """
+    _parquet().write_table(
+        table,
+        file,
+        compression="zstd",
+        row_group_size=_ROWS_PER_GROUP[folder],
+        write_page_checksum=True,
+        write_statistics=False,
+    )
+
+
+@dataclass(frozen=True)
+class _About:
+    """What the metadata of a block's records say of it."""
+
+    plan: str
+    block: int
+    keep: str
+    scorers: tuple[Mapping[str, Any], ...]
+
+
+@dataclass(frozen=True)
+class _StoredScorer:
+    """What they say of a scorer."""
+
+    signature: str
+    counts: Mapping[str, Any]
+    sum: tuple[float, ...]
+    seconds: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class _Block:
+    """A block that was opened."""
+
+    number: int
+    records: BlockFile
+    calls: BlockFile | None
+    rows: int
+    groups: tuple[int, ...]
+    """The first row of each row group of the records."""
+    keep: Keep
+    counts: Mapping[str, ScorerCounts]
+    """By scorer, as the following."""
+    sums: Mapping[str, ExactSum]
+    seconds: Mapping[str, ExactSum]
+
+
+class RecordBlocks(StoredRecords):
+    """The records of a run, read from its blocks. Of these, it reads what they say of themselves at first, columns when
+    they are needed, and a row group of records when one of them is.
+
+    Args:
+        scorers: The scorers of the run.
+        plan: The plan of the blocks.
+        blocks: The files of the blocks, in order.
+        calls: The files with the judge calls of some or all of them, by number.
+
+    Raises:
+        MissingDependency: pyarrow is not installed.
+        DataError: A file is damaged, of another plan or of another number; the message names it.
+    """
+
+    def __init__(
+        self,
+        scorers: Sequence[ScorerInfo],
+        plan: str,
+        blocks: Iterable[BlockFile],
+        calls: Mapping[int, BlockFile] | None = None,
+    ) -> None:
+        self.scorers, self.plan = tuple(scorers), plan
+        self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in enumerate(blocks)]
+        self._ends = [*accumulate(block.rows for block in self._blocks)]
+        self._cached: tuple[int, list[Record]] = -1, []
+        """The first row and the records of the row group that was read last."""
+
+    def _opened(self, number: int, file: BlockFile, calls: BlockFile | None) -> _Block:
+        with _reading(file) as reader:
+            schema, metadata = reader.schema_arrow, reader.metadata
+            said = about(schema, RECORDS_FORMAT, str(file))
+            check_columns(schema, RECORDS_FORMAT, str(file))
+            try:
+                stored = read_data(_About, said)
+                scorers = {one.signature: one for one in (read_data(_StoredScorer, each) for each in stored.scorers)}
+                counts = {name: ScorerCounts.from_dict(each.counts) for name, each in scorers.items()}
+            except DataError as error:
+                raise DataError(f"{file}: ", error) from None
+            if (stored.plan, stored.block) != (self.plan, number):
+                raise DataError(
+                    f"{file} is block {stored.block} of {stored.plan}, not block {number} of {self.plan}; a results "
+                    "folder has the blocks of one run"
+                )
+            if {*scorers} != {info.signature for info in self.scorers}:
+                raise DataError(f"{file} has records of other scorers: {', '.join(scorers)}")
+            rows = [metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]
+            counted = sum(each.n_score + each.n_skipped + each.n_failed for each in counts.values())
+            if counted != metadata.num_rows:
+                raise DataError(f"{file} has {count(metadata.num_rows, 'row')}, and counts {counted:,}")
+            return _Block(
+                number=number,
+                records=file,
+                calls=calls,
+                rows=metadata.num_rows,
+                groups=tuple(accumulate(rows[:-1], initial=0)),
+                keep="all" if stored.keep == "all" else "evidence" if stored.keep == "evidence" else "scores",
+                counts=counts,
+                sums={name: ExactSum(each.sum) for name, each in scorers.items()},
+                seconds={name: ExactSum(each.seconds) for name, each in scorers.items()},
+            )
+
+    @property
+    def keep(self) -> Keep:
+        """How much the blocks keep of each record."""
+        return self._blocks[0].keep if self._blocks else "all"
+
+    # ---- Columns ----
+
+    @functools.cached_property
+    def columns(self) -> Columns:
+        """The scores of the records.
+
+        Raises:
+            DataError: The records don't fit their scorers or each other; the message names file, row and column.
+        """
+        columns = Columns([info.signature for info in self.scorers])
+        for block in self._blocks:
+            _fill(columns, block, self.scorers)
+            for signature, seconds in block.seconds.items():
+                columns.add_seconds(signature, seconds)
+        if (repeated := columns.seal()) is not None:
+            record, places = self[repeated[0]], [*map(self._place, repeated)]
+            trial = "" if record.trial is None else f", trial {record.trial}"
+            (second, row), (first, before) = places
+            raise DataError(
+                f"{second.records}, row {row}: sample {record.sample_id!r}{trial} by {record.signature!r} is a "
+                f"duplicate of row {before}" + ("" if first is second else f" in {first.records}")
+            )
+        self._check_sums(columns)
+        return columns
+
+    def _check_sums(self, columns: Columns) -> None:
+        """Raise DataError if values aren't those that the blocks counted."""
+        for info in self.scorers:
+            expected = ExactSum()
+            for block in self._blocks:
+                expected.merge(block.sums[info.signature])
+            values = columns.values(columns.rows(info.signature, ("score",)))
+            if math.fsum(value or 0.0 for value in values) != expected.value:
+                raise DataError(
+                    f"the values of {info.signature} in the files of {self._blocks[0].records} don't add up to what "
+                    "their metadata say"
+                )
+
+    def summaries(self) -> tuple[ScorerSummary, ...]:
+        """The summary of each scorer, from the counts of the blocks and the columns."""
+        found: list[ScorerSummary] = []
+        for info in self.scorers:
+            total = ScorerCounts()
+            for block in self._blocks:
+                total.merge(block.counts[info.signature])
+            if total.more_reasons:
+                total.reasons.clear()
+                for reason in self._reasons(info.signature):
+                    if reason in total.reasons or len(total.reasons) < MAX_REASONS:
+                        total.reasons[reason] += 1
+            found.append(total.summary(info, *_values(self.columns, info.signature)))
+        return tuple(found)
+
+    def _reasons(self, signature: str) -> Iterator[str]:
+        """The reasons of a scorer's skipped and failed records, in order."""
+        names = ("signature", "outcome", "reason", "error", "exact")
+        for block in self._blocks:
+            for _, batch in _batches(block, names):
+                rows = zip(*(exact_values(batch, name) for name in names[:-1]), strict=True)
+                for own, outcome, reason, error in rows:
+                    if own == signature and outcome != "score":
+                        yield reason if error is None else error
+
+    def judge_stats(self) -> dict[str, dict[str, Any]]:
+        """The statistics of composite judges."""
+        stats = JudgeStats()
+        for block in self._blocks:
+            if block.calls is not None:
+                with _reading(block.calls) as reader:
+                    for row in about(reader.schema_arrow, CALLS_FORMAT, str(block.calls)).get("questions", ()):
+                        stats.add_row(row)
+        return stats.to_dict()
+
+    # ---- Records ----
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Record, ...]: ...
+    def __getitem__(self, index: int | slice) -> Record | tuple[Record, ...]:
+        if isinstance(index, slice):
+            return tuple(map(self._at, range(len(self))[index]))
+        return self._at(range(len(self))[index])
+
+    def __iter__(self) -> Iterator[Record]:
+        return map(self._at, range(len(self)))
+
+    def _at(self, place: int) -> Record:
+        first, records = self._cached
+        if not first <= place < first + len(records):
+            first, records = self._cached = self._group_of(place)
+        return records[place - first]
+
+    def _place(self, place: int) -> tuple[_Block, int]:
+        """The block of a record, and its row in it."""
+        number = bisect_right(self._ends, place)
+        return self._blocks[number], place - (self._ends[number] - self._blocks[number].rows)
+
+    def _group_of(self, place: int) -> tuple[int, list[Record]]:
+        """The row group of a record: the place of its first one, and its records."""
+        block, row = self._place(place)
+        group = bisect_right(block.groups, row) - 1
+        first = block.groups[group]
+        with _reading(block.records) as reader:
+            table = reader.read_row_group(group, use_threads=False)
+        calls = None
+        if block.calls is not None and block.keep == "all":
+            calls = _calls_of(block.calls, first, first + table.num_rows)
+        try:
+            return place - row + first, records_of(table, calls, first)
+        except DataError as error:
+            raise DataError(f"{block.records}, ", error) from None
+
+    def texts(self) -> Iterator[str]:
+        """The records as lines of `records.jsonl`."""
+        return map(record_line, self)
+
+    def text_at(self, place: int) -> str:
+        """The line of one record."""
+        return record_line(self[place])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Sequence) or isinstance(other, str | bytes):
+            return NotImplemented
+        return len(self) == len(other) and all(map(lambda a, b: a == b, self, other))
+
+    __hash__ = None  # pyright: ignore[reportAssignmentType]
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (tuple, (list(self),))
+
+
+# ---- Files ----
+
+
+@contextlib.contextmanager
+def _reading(file: BlockFile) -> Generator[Any]:
+    """A file that is open. Raises DataError, naming it, if it can't be read."""
+    arrow, parquet = _arrow(), _parquet()
+    try:
+        with file.open() as stream:
+            yield parquet.ParquetFile(stream, read_dictionary=[*_WORDS], page_checksum_verification=True)
+    except EvalstoneError:
+        raise
+    except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
+        raise DataError(f"{file} cannot be read as Parquet: {escaped(error)}") from None
+
+
+def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
+    """Some columns of each row group of a block, as record batches, after the number of the first row."""
+    with _reading(block.records) as reader:
+        for group, first in enumerate(block.groups):
+            table = reader.read_row_group(group, columns=[*names], use_threads=False).combine_chunks()
+            yield first, table.to_batches()[0] if table.num_rows else table
+
+
+def _calls_of(file: BlockFile, first: int, end: int) -> Any:
+    """The calls of some of the records: they are in the order of the records."""
+    arrow, compute = _arrow(), _arrow("pyarrow.compute")
+    parts: list[Any] = []
+    with _reading(file) as reader:
+        check_columns(reader.schema_arrow, CALLS_FORMAT, str(file))
+        for group in range(reader.num_row_groups):
+            numbers = reader.read_row_group(group, columns=["record"], use_threads=False).column(0)
+            here = compute.and_(compute.greater_equal(numbers, first), compute.less(numbers, end))
+            if compute.any(here).as_py():
+                parts.append(reader.read_row_group(group, use_threads=False).filter(here))
+    return arrow.concat_tables(parts) if parts else None
+
+
+# ---- Columns from Arrow ----
+
+
+def _values(columns: Columns, signature: str) -> tuple[Sequence[float], Sequence[int] | None, _Weights | None]:
+    """Of a scorer: the values, their groups as numbers, and the weights by whether there is a score."""
+    scored = columns.rows(signature, ("score",))
+    names, groups = columns.groups(scored), None
+    if names is not None:
+        numbers: dict[str, int] = {}
+        labels = (-n - 1 if name is None else numbers.setdefault(name, len(numbers)) for n, name in enumerate(names))
+        groups = array("q", labels)
+    values = array("d", [value for value in columns.values(scored) if value is not None])
+    if columns.weights(columns.rows(signature)) is None:
+        return values, groups, None
+    missing = columns.rows(signature, tuple(kind for kind in KINDS if kind != "score"))
+    weights = {has: columns.weights(rows) or [1.0] * len(rows) for has, rows in ((True, scored), (False, missing))}
+    return values, groups, weights
+
+
+_Weights: TypeAlias = Mapping[bool, Sequence[float]]
+
+
+def _fill(columns: Columns, block: _Block, scorers: Sequence[ScorerInfo]) -> None:
+    """Add the entries of a block to the columns."""
+    np: Any = importlib.import_module("numpy")
+    numbers = {info.signature: number for number, info in enumerate(scorers)}
+    codes = {kind: code for code, kind in enumerate(KINDS)}
+    for first, batch in _batches(block, _COLUMNS):
+        if not batch.num_rows:
+            continue
+        kinds = _codes(batch, "kind", codes, block, first)
+        own = _codes(batch, "signature", numbers, block, first)
+        values = batch.column("value").fill_null(math.nan).to_numpy(zero_copy_only=False).astype(np.float64)
+        if (wrong := np.flatnonzero(np.isnan(values) != (kinds != 0))).size:
+            place = f"{block.records}, row {first + int(wrong[0])}"
+            raise DataError(f"{place}: value must be a number with a score, and null without one")
+        if not _extend(columns, batch, own, values, kinds, len(scorers)):
+            lists = [exact_values(batch, name) for name in ("sample_id", "trial", "group", "weight")]
+            for row, (sample, trial, group, weight) in enumerate(zip(*lists, strict=True)):
+                value, scorer = float(values[row]), scorers[own[row]].signature
+                known = None if math.isnan(value) else value
+                columns.append_entry(Entry(0, sample, trial, scorer, known, KINDS[kinds[row]], group, weight))
+
+
+def _extend(columns: Columns, batch: Any, own: Any, values: Any, kinds: Any, step: int) -> bool:
+    """Add the entries of a batch in which each sample and trial has one for every scorer, in order; returns whether it
+    is one."""
+    np: Any = importlib.import_module("numpy")
+    size = batch.num_rows
+    if batch.column("exact").null_count < size or size % step or (own.reshape(-1, step) != np.arange(step)).any():
+        return False
+    heads = _arrow().array(np.arange(0, size, step))
+    names = batch.column("sample_id")
+    samples = names.take(heads)
+    if any(not names.take(_arrow().array(np.arange(other, size, step))).equals(samples) for other in range(1, step)):
+        return False
+    trials = batch.column("trial").fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64).reshape(-1, step)
+    if (trials != trials[:, :1]).any():
+        return False
+    has = {name: batch.column(name).null_count < size for name in ("trial", "group", "weight")}
+    weights = batch.column("weight").fill_null(math.nan).to_numpy(zero_copy_only=False).astype(np.float64)
+    columns.extend(
+        _packed(samples),
+        values.tobytes(),
+        kinds.astype(np.uint8).tobytes(),
+        trials=trials[:, 0].tobytes() if has["trial"] else b"",
+        groups=_texts(batch.column("group").take(heads)) if has["group"] else (),
+        weights=weights[::step].tobytes() if has["weight"] else b"",
+    )
+    return True
+
+
+def _codes(batch: Any, name: str, known: Mapping[str, int], block: _Block, first: int) -> Any:
+    """The numbers of the texts of a column."""
+    np: Any = importlib.import_module("numpy")
+    column = batch.column(name)
+    if column.null_count:
+        raise DataError(f"{block.records}, row {first + column.is_null().index(True).as_py()}: {name} is missing")
+    column = column if hasattr(column, "indices") else column.dictionary_encode()
+    words = column.dictionary.to_pylist()
+    codes = np.array([known.get(word, -1) for word in words])[column.indices.to_numpy(zero_copy_only=False)]
+    if (wrong := np.flatnonzero(codes < 0)).size:
+        row = int(wrong[0])
+        raise DataError(f"{block.records}, row {first + row}: {name} is unknown: {column[row].as_py()!r:.200}")
+    return codes
+
+
+def _texts(column: Any) -> list[str | None]:
+    """The texts of a column, one object for equal ones."""
+    if not hasattr(column, "indices"):
+        return column.to_pylist()
+    words: list[str] = column.dictionary.to_pylist()
+    return [None if index is None else words[index] for index in column.indices.to_pylist()]
+
+
+def _packed(column: Any) -> PackedTexts:
+    """The texts of an Arrow column of strings, without an object for each."""
+    np: Any = importlib.import_module("numpy")
+    column = column.cast("large_string")
+    _, offsets, data = column.buffers()
+    ends = np.frombuffer(offsets, np.int64, len(column) + 1, column.offset * 8)
+    content = b"" if data is None else memoryview(data)[ends[0] : ends[-1]].tobytes()
+    starts = (ends[:-1] - ends[0]).astype(np.uint64)
+    return PackedTexts.of_buffers(content, starts.tobytes(), np.diff(ends).astype(np.uint32).tobytes())
+
+
+def _arrow(module: str = "pyarrow") -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        raise MissingDependency("pyarrow", "parquet") from None
+
+
+def _parquet() -> Any:
+    return _arrow("pyarrow.parquet")

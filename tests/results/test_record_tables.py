@@ -1,0 +1,63 @@
+"""Records as tables: what a table keeps of them comes back unchanged."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evalstone import ConfigError, DataError, Record
+from evalstone._core.redaction import register
+from evalstone.datasets.stored import record_line
+from evalstone.results.record_tables import Keep, record_tables, records_of
+from evalstone.results.summary import ScorerInfo
+from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
+
+SCORERS = tuple(ScorerInfo(name=name, signature=f"{name}@1", scale=4.0, lower_is_better=False) for name in ("a", "b"))
+
+texts = st.text(st.characters(codec=None), max_size=8)  # with NUL and lone surrogates
+sizes = st.floats(allow_nan=False, allow_infinity=False)
+data = st.recursive(
+    st.none() | st.booleans() | st.integers() | sizes | texts,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(texts, inner, max_size=3),
+    max_leaves=6,
+)
+usages = st.builds(Usage, st.integers(0, 2**70), st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+maybe = st.none() | texts
+
+
+def calls(members: st.SearchStrategy[tuple[JudgeCall, ...]]) -> st.SearchStrategy[JudgeCall]:
+    return st.builds(
+        JudgeCall, question=texts, fingerprint=texts, judge=texts, answer=data, usage=usages, cost=st.none() | sizes,
+        seconds=sizes, probability=st.none() | sizes, source=st.sampled_from(("asked", "shared", "cached")), reply=maybe,
+        alternatives=st.none() | st.dictionaries(texts, sizes, max_size=2),
+        refused_settings=st.lists(texts, max_size=2).map(tuple), repeat_index=st.integers(0, 3), members=members,
+        detail=st.none() | st.dictionaries(texts, data, max_size=2),
+    )  # fmt: skip
+
+
+outcomes = st.one_of(
+    st.builds(Score, st.floats(0, 4), texts, scale=st.just(4.0), evidence=data),
+    st.builds(Skipped, texts),
+    st.builds(Failed, texts, maybe, maybe, maybe),
+)
+records = st.builds(
+    Record, sample_id=texts, scorer=texts, signature=st.sampled_from(("a@1", "b@1")), outcome=outcomes,
+    calls=st.lists(calls(st.just(()) | st.lists(calls(st.just(())), max_size=2).map(tuple)), max_size=2).map(tuple),
+    seconds=sizes, group=maybe, trial=st.none() | st.integers(1, 9), weight=st.none() | st.floats(1e-9, 1e9),
+)  # fmt: skip
+
+
+def read(found: Sequence[Record], keep: Keep = "all") -> list[Record]:
+    return records_of(*record_tables(found, SCORERS, keep))
+
+
+@given(st.lists(records, max_size=4))
+def test_a_table_has_all_that_a_line_has(found: list[Record]) -> None:
+    assert [*map(record_line, read(found))] == [*map(record_line, found)]
