@@ -7,12 +7,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalstone import ConfigError, DataError, Record
+from evalstone import ConfigError, Record
 from evalstone._core.redaction import register
 from evalstone.datasets.stored import record_line
 from evalstone.results.record_tables import Keep, record_tables, records_of
@@ -35,7 +34,8 @@ maybe = st.none() | texts
 def calls(members: st.SearchStrategy[tuple[JudgeCall, ...]]) -> st.SearchStrategy[JudgeCall]:
     return st.builds(
         JudgeCall, question=texts, fingerprint=texts, judge=texts, answer=data, usage=usages, cost=st.none() | sizes,
-        seconds=sizes, probability=st.none() | sizes, source=st.sampled_from(("asked", "shared", "cached")), reply=maybe,
+        seconds=sizes, probability=st.none() | sizes, reply=maybe,
+        source=st.sampled_from(("asked", "shared", "cached")),
         alternatives=st.none() | st.dictionaries(texts, sizes, max_size=2),
         refused_settings=st.lists(texts, max_size=2).map(tuple), repeat_index=st.integers(0, 3), members=members,
         detail=st.none() | st.dictionaries(texts, data, max_size=2),
@@ -61,3 +61,41 @@ def read(found: Sequence[Record], keep: Keep = "all") -> list[Record]:
 @given(st.lists(records, max_size=4))
 def test_a_table_has_all_that_a_line_has(found: list[Record]) -> None:
     assert [*map(record_line, read(found))] == [*map(record_line, found)]
+
+
+@given(st.lists(records, max_size=3))
+def test_tables_that_keep_less_have_the_scores_and_why_there_is_none(found: list[Record]) -> None:
+    for keep in ("evidence", "scores"):
+        for before, after in zip(found, read(found, keep), strict=True):
+            assert (after.sample_id, after.trial, after.signature, after.value) == (
+                *(before.sample_id, before.trial, before.signature), before.value,
+            )  # fmt: skip
+            assert after.calls == ()
+            if keep == "evidence" or not isinstance(before.outcome, Score):
+                assert after.reason == before.reason
+            else:
+                assert (after.reason, after.evidence) == ("", ())
+
+
+def record(**fields: Any) -> Record:
+    own = {"sample_id": "s", "scorer": "a", "signature": "a@1", "outcome": Score(0.5)}
+    return Record(**{**own, **fields})
+
+
+@pytest.mark.parametrize(
+    "broken", [{"seconds": math.nan}, {"outcome": Score(0.5, evidence=[math.inf])}, {"signature": "c@1"}]
+)
+def test_what_json_refuses_is_refused(broken: dict[str, Any]) -> None:
+    with pytest.raises(ConfigError):
+        record_tables([record(**broken)], SCORERS)
+
+
+def test_secrets_are_in_no_column_and_in_no_metadata() -> None:
+    register("sk-42-very-secret")
+    call = JudgeCall(question="q", fingerprint="f", judge="j", answer=None, reply='"sk-42-very-secret"')
+    found = [record(outcome=Failed("no sk-42-very-secret"), calls=[call])]
+    tables = record_tables(found, SCORERS)
+    assert [*map(record_line, records_of(*tables))] == [*map(record_line, found)]
+    for table in tables:
+        assert table is not None
+        assert "sk-42-very-secret" not in json.dumps(table.to_pydict()) + str(table.schema.metadata)

@@ -60,7 +60,7 @@ class PackedTexts(Sequence[str]):
             some._lengths.append(lengths[place])
         return some
 
-    def has_repeats(self, numbers: Sequence[int] = ()) -> bool:
+    def has_repeats(self, numbers: array[int] | None = None) -> bool:
         """Whether a text occurs twice, with the same number if they have numbers. It may be wrong if it says yes: only
         hashes are compared."""
         np: Any = importlib.import_module("numpy")  # few callers need it
@@ -75,7 +75,7 @@ class PackedTexts(Sequence[str]):
                 hashes[rows] ^= hashes[rows] >> np.uint64(29)
             hashes = hashes * _FACTOR + lengths
             if numbers:
-                hashes = hashes * _FACTOR + np.frombuffer(memoryview(numbers), np.int64).astype(np.uint64)
+                hashes = hashes * _FACTOR + np.frombuffer(numbers, np.int64).astype(np.uint64)
         hashes.sort()
         return bool((hashes[1:] == hashes[:-1]).any())
 

@@ -7,7 +7,7 @@ import math
 import operator
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import Literal, NamedTuple, TypeAlias, TypeVar, get_args
 
 from evalstone._core.packed_texts import PackedTexts
 from evalstone.results.summary import unanswered
@@ -161,13 +161,8 @@ class Columns:
             self._cells.extend(range(len(self._cells), place))
             self._cells.extend(range(before * step, before * step + len(kinds)))
         self._samples.extend(samples)
-        for column, own, absent in ((self._trials, trials, _NO_TRIAL), (self._weights, weights, math.nan)):
-            if own and not column:
-                column.extend([absent] * before)
-            if own:
-                column.frombytes(own)
-            elif column:
-                column.extend([absent] * len(samples))
+        _extend(self._trials, trials, _NO_TRIAL, before, len(samples))
+        _extend(self._weights, weights, math.nan, before, len(samples))
         if groups and not self._groups:
             self._groups.extend([None] * before)
         if groups:
@@ -392,6 +387,22 @@ class Columns:
             self._groups[case] if self._groups else None,
             None if math.isnan(weight) else weight,
         )
+
+
+_Number = TypeVar("_Number", int, float)
+
+
+def _extend(column: array[_Number], values: bytes, absent: _Number, before: int, number: int) -> None:
+    """Add values to a column that is empty if all values are absent.
+
+    before, number: How many values come before these, and how many they are.
+    """
+    if values and not column:
+        column.extend([absent] * before)
+    if values:
+        column.frombytes(values)
+    elif column:
+        column.extend([absent] * number)
 
 
 def kind_of(record: Record) -> OutcomeKind:

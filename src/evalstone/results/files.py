@@ -16,11 +16,16 @@ from evalstone._core.files import cannot_write, file_lines, file_text, is_folder
 from evalstone._core.garbage import rare_collections
 from evalstone._core.phases import Phase, phase
 from evalstone._core.redaction import redacted
+from evalstone._core.storage import Location
+from evalstone._core.validation import read_data
 from evalstone.datasets.stored import RECORDS, SAMPLES, SUMMARY, StoredSamples, record_line, write_samples
 from evalstone.datasets.writing import json_line, write_jsonl, write_text
 from evalstone.errors import ConfigError, DataError, EvalstoneError
+from evalstone.results.record_blocks import BLOCKS, RecordBlocks, remove_blocks, write_blocks
+from evalstone.results.record_tables import Keep
 from evalstone.results.run import Run, check_runs
 from evalstone.results.spilling import SpillingRecords
+from evalstone.results.stored_records import StoredRecords
 from evalstone.results.summary import ScorerInfo, ScorerSummary, summarize
 from evalstone.types import Record, RunMetadata
 
@@ -50,20 +55,40 @@ def remove_results(folder: str | Path) -> None:
     (Path(folder) / SUMMARY).unlink(missing_ok=True)
 
 
-def write_run(run: Run, folder: str | Path) -> Path:
+def write_run(run: Run, folder: str | Path, *, keep: Keep | None = None) -> Path:
     """Write a run into a folder, with its samples if available, and return the folder. Existing files are replaced.
 
+    Args:
+        run: the run.
+        folder: the folder.
+        keep: write the records as Parquet (`blocks/` and `calls/`), and how much of each: `all`; `evidence`, which
+            leaves out the judge calls; or `scores`, which also leaves out evidence and the reasons of scores. None:
+            write `records.jsonl`, or Parquet again if the run was read from one without judge calls.
+
     Raises:
-        ConfigError: the folder cannot be written.
+        ConfigError: the folder cannot be written, or the run was read from files that keep less.
+        MissingDependency: pyarrow is not installed, and keep is set.
         DataError: the samples can no longer be read. The run is written without them.
         WriteError: the disk is full. The run is written without its samples if there is space for the rest.
     """
     check_runs(run=run)
     path = prepare(folder)
     remove_results(path)  # whatever ends this, the folder never has parts of two runs
-    lines = run.records.texts() if isinstance(run.records, SpillingRecords) else map(record_line, run.records)
-    with phase(f"writing {RECORDS}", "record", len(run.records)) as writing:
-        write_text(path / RECORDS, (f"{line}\n" for line in writing.count(lines)), redact=False)  # they are redacted
+    records, data = run.records, run.to_dict()
+    if keep is None and isinstance(records, RecordBlocks) and records.keep != "all":
+        keep = records.keep
+    if keep is None:
+        lines = records.texts() if isinstance(records, StoredRecords) else map(record_line, records)
+        with phase(f"writing {RECORDS}", "record", len(records)) as writing:
+            write_text(
+                path / RECORDS, (f"{line}\n" for line in writing.count(lines)), redact=False
+            )  # they are redacted
+        remove_blocks(Location(str(path)))
+    else:
+        with phase("writing records"):
+            number = write_blocks(records, run.scorers, run.id, Location(str(path)), keep)
+        data[BLOCKS] = {"plan": run.id, "number": number, "keep": keep}
+        (path / RECORDS).unlink(missing_ok=True)
     try:
         if run.samples is None:
             (path / SAMPLES).unlink(missing_ok=True)
@@ -73,9 +98,9 @@ def write_run(run: Run, folder: str | Path) -> Path:
     except EvalstoneError:
         if not isinstance(run.samples, StoredSamples) or run.samples.path.resolve() != (path / SAMPLES).resolve():
             (path / SAMPLES).unlink(missing_ok=True)
-        write_jsonl(path / SUMMARY, [run.to_dict()])
+        write_jsonl(path / SUMMARY, [data])
         raise
-    write_jsonl(path / SUMMARY, [run.to_dict()])
+    write_jsonl(path / SUMMARY, [data])
     return path
 
 
@@ -93,7 +118,10 @@ def read_run(folder: str | Path) -> Run:
     try:
         scorers = [ScorerInfo.of(stored) for stored in RunMetadata.of(summary, str(path / SUMMARY)).scorers]
         with phase(f"reading {path}", "record") as reading:
-            run = Run.from_dict(summary, *_records(path / RECORDS, scorers, reading))
+            if BLOCKS in summary:
+                run = Run.from_dict(summary, *_blocks(path, summary[BLOCKS], scorers))
+            else:
+                run = Run.from_dict(summary, *_records(path / RECORDS, scorers, reading))
     except FileNotFoundError as error:
         raise _incomplete(path, error) from None
     samples = path / SAMPLES
@@ -156,6 +184,26 @@ def _records(
             f"line {first + 1}"
         )
     return records, summary
+
+
+@dataclasses.dataclass(frozen=True)
+class _StoredBlocks:
+    """`blocks` in `summary.json`."""
+
+    plan: str
+    number: int
+
+
+def _blocks(
+    folder: Path, stored: object, scorers: Sequence[ScorerInfo]
+) -> tuple[RecordBlocks, tuple[ScorerSummary, ...]]:
+    """The records in blocks, and their summaries."""
+    try:
+        blocks = read_data(_StoredBlocks, stored)
+    except DataError as error:
+        raise DataError(f"{folder / SUMMARY}: {BLOCKS}: ", error) from None
+    records = RecordBlocks.of_folder(Location(str(folder)), scorers, blocks.plan, blocks.number)
+    return records, records.summaries()
 
 
 def with_data(run: Run, dataset: Dataset) -> Run:

@@ -9,27 +9,34 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
-from typing import IO, Any, Protocol, TypeAlias, overload
+from operator import eq
+from typing import IO, Any, TypeAlias, cast, overload
 
 from evalstone._core.display import count, escaped
+from evalstone._core.front_ends import Setting
 from evalstone._core.packed_texts import PackedTexts
+from evalstone._core.storage import Location
 from evalstone._core.validation import read_data
 from evalstone.datasets.stored import record_line
-from evalstone.errors import DataError, EvalstoneError, MissingDependency
+from evalstone.errors import ConfigError, DataError, EvalstoneError, MissingDependency
 from evalstone.results.columns import KINDS, Columns, Entry
 from evalstone.results.record_tables import (
     CALLS_FORMAT,
+    KEEPS,
     RECORDS_FORMAT,
     Keep,
     about,
+    as_kept,
     check_columns,
     exact_values,
+    record_tables,
     records_of,
 )
 from evalstone.results.stored_records import StoredRecords
@@ -46,18 +53,10 @@ from evalstone.types import Record
 BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
 _ROWS_PER_GROUP = {BLOCKS: 16_384, CALLS: 4096}
+_PATTERN = "*-??????.parquet"
+_ROWS_PER_BLOCK = 65_536
 _COLUMNS = ("sample_id", "trial", "signature", "kind", "value", "group", "weight", "exact")
 """What `Columns` has of a record."""
-_WORDS = ("signature", "kind", "group")
-"""Columns with few different texts."""
-
-
-class BlockFile(Protocol):
-    """A file of a block. Its text is its path or address, for messages."""
-
-    def open(self) -> IO[bytes]:
-        """The file, to read from any place."""
-        ...
 
 
 def block_name(plan: str, number: int) -> str:
@@ -81,6 +80,57 @@ def write_table(table: Any, file: IO[bytes], folder: str = BLOCKS) -> None:
         write_page_checksum=True,
         write_statistics=False,
     )
+
+
+def write_blocks(
+    records: Sequence[Record], scorers: Sequence[ScorerInfo], plan: str, folder: Location, keep: Keep
+) -> int:
+    """Write the records of a run in blocks, and return the number of these. Blocks of another run are removed.
+
+    Args:
+        records: The records, in the order of samples and scorers.
+        scorers: The scorers of the run.
+        plan: The ID of the run.
+        folder: The results folder.
+        keep: How much is kept of each record.
+
+    Raises:
+        ConfigError: The folder can't be written, or the records don't have what is to be kept.
+        MissingDependency: pyarrow is not installed.
+        WriteError: The disk is full.
+    """
+    number, written = 0, set[str]()
+    for number, (table, calls) in enumerate(_tables(records, scorers, plan, keep), 1):
+        name = block_name(plan, number - 1)
+        for kind, content in ((BLOCKS, table), (CALLS, calls)):
+            if content is not None:
+                write = functools.partial(write_table, content, folder=kind)
+                (folder / kind / name).write(write)
+                written.add(f"{kind}/{name}")
+    remove_blocks(folder, written)
+    return number
+
+
+def remove_blocks(folder: Location, besides: Collection[str] = ()) -> None:
+    """Remove the blocks in a results folder, besides some."""
+    for kind in (BLOCKS, CALLS):
+        for file in (folder / kind).files(_PATTERN):
+            if f"{kind}/{file.name}" not in besides:
+                file.remove()
+
+
+def _tables(
+    records: Sequence[Record], scorers: Sequence[ScorerInfo], plan: str, keep: Keep
+) -> Iterator[tuple[Any, Any | None]]:
+    if isinstance(records, RecordBlocks):  # by block, as one may be written over itself
+        yield from records.tables(plan, keep)
+        return
+    step = max(1, len(scorers))
+    rest = iter(records)
+    number = 0
+    while some := [*itertools.islice(rest, _ROWS_PER_BLOCK // step * step)]:
+        yield record_tables(some, scorers, keep, plan=plan, block=number)
+        number += 1
 
 
 @dataclass(frozen=True)
@@ -108,8 +158,8 @@ class _Block:
     """A block that was opened."""
 
     number: int
-    records: BlockFile
-    calls: BlockFile | None
+    records: Location
+    calls: Location | None
     rows: int
     groups: tuple[int, ...]
     """The first row of each row group of the records."""
@@ -139,8 +189,8 @@ class RecordBlocks(StoredRecords):
         self,
         scorers: Sequence[ScorerInfo],
         plan: str,
-        blocks: Iterable[BlockFile],
-        calls: Mapping[int, BlockFile] | None = None,
+        blocks: Iterable[Location],
+        calls: Mapping[int, Location] | None = None,
     ) -> None:
         self.scorers, self.plan = tuple(scorers), plan
         self._blocks = [self._opened(number, file, (calls or {}).get(number)) for number, file in enumerate(blocks)]
@@ -148,7 +198,34 @@ class RecordBlocks(StoredRecords):
         self._cached: tuple[int, list[Record]] = -1, []
         """The first row and the records of the row group that was read last."""
 
-    def _opened(self, number: int, file: BlockFile, calls: BlockFile | None) -> _Block:
+    @classmethod
+    def of_folder(cls, folder: Location, scorers: Sequence[ScorerInfo], plan: str, number: int) -> RecordBlocks:
+        """The records in a results folder.
+
+        Args:
+            folder: The folder.
+            scorers: The scorers of the run.
+            plan: The plan of its blocks.
+            number: How many blocks it should have.
+
+        Raises:
+            DataError: A block is missing, there is one of another run, or a file is damaged; the message names it.
+        """
+        expected = [block_name(plan, each) for each in range(number)]
+        files = {kind: {file.name: file for file in (folder / kind).files("*.parquet")} for kind in (BLOCKS, CALLS)}
+        for found in files.values():
+            if other := sorted({*found} - {*expected}):
+                raise DataError(f"{found[other[0]]} is no block of the run {plan}, which has {count(number, 'block')}")
+        if missing := [name for name in expected if name not in files[BLOCKS]]:
+            more = f", and {len(missing) - 1} more" if len(missing) > 1 else ""
+            raise DataError(f"{folder / BLOCKS / missing[0]} is missing{more}: not all records of the run are there")
+        calls = {each: files[CALLS][name] for each, name in enumerate(expected) if name in files[CALLS]}
+        blocks = cls(scorers, plan, [files[BLOCKS][name] for name in expected], calls)
+        if blocks.keep == "all" and (silent := [name for name in expected if name not in files[CALLS]]):
+            raise DataError(f"{folder / CALLS / silent[0]} is missing: the judge calls of the run")
+        return blocks
+
+    def _opened(self, number: int, file: Location, calls: Location | None) -> _Block:
         with _reading(file) as reader:
             schema, metadata = reader.schema_arrow, reader.metadata
             said = about(schema, RECORDS_FORMAT, str(file))
@@ -187,15 +264,36 @@ class RecordBlocks(StoredRecords):
         """How much the blocks keep of each record."""
         return self._blocks[0].keep if self._blocks else "all"
 
+    def tables(self, plan: str, keep: Keep) -> Iterator[tuple[Any, Any | None]]:
+        """The tables of each block, as of another plan.
+
+        Raises:
+            ConfigError: They keep less of their records.
+        """
+        if KEEPS.index(keep) < KEEPS.index(self.keep):
+            raise ConfigError(
+                f"the run has only its {self.keep}, so these can be kept, but not ", Setting("keep", keep)
+            )
+        for block in self._blocks:
+            with _reading(block.records) as reader:
+                table = as_kept(reader.read(use_threads=False), keep, plan)
+            with contextlib.nullcontext() if block.calls is None else _reading(block.calls) as reader:
+                calls = None if reader is None else as_kept(reader.read(use_threads=False), keep, plan)
+            yield table, calls
+
     # ---- Columns ----
 
-    @functools.cached_property
+    @property
     def columns(self) -> Columns:
         """The scores of the records.
 
         Raises:
             DataError: The records don't fit their scorers or each other; the message names file, row and column.
         """
+        return self._columns
+
+    @functools.cached_property
+    def _columns(self) -> Columns:
         columns = Columns([info.signature for info in self.scorers])
         for block in self._blocks:
             _fill(columns, block, self.scorers)
@@ -307,14 +405,15 @@ class RecordBlocks(StoredRecords):
         """The records as lines of `records.jsonl`."""
         return map(record_line, self)
 
-    def text_at(self, place: int) -> str:
-        """The line of one record."""
-        return record_line(self[place])
+    def text_at(self, cell: int, /) -> str:
+        """The line of one record, by its place among them."""
+        return record_line(self[cell])
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Sequence) or isinstance(other, str | bytes):
             return NotImplemented
-        return len(self) == len(other) and all(map(lambda a, b: a == b, self, other))
+        others = cast("Sequence[object]", other)
+        return len(self) == len(others) and all(map(eq, self, others))
 
     __hash__ = None  # pyright: ignore[reportAssignmentType]
 
@@ -326,12 +425,13 @@ class RecordBlocks(StoredRecords):
 
 
 @contextlib.contextmanager
-def _reading(file: BlockFile) -> Generator[Any]:
+def _reading(file: Location) -> Generator[Any]:
     """A file that is open. Raises DataError, naming it, if it can't be read."""
     arrow, parquet = _arrow(), _parquet()
     try:
-        with file.open() as stream:
-            yield parquet.ParquetFile(stream, read_dictionary=[*_WORDS], page_checksum_verification=True)
+        source = file.open() if file.local is None else file.local
+        with parquet.ParquetFile(source, page_checksum_verification=True) as reader:
+            yield reader
     except EvalstoneError:
         raise
     except (arrow.ArrowException, OSError, ValueError, IndexError) as error:
@@ -346,7 +446,7 @@ def _batches(block: _Block, names: Sequence[str]) -> Iterator[tuple[int, Any]]:
             yield first, table.to_batches()[0] if table.num_rows else table
 
 
-def _calls_of(file: BlockFile, first: int, end: int) -> Any:
+def _calls_of(file: Location, first: int, end: int) -> Any:
     """The calls of some of the records: they are in the order of the records."""
     arrow, compute = _arrow(), _arrow("pyarrow.compute")
     parts: list[Any] = []
@@ -399,7 +499,7 @@ def _fill(columns: Columns, block: _Block, scorers: Sequence[ScorerInfo]) -> Non
         if not _extend(columns, batch, own, values, kinds, len(scorers)):
             lists = [exact_values(batch, name) for name in ("sample_id", "trial", "group", "weight")]
             for row, (sample, trial, group, weight) in enumerate(zip(*lists, strict=True)):
-                value, scorer = float(values[row]), scorers[own[row]].signature
+                value, scorer = float(values[row]), scorers[int(own[row])].signature
                 known = None if math.isnan(value) else value
                 columns.append_entry(Entry(0, sample, trial, scorer, known, KINDS[kinds[row]], group, weight))
 

@@ -128,24 +128,28 @@ def record_tables(
     for number, record in enumerate(records):
         if record.signature not in scales:
             raise ConfigError(invalid("signature", "that of a scorer of the run", record.signature))
+        row, calls = _row(record), [*map(_call_row, record.calls)] if keep == "all" else []
+        if _has_secret(row, calls or [*map(_call_row, record.calls)]):
+            record = Record.from_dict(json.loads(record_line(record)))
+            row, calls = _row(record), [*map(_call_row, record.calls)] if keep == "all" else []
         counts[record.signature].add(record, scales[record.signature])
         if record.value is not None:
             sums[record.signature].add(record.value)
         seconds[record.signature].add(record.seconds)
         stats.add(record)
-        row, calls = _row(record), [*map(_call_row, record.calls)] if keep == "all" else []
-        if _has_secret(row, calls):
-            record = Record.from_dict(json.loads(record_line(record)))
-            row, calls = _row(record), [*map(_call_row, record.calls)] if keep == "all" else []
         if keep == "scores" and row["outcome"] == "score":
             row["reason"] = row["evidence"] = None
         rows.append(row)
         for call in calls:
-            call_rows.append(
-                {"record": number, **{name: row[name] for name in ("sample_id", "trial", "scorer")}, **call}
-            )
+            of_record = {name: row[name] for name in ("sample_id", "trial", "scorer")}
+            call_rows.append({"record": number, **of_record, **call})
     described = [
-        {**info.to_stored(), "counts": counts[info.signature].to_dict(), "sum": sums[info.signature].parts}
+        {
+            **info.to_stored(),
+            "counts": counts[info.signature].to_dict(),
+            "sum": sums[info.signature].parts,
+            "seconds": seconds[info.signature].parts,
+        }
         for info in scorers
     ]
     has_calls = keep == "all" or questions
@@ -191,6 +195,23 @@ def about(schema: Any, kind: FileFormat, source: str) -> dict[str, Any]:
         raise DataError(f"{source} is no table of evalstone: its metadata have no {ABOUT.decode()!r}") from None
     kind.check(data, source)
     return data
+
+
+def as_kept(table: Any, keep: Keep, plan: str) -> Any:
+    """A table of records or of calls, as one of another plan that keeps at most as much.
+
+    Call it for tables without calls.
+    """
+    arrow, said = _arrow(), json.loads(table.schema.metadata[ABOUT])
+    if "keep" in said:
+        said["keep"] = keep
+        if keep == "scores":
+            compute: Any = importlib.import_module("pyarrow.compute")
+            scored = compute.equal(table.column("outcome"), "score")
+            for name in ("reason", "evidence"):
+                cleared = compute.if_else(scored, arrow.scalar(None, arrow.string()), table.column(name))
+                table = table.set_column(table.schema.get_field_index(name), name, cleared)
+    return table.replace_schema_metadata({ABOUT: json_line({**said, "plan": plan})})
 
 
 def check_columns(schema: Any, kind: FileFormat, source: str) -> None:

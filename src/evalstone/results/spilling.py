@@ -96,7 +96,7 @@ class SpillingList(Sequence[_T]):
         text = self._text_at(cell)
         return self._values[cell] if text is None else self._parse(text)
 
-    def text_at(self, cell: int) -> str:
+    def text_at(self, cell: int, /) -> str:
         """The value of a cell that has one, as text."""
         text = self._text_at(cell)
         return self._write(self._values[cell]) if text is None else text.decode()

@@ -24,8 +24,8 @@ class StoredRecords(Sequence[Record]):
         """The records as lines of `records.jsonl`, without line breaks."""
 
     @abstractmethod
-    def text_at(self, place: int) -> str:
-        """The line of one record."""
+    def text_at(self, cell: int, /) -> str:
+        """The line of one record, by its place among them."""
 
 
 def columns_of(scorers: Iterable[ScorerInfo], records: Iterable[Record]) -> Columns:

@@ -377,7 +377,7 @@ class ScorerCounts:
             weights: The weights by whether a record has a score; None if no record has one.
         """
         scale, missing = info.scale, self.n_skipped + self.n_failed
-        scored = weights and weights[True]
+        scored = None if weights is None else weights[True]
         both = None if weights is None else (weights[True], weights[False])
         return ScorerSummary(
             info=info,
@@ -411,7 +411,7 @@ class ScorerCounts:
             **{name: getattr(self, name) for name in _SUMMED},
             "reasons": dict(self.reasons) if few else None,
             "calls": dict(self.calls),
-            "dropped": [[*key, number] for key, number in self.dropped.items()],
+            "dropped": [asdict(_StoredDropped(*key, items)) for key, items in self.dropped.items()],
             "cost": None if self.cost is None else self.cost.parts,
             "refused_settings": dict(self.refused_settings),
             "judges": sorted(self.judges),
@@ -431,7 +431,7 @@ class ScorerCounts:
         counts.reasons.update(stored.reasons or {})
         counts.more_reasons = stored.reasons is None
         counts.calls.update(cast("Mapping[CallSource, int]", stored.calls))
-        counts.dropped = {(judge, fingerprint, index): number for judge, fingerprint, index, number in stored.dropped}
+        counts.dropped = {(one.judge, one.fingerprint, one.repeat_index): one.items for one in stored.dropped}
         counts.cost = None if stored.cost is None else ExactSum(stored.cost)
         counts.refused_settings.update(stored.refused_settings)
         counts.judges.update(stored.judges)
@@ -443,6 +443,16 @@ class ScorerCounts:
 _SUMMED = ("n_score", "n_skipped", "n_failed", "doubtful_citations", "unanswered", *CORRECTION_COUNTS)
 _STORED_REASONS = 50
 """The number of different reasons up to which a block's metadata have them. More are counted in its records."""
+
+
+@dataclass(frozen=True)
+class _StoredDropped:
+    """The items that were dropped from an answer."""
+
+    judge: str
+    fingerprint: str
+    repeat_index: int
+    items: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -459,7 +469,7 @@ class _StoredCounts:
     lost: int
     reasons: Mapping[str, int] | None
     calls: Mapping[str, int]
-    dropped: tuple[tuple[str, str, int, int], ...]
+    dropped: tuple[_StoredDropped, ...]
     cost: tuple[float, ...] | None
     refused_settings: Mapping[str, int]
     judges: tuple[str, ...]

@@ -88,8 +88,7 @@ class _Writer:
         place = 0
         for place, (at, sample) in enumerate(cases_of(self.run), start=1):
             found = [records[each] for each in at]
-            stored = isinstance(records, StoredRecords)
-            lines = [records.text_at(each) for each in at] if stored else [*map(record_line, found)]
+            lines = [*map(records.text_at, at)] if isinstance(records, StoredRecords) else [*map(record_line, found)]
             self._add(place, sample, found, lines, keeps_reasoning=keeps)
             if place % 500 == 0:
                 self._flush()

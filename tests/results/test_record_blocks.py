@@ -1,0 +1,123 @@
+"""Runs in blocks: the same numbers as from JSON Lines, read by columns."""
+
+from __future__ import annotations
+
+import itertools
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evalstone import Record, Run, compare, gate, read_run, write_run
+from evalstone._core.storage import Location
+from evalstone.results import record_blocks, summary
+from evalstone.results.record_blocks import BLOCKS, RecordBlocks, block_name, write_table
+from evalstone.results.record_tables import KEEPS, Keep, record_tables
+from evalstone.results.summary import JudgeStats, summarize
+from evalstone.types import Failed, JudgeCall, Score, Skipped, Usage
+from tests.results.test_record_tables import SCORERS, record
+from tests.runs import Given, Harm, run_of
+
+MANY = [f"{number % 7 / 7}" if number % 11 else ("skip", "fail")[number % 2] for number in range(60)]
+
+
+def a_run(**more: Any) -> Run:
+    return run_of(MANY, [Given(), Harm()], **more)
+
+
+def entries(run: Run) -> list[Any]:
+    return [*run.columns.entries()]
+
+
+@pytest.mark.parametrize("keep", KEEPS)
+@pytest.mark.parametrize("has", [(), ("group",), ("weight",), ("group", "weight")])
+def test_a_run_in_blocks_has_the_numbers_of_the_same_run_in_lines(
+    keep: Keep, has: Sequence[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record_blocks, "_ROWS_PER_BLOCK", 50)
+    monkeypatch.setitem(record_blocks._ROWS_PER_GROUP, BLOCKS, 16)
+    of_sample = [{"group": f"g{n % 5}" if n % 4 else "", "weight": 1 + n % 3, "kind": "ab"[n % 2]} for n in range(60)]
+    run = a_run(metadata=[{name: each[name] for name in (*has, "kind")} for each in of_sample])
+    lines = read_run(write_run(run, tmp_path / "lines"))
+    blocks = read_run(write_run(lines, tmp_path / "blocks", keep=keep))
+    assert not (tmp_path / "blocks" / "records.jsonl").exists()
+    assert len([*(tmp_path / "blocks" / BLOCKS).iterdir()]) == 3
+    assert blocks.to_dict() == lines.to_dict()
+    assert blocks.summary == lines.summary
+    assert entries(blocks) == entries(lines)
+    assert [*map(blocks.columns.seconds, blocks.titles)] == [*map(lines.columns.seconds, lines.titles)]
+    assert blocks.slices("kind") == lines.slices("kind")
+    assert gate(blocks, min={"given": 0.4}).to_dict() == gate(lines, min={"given": 0.4}).to_dict()
+    assert compare(blocks, lines).to_dict()["scorers"] == compare(lines, lines).to_dict()["scorers"]
+    if keep == "all":
+        assert [*blocks.records] == [*lines.records]
+        assert [*blocks.csv_lines()] == [*lines.csv_lines()]
+        assert blocks.to_junit() == lines.to_junit()
+        assert [*write_run(blocks, tmp_path / "again").glob("records.jsonl")]
+        assert (tmp_path / "again/records.jsonl").read_bytes() == (tmp_path / "lines/records.jsonl").read_bytes()
+
+
+def block(folder: Path, number: int, found: Sequence[Record], plan: str = "p", keep: Keep = "all") -> None:
+    for kind, table in zip(
+        (BLOCKS, "calls"), record_tables(found, SCORERS, keep, plan=plan, block=number), strict=True
+    ):
+        if table is not None:
+            Location(str(folder / kind / block_name(plan, number))).write(
+                lambda file, table=table, kind=kind: write_table(table, file, kind)
+            )
+
+
+def opened(folder: Path, number: int, plan: str = "p") -> RecordBlocks:
+    return RecordBlocks.of_folder(Location(str(folder)), SCORERS, plan, number)
+
+
+def judged(number: int, rng: random.Random) -> Record:
+    """A record with a random outcome and random judge calls."""
+    kind, cost = rng.choice(("cascade", "panel", None)), rng.choice((None, 0.1, 0.2, 0.3, 1e-17, 1e9))
+    detail: dict[str, Any] = {"dropped": [1]} if rng.random() < 0.5 else {}
+    if kind == "cascade":
+        detail |= {"kind": kind, "fallback": "m", "escalated": rng.random() < 0.5}
+    elif kind == "panel":
+        votes = [{"agreement": rng.choice((0.1, 0.7, 1.0)), "entropy": 0.1}]
+        detail |= {"kind": kind, "verdicts": votes, "no_answer": {"m #1": "x"}}
+    fingerprint = rng.choice("fgh")
+    member = JudgeCall(question="q", fingerprint=fingerprint, judge="m", answer=1, cost=cost)
+    call = JudgeCall(
+        question="q", fingerprint=fingerprint, judge=f"j-{kind}", detail=detail,
+        answer=[{"verdict": rng.choice(("yes", "no", "undecided"))}], usage=Usage(1, 1, 0, rng.randint(0, 2)),
+        cost=cost, members=(member,), refused_settings=rng.choice(((), ("seed",))),
+    )  # fmt: skip
+    outcome = rng.choice((Score(0.1), Score(1 / 3), Skipped("r1"), Skipped("r2"), Failed("r3"), Failed("r4")))
+    scorer = "ab"[number % 2]
+    return record(
+        sample_id=f"s{number // 2}", scorer=scorer, signature=f"{scorer}@1", outcome=outcome, seconds=0.1 * number,
+        calls=(call,) * rng.randint(0, 1), group=(None, "x", "y")[number // 2 % 3],
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_any_split_into_blocks_has_the_same_summary(seed: int, tmp_path: Path) -> None:
+    rng = random.Random(seed)
+    found = [judged(number, rng) for number in range(rng.randint(1, 12))]
+    cuts = sorted({rng.randint(1, 12) for _ in range(rng.randint(0, 4))} & {*range(1, len(found))})
+    stats = JudgeStats()
+    for each in found:
+        stats.add(each)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(summary, "MAX_REASONS", 3)
+        patch.setattr(record_blocks, "MAX_REASONS", 3)
+        patch.setattr(summary, "_STORED_REASONS", 2)
+        for number, (start, end) in enumerate(itertools.pairwise((0, *cuts, len(found)))):
+            block(tmp_path, number, found[start:end], keep=rng.choice(KEEPS))
+        blocks = opened_any(tmp_path, len(cuts) + 1)
+        assert blocks.summaries() == summarize(SCORERS, found)
+        assert blocks.judge_stats() == stats.to_dict()
+
+
+def opened_any(folder: Path, number: int) -> RecordBlocks:
+    names = [block_name("p", each) for each in range(number)]
+    calls = {n: Location(str(folder / "calls" / name)) for n, name in enumerate(names)}
+    there = {n: file for n, file in calls.items() if file.found()}
+    return RecordBlocks(SCORERS, "p", [Location(str(folder / BLOCKS / name)) for name in names], there)
