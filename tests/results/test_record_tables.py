@@ -78,7 +78,7 @@ def test_tables_that_keep_less_have_the_scores_and_why_there_is_none(found: list
 
 
 def record(**fields: Any) -> Record:
-    own = {"sample_id": "s", "scorer": "a", "signature": "a@1", "outcome": Score(0.5)}
+    own: dict[str, Any] = {"sample_id": "s", "scorer": "a", "signature": "a@1", "outcome": Score(0.5)}
     return Record(**{**own, **fields})
 
 

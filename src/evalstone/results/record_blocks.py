@@ -52,9 +52,9 @@ from evalstone.types import Record
 
 BLOCKS, CALLS = "blocks", "calls"
 """The folders of a results folder."""
-_ROWS_PER_GROUP = {BLOCKS: 16_384, CALLS: 4096}
+ROWS_PER_GROUP = {BLOCKS: 16_384, CALLS: 4096}
 _PATTERN = "*-??????.parquet"
-_ROWS_PER_BLOCK = 65_536
+ROWS_PER_BLOCK = 65_536
 _COLUMNS = ("sample_id", "trial", "signature", "kind", "value", "group", "weight", "exact")
 """What `Columns` has of a record."""
 
@@ -76,7 +76,7 @@ def write_table(table: Any, file: IO[bytes], folder: str = BLOCKS) -> None:
         table,
         file,
         compression="zstd",
-        row_group_size=_ROWS_PER_GROUP[folder],
+        row_group_size=ROWS_PER_GROUP[folder],
         write_page_checksum=True,
         write_statistics=False,
     )
@@ -128,7 +128,7 @@ def _tables(
     step = max(1, len(scorers))
     rest = iter(records)
     number = 0
-    while some := [*itertools.islice(rest, _ROWS_PER_BLOCK // step * step)]:
+    while some := [*itertools.islice(rest, ROWS_PER_BLOCK // step * step)]:
         yield record_tables(some, scorers, keep, plan=plan, block=number)
         number += 1
 
