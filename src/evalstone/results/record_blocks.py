@@ -486,7 +486,7 @@ def _fill(columns: Columns, block: _Block, scorers: Sequence[ScorerInfo]) -> Non
     """Add the entries of a block to the columns."""
     np: Any = importlib.import_module("numpy")
     numbers = {info.signature: number for number, info in enumerate(scorers)}
-    codes = {kind: code for code, kind in enumerate(KINDS)}
+    codes: dict[str, int] = {kind: code for code, kind in enumerate(KINDS)}
     for first, batch in _batches(block, _COLUMNS):
         if not batch.num_rows:
             continue
