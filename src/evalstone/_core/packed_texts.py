@@ -38,8 +38,12 @@ class PackedTexts(Sequence[str]):
         texts._lengths.frombytes(lengths)
         return texts
 
-    def extend(self, others: PackedTexts) -> None:
+    def extend(self, others: Sequence[str]) -> None:
         """Add texts after these."""
+        if not isinstance(others, PackedTexts):
+            for text in others:
+                self.append(text)
+            return
         shift = len(self._data)
         self._data += others._data
         self._starts.extend(others._starts if not shift else array("Q", [shift + start for start in others._starts]))

@@ -56,6 +56,7 @@ from evalstone.results.missing_scores import Missing as Missing
 from evalstone.results.power_analysis import PowerAnalysis as PowerAnalysis
 from evalstone.results.power_analysis import ScorerPower as ScorerPower
 from evalstone.results.power_analysis import power as power
+from evalstone.results.record_tables import Keep as Keep
 from evalstone.results.run import Run as Run
 from evalstone.results.saved_calibrations import calibration_for as calibration_for
 from evalstone.results.saved_calibrations import list_calibrations as list_calibrations

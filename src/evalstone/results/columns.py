@@ -138,7 +138,7 @@ class Columns:
 
     def extend(
         self,
-        samples: PackedTexts,
+        samples: Sequence[str],
         values: bytes,
         kinds: bytes,
         *,
@@ -173,9 +173,9 @@ class Columns:
         self._kinds += kinds
         self._last, self._packed = None, True
 
-    def add_seconds(self, scorer: str, seconds: ExactSum) -> None:
+    def add_seconds(self, scorer: str, seconds: Iterable[float]) -> None:
         """Add the seconds of entries that were added without them."""
-        self._seconds[self._numbers[scorer]].merge(seconds)
+        self._seconds[self._numbers[scorer]].merge(ExactSum(seconds))
 
     def seal(self) -> tuple[int, int] | None:
         """Bring together what was appended of each case. Call it once, after the last record.

@@ -298,7 +298,7 @@ class RecordBlocks(StoredRecords):
         for block in self._blocks:
             _fill(columns, block, self.scorers)
             for signature, seconds in block.seconds.items():
-                columns.add_seconds(signature, seconds)
+                columns.add_seconds(signature, seconds.parts)
         if (repeated := columns.seal()) is not None:
             record, places = self[repeated[0]], [*map(self._place, repeated)]
             trial = "" if record.trial is None else f", trial {record.trial}"
