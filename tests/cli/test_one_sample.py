@@ -67,6 +67,48 @@ def test_a_sample_in_files(folder: Path, evalstone: Evalstone) -> None:
     assert [row[1] for row in rows if row[:1] == ["faithfulness"]] == ["1", "list_claims", "verify_claims"]
 
 
+OWN = """
+from evalstone import Score, Scorer
+from evalstone.questions import ListClaims
+
+print("the code was run")
+
+
+class Counted(Scorer):
+    "The number of claims."
+
+    name = "counted"
+    questions = (ListClaims,)
+
+    async def score(self, ask, *, output: str) -> Score:
+        return Score(min(1.0, len(await ask(ListClaims(text=output))) / 2))
+"""
+
+
+def test_the_prompts_of_own_scorers_are_shown_if_their_code_is_named(tmp_path: Path, evalstone: Evalstone) -> None:
+    (tmp_path / "own.py").write_text(OWN, encoding="utf-8")
+    (tmp_path / "data.jsonl").write_text('{"id": "s1", "output": "It opens at 9."}', encoding="utf-8")
+    for name in ("first", "second"):
+        done = evalstone("run", "data.jsonl", "--scorer", "own.py:Counted", "--judge", "lexical", "--name", name)
+        assert done.returncode == 0, done.stderr
+    shown = ("report", "second", "--sample", "s1")
+    without = evalstone(*shown)
+    assert "its scorer has code that isn't evalstone's" in without.stdout
+    assert "the code was run" not in without.stdout + without.stderr
+    with_it = evalstone(*shown, "--scorer", "own.py:Counted")
+    assert "Input: text" in with_it.stdout
+    assert "isn't evalstone's" not in with_it.stdout
+    assert "own.py" in with_it.stderr  # whose code was run
+    for wrong, message in (
+        ((*shown, "--scorer", "faithfulness"), "scorer must be the address of your own code"),
+        (("report", "second", "--scorer", "own.py:Counted"), "shows the prompts behind one sample"),
+        ((*shown, "--scorer", "none.py:Counted"), "none.py"),
+    ):
+        refused = evalstone(*wrong)
+        assert refused.returncode == 2
+        assert message in refused.stderr.replace("--scorer", "scorer")
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [

@@ -176,6 +176,30 @@ def test_what_can_not_be_rebuilt_has_a_reason(server: Server) -> None:
     assert reason(replace(info, definition={"name": "faithfulness", "scale": -1})) == "own_code"
 
 
+def test_prompts_of_the_users_scorers_are_shown_if_they_are_passed_and_have_not_changed(server: Server) -> None:
+    server.requests.clear()
+    run = saved(evaluate(SAMPLES, [Own()], judge=judge_of(server), ledger=None))
+    sent = [request["messages"] for request in server.requests]
+    own, info = {Own().signature: Own()}, run["own"].info
+    found = [
+        rebuilt_prompts(r, s, info, keeps_reasoning=False, own=own) for r, s in zip(run.records, SAMPLES, strict=True)
+    ]
+    assert [asked.to_dict()["messages"] for each in found for asked in each.asked.values()] == sent
+
+    class Changed(Scorer):
+        """A scorer with code of the user's."""
+
+        name = "own"
+        questions = (ListClaims,)
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            raise AssertionError("the code of another scorer was run")
+
+    assert Changed().signature != info.signature
+    changed = {Changed().signature: Changed()}
+    assert rebuilt_prompts(run.records[0], SAMPLES[0], info, keeps_reasoning=False, own=changed).missing == "own_code"
+
+
 def test_a_definition_is_the_scorer_it_is_of() -> None:
     for name in SCORERS:
         try:

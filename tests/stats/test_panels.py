@@ -60,6 +60,21 @@ def test_the_order_of_members_and_samples_changes_nothing() -> None:
     assert votes_of(turned).votes.low == pytest.approx(votes_of(wrong).votes.low)
 
 
+def test_the_same_votes_are_worth_anything_between_both_limits_without_labels() -> None:
+    """Members who disagree on a share d, and err equally often, have ρ = 1 - d / (2e(1 - e))."""
+    votes = [[False] * 3] * 170 + [[at == odd for at in range(3)] for odd in range(3) for _ in range(10)]
+    disagree = sum(row[0] != row[1] for row in votes) / len(votes)
+    assert disagree == pytest.approx(0.1)
+    limits: list[float] = []
+    for truths in ([False] * 200, [at % 2 == 1 for at in range(200)]):  # the majority is right; half of all are wrong
+        wrong = [[vote != truth for vote in row] for row, truth in zip(votes, truths, strict=True)]
+        rate = sum(map(sum, wrong)) / 600
+        found = votes_of(wrong)
+        assert found.correlation.estimate == pytest.approx(1 - disagree / (2 * rate * (1 - rate)))
+        limits.append(found.votes.estimate)
+    assert limits == pytest.approx([3, 3 / (1 + 2 * (1 - 2 * disagree))])  # 3 and 1.15
+
+
 def test_without_errors_samples_or_members_there_is_nothing_to_say() -> None:
     assert effective_votes([[False, False]] * 20) is None
     assert effective_votes([[True, False]] * 20) is None  # each member is right on all or wrong on all

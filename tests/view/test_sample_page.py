@@ -11,11 +11,13 @@ from typing import Any
 
 import pytest
 
-from evalstone import Message, ModelJudge, Run, Sample, ToolCall, evaluate
+from evalstone import Message, ModelJudge, Run, Sample, Score, Scorer, ToolCall, evaluate
 from evalstone._core.redaction import register
 from evalstone.judges import Panel
+from evalstone.questions import ListClaims
+from evalstone.questions.base import Ask
 from evalstone.types import Usage
-from evalstone.view.addresses import sample_address
+from evalstone.view.addresses import compared_address, sample_address
 from evalstone.view.app import application
 from evalstone.view.shelf import Shelf
 from tests.serving import Server, completion, filled, serving
@@ -162,3 +164,35 @@ def test_trials_are_folded_with_the_spread_of_their_scores(tmp_path: Path) -> No
     assert page.text.count("<circle") == len(scored)
     assert len(page.links("/samples/s%20%23")) >= 4
     assert page.links("/samples/s%20%232$")[0] == sample_address(made.id, "s #2")
+
+
+def test_an_answer_from_the_ledger_says_that_its_corrections_are_not_known(server: Server, tmp_path: Path) -> None:
+    ledger, judge = str(tmp_path / "ledger.db"), ModelJudge("vllm/c", base_url=server.url)
+    sample = Sample(id="s", output="It opens at 9.", context=["It opens at 9."])
+    runs = [evaluate([sample], ["faithfulness"], judge=judge, ledger=ledger) for _ in range(2)]
+    asked, cached = (client_of(ledger).get(sample_address(run.id, "s")).words for run in runs)
+    assert ("keeps the reply that was read" in asked, "keeps the reply that was read" in cached) == (False, True)
+    assert cached.count("none that was corrected before it") == len(runs[1].records[0].calls) == 2
+
+
+def test_prompts_of_own_scorers_are_shown_if_the_pages_have_them(server: Server, tmp_path: Path) -> None:
+    class Counted(Scorer):
+        """The number of claims."""
+
+        name = "counted"
+        questions = (ListClaims,)
+
+        async def score(self, ask: Ask, *, output: str) -> Score:
+            return Score(min(1.0, len(await ask(ListClaims(text=output))) / 2))
+
+    ledger, judge = str(tmp_path / "ledger.db"), ModelJudge("vllm/own", base_url=server.url)
+    runs = [
+        evaluate([Sample(id="s", output=text)], [Counted()], judge=judge, ledger=ledger)
+        for text in ("It opens at 9.", "It opens at 9. Yes.")
+    ]
+    addresses = (sample_address(runs[0].id, "s"), compared_address("s", [run.id for run in runs]))
+    for pages, prompts in ((application(Shelf(ledger)), 0), (application(Shelf(ledger), own=[Counted()]), 1)):
+        for address, number in zip(addresses, (1, 2), strict=True):
+            page = Client(pages).get(address).words
+            assert page.count("Prompt: user") == prompts * number
+            assert page.count("its scorer has code that isn") == (1 - prompts) * number

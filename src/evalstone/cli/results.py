@@ -19,7 +19,7 @@ from evalstone.cli.output import (
     to_stderr,
 )
 from evalstone.cli.thresholds import COUNTED, Thresholds, remember_look
-from evalstone.cli.values import numbers_or_one, scorer_named
+from evalstone.cli.values import numbers_or_one, own_scorers, scorer_named
 from evalstone.errors import ConfigError
 from evalstone.results.endings import ExitCode, exit_code
 
@@ -29,6 +29,7 @@ IN_LEDGER = "ledger"
 if TYPE_CHECKING:
     from evalstone.results.human_labels import Labels, PPIResult, RoganGladenResult
     from evalstone.results.summary import ScorerInfo
+    from evalstone.scorers.base import Scorer
 
 
 def find_run(name: str, ledger: str | None, data: str | None = None) -> evalstone.Run:
@@ -87,6 +88,15 @@ def report(
             "--sample KEY", "Data", "Show one sample instead: its texts, its scores and the judge calls behind them."
         ),
     ] = None,
+    scorer: Annotated[
+        Values,
+        option(
+            "--scorer ADDRESS",
+            "Data",
+            "With --sample: show the prompts of this scorer of your own too, such as `my_scorers.py:Polite`. Its code "
+            "is run.",
+        ),
+    ] = None,
     *,
     outputs: Outputs,
     junit: options.Junit = None,
@@ -102,7 +112,11 @@ def report(
             raise ConfigError(
                 Setting(named[0]), " is about the whole run, and ", Setting("sample"), " about one sample"
             )
-        return _sample_report(find_run(run, ledger, data), sample, outputs)
+        return _sample_report(find_run(run, ledger, data), sample, own_scorers(scorer), outputs)
+    if scorer:
+        raise ConfigError(
+            Setting("scorer"), " shows the prompts behind one sample; name it with ", Setting("sample", ...)
+        )
     from evalstone._core.json import to_jsonable
     from evalstone.ledger.base import DEFAULT_LEDGER
     from evalstone.results.views.junit import run_junit
@@ -126,14 +140,16 @@ def report(
     return exit_code(result)
 
 
-def _sample_report(run: evalstone.Run, key: str, outputs: Outputs) -> int:
+def _sample_report(run: evalstone.Run, key: str, own: Sequence[Scorer], outputs: Outputs) -> int:
     from evalstone.results.views.one_sample import one_sample, one_sample_view
     from evalstone.run.rebuilt import prompts_behind
 
     with phase("making the report"):
         found = one_sample(run, key)
         keeps = bool(run.keeps_reasoning)
-        prompts = prompts_behind(found.records, found.sample, run.scorers, keeps_reasoning=keeps)
+        prompts = prompts_behind(
+            found.records, found.sample, run.scorers, keeps_reasoning=keeps, own={each.signature: each for each in own}
+        )
         view = one_sample_view(run, found, prompts)
     present(view, formats(view, outputs, found.to_dict(prompts)))
     return ExitCode.OK

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from evalstone._core.addresses import beside, is_address
 from evalstone._core.display import joined
+from evalstone._core.front_ends import Setting
 from evalstone._core.times import duration
 from evalstone.cli.output import prints_to_stderr, to_stderr
 from evalstone.errors import ConfigError, invalid, repeated
@@ -21,6 +22,7 @@ from evalstone.errors import ConfigError, invalid, repeated
 if TYPE_CHECKING:
     from evalstone._core.front_ends import Wording
     from evalstone.results.summary import ScorerInfo
+    from evalstone.scorers.base import Scorer
     from evalstone.targets import Target, User
 
 
@@ -185,6 +187,24 @@ def scorer_specs(scorers: Iterable[Any], folder: str | Path = ".") -> list[Any]:
         if isinstance(scorer, str) and not is_address(scorer):
             _refuse_foreign(scorer)
     return own_code(scorers, parse_scorer, folder)
+
+
+def own_scorers(addresses: Iterable[str] | None) -> list[Scorer]:
+    """Scorers with code of the user's, imported: it is run, so its files are printed.
+
+    Raises ConfigError for a module that can't be imported, and for a name without an address, whose prompts are shown
+    anyway.
+    """
+    if not addresses:
+        return []
+    from evalstone.scorers import parse_scorer
+
+    for address in (addresses := list(addresses)):
+        if not is_address(address):
+            raise ConfigError(
+                invalid(Setting("scorer"), "the address of your own code, such as my_scorers.py:Polite", address)
+            )
+    return [parse_scorer(each) for each in scorer_specs(addresses)]
 
 
 def own_code(specs: Iterable[Any], parse: Callable[[Any], Any], folder: str | Path) -> list[Any]:

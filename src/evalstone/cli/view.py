@@ -13,6 +13,7 @@ from evalstone._core.front_ends import Setting
 from evalstone.cli import completion, options
 from evalstone.cli.options import Value, Values, argument, option
 from evalstone.cli.output import to_stderr
+from evalstone.cli.values import own_scorers
 from evalstone.errors import ConfigError, MissingDependency, invalid
 from evalstone.results.endings import ExitCode
 
@@ -30,6 +31,14 @@ def view(
         ),
     ] = None,
     ledger: options.Ledger = None,
+    scorer: Annotated[
+        Values,
+        option(
+            "--scorer ADDRESS",
+            "Running",
+            "Show the prompts of this scorer of your own too, such as `my_scorers.py:Polite`. Its code is run.",
+        ),
+    ] = None,
     read_only: Annotated[
         bool,
         option("--read-only", "Running", "Only show: labels, failure modes, baselines and datasets can't be changed."),
@@ -99,7 +108,11 @@ def view(
     is_loopback = host in LOOPBACK or _is_loopback(host)
     password = token if token is not None else "" if is_loopback else secrets.token_urlsafe(16)
     app = application(
-        shelf, () if host in WILDCARDS else (host.lower(),), any_address=host in WILDCARDS, token=password
+        shelf,
+        () if host in WILDCARDS else (host.lower(),),
+        any_address=host in WILDCARDS,
+        token=password,
+        own=own_scorers(scorer),
     )
     listener = _listening(host, port)
     bound = listener.getsockname()[1]

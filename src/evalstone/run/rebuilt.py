@@ -2,7 +2,8 @@
 
 The scorer scores the stored sample once more, and each of its questions is answered from the calls of the record. A
 question has the fingerprint of a call if kind, prompt, form, inputs and settings are the same to the character, so a
-prompt that is shown is the one that was sent, or none is shown. Nothing is asked, and no code but evalstone's own runs.
+prompt that is shown is the one that was sent, or none is shown. Nothing is asked, and no code runs but evalstone's own
+and that of scorers which are passed.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, cast
 
 from evalstone._core import sync
@@ -30,6 +32,9 @@ from evalstone.scorers.base import Scorer
 from evalstone.scorers.tables import defined
 from evalstone.types import JudgeCall, Record, Sample, without_fingerprints
 
+NONE: Mapping[str, Scorer] = MappingProxyType({})
+"""No scorers."""
+
 
 def prompts_behind(
     records: Iterable[Record],
@@ -37,18 +42,28 @@ def prompts_behind(
     scorers: Iterable[ScorerInfo],
     *,
     keeps_reasoning: bool,
+    own: Mapping[str, Scorer] = NONE,
 ) -> dict[str, Prompts]:
     """What the judges of a sample were asked, by the signature of the scorer; the arguments are those of
     `rebuilt_prompts`."""
     infos = {info.signature: info for info in scorers}
     return {
-        record.signature: rebuilt_prompts(record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning)
+        record.signature: rebuilt_prompts(
+            record, sample, infos[record.signature], keeps_reasoning=keeps_reasoning, own=own
+        )
         for record in records
         if record.calls
     }
 
 
-def rebuilt_prompts(record: Record, sample: Sample | None, info: ScorerInfo, *, keeps_reasoning: bool) -> Prompts:
+def rebuilt_prompts(
+    record: Record,
+    sample: Sample | None,
+    info: ScorerInfo,
+    *,
+    keeps_reasoning: bool,
+    own: Mapping[str, Scorer] = NONE,
+) -> Prompts:
     """What the judges of a record were asked, as far as it can be rebuilt.
 
     Args:
@@ -56,13 +71,15 @@ def rebuilt_prompts(record: Record, sample: Sample | None, info: ScorerInfo, *, 
         sample: Its sample; None if the run has no texts.
         info: Its scorer.
         keeps_reasoning: Whether the reasoning in front of the output was scored.
+        own: Scorers with code of the user's, by their signatures, which have a hash of their code. It is run.
     """
     if sample is None:
         return Prompts({}, "no_texts")
-    try:
-        scorer = defined(info.definition or {"name": info.name})
-    except EvalstoneError:
-        return Prompts({}, "own_code")
+    if (scorer := own.get(info.signature)) is None:
+        try:
+            scorer = defined(info.definition or {"name": info.name})
+        except EvalstoneError:
+            return Prompts({}, "own_code")
     if scorer.signature != info.signature:
         has_settings = without_fingerprints(scorer.signature) != info.parameters
         return Prompts({}, "settings" if has_settings and not info.definition else "other_version")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from evalstone._core.display import sentence
 from evalstone.errors import EvalstoneError, MissingDependency
 from evalstone.ledger.labels import ModeGone
+from evalstone.scorers.base import Scorer
 from evalstone.view.drafts import Meanwhile
 from evalstone.view.forms import Refused, TooLarge, Write, sent
 from evalstone.view.library import Library
@@ -104,8 +105,16 @@ MOST_IN_SAMPLES = 1 << 23
 BUG = "This page can't be shown: evalstone has a bug. The terminal that serves it shows where."
 
 
-def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool = False, token: str = "") -> App:
-    """The pages over a shelf, as an ASGI application; `hosts`, `any_address` and `token` as for `Guard`.
+def application(
+    shelf: Shelf,
+    hosts: Collection[str] = (),
+    *,
+    any_address: bool = False,
+    token: str = "",
+    own: Sequence[Scorer] = (),
+) -> App:
+    """The pages over a shelf, as an ASGI application; `hosts`, `any_address` and `token` as for `Guard`. own: scorers
+    with code of the user's, which is run to show their prompts.
 
     Raises:
         MissingDependency: Starlette isn't installed.
@@ -123,7 +132,7 @@ def application(shelf: Shelf, hosts: Collection[str] = (), *, any_address: bool 
             return error_page(405, "This address is for something else.", error.headers)
         return error_page(404, "There is no such page.")
 
-    library = Library(shelf)
+    library = Library(shelf, own)
     app = Starlette(
         routes=[
             *(Route(path, partial(show, library)) for path, show in PAGES),

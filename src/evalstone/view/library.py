@@ -12,6 +12,7 @@ from evalstone.errors import EvalstoneError
 from evalstone.judge_quality.labeling import Sheet
 from evalstone.ledger.live import streams
 from evalstone.ledger.store import Ledger
+from evalstone.scorers.base import Scorer
 from evalstone.view.calibrations import Calibrations
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.comparisons import Comparisons
@@ -36,7 +37,9 @@ MOST_SHEETS = 4
 class Library:
     """The runs on a shelf, their indexes, the calibrations of their judges, and what is known of live scores."""
 
-    def __init__(self, shelf: Shelf) -> None:
+    def __init__(self, shelf: Shelf, own: Sequence[Scorer] = ()) -> None:
+        self.own = {scorer.signature: scorer for scorer in own}
+        """Scorers whose code is run to show their prompts, by signature."""
         self.shelf, self.indexes, self.calibrations = shelf, Indexes(shelf), Calibrations(shelf)
         self.comparisons = Comparisons(self.indexes)
         self.dataset_differences = DatasetDifferences(shelf, self.indexes.folder, self.indexes.jobs)

@@ -17,12 +17,15 @@ from evalstone.types import NO_USAGE, JudgeCall
 Missing: TypeAlias = Literal["no_texts", "own_code", "settings", "other_version", "not_rebuilt"]
 MISSING: Mapping[Missing, str] = {
     "no_texts": "The run was saved without the texts of this sample, so the prompt can't be rebuilt.",
-    "own_code": "The prompt isn't shown: only those of evalstone's own scorers are rebuilt. No other code is run.",
+    "own_code": "The prompt isn't shown: its scorer has code that isn't evalstone's. It is run only if you name "
+    "the scorer with --scorer, unchanged since the run.",
     "settings": "The prompt isn't shown: the run doesn't have the settings of its scorer.",
     "other_version": "The prompt isn't shown: this version of evalstone has other prompts for this scorer.",
     "not_rebuilt": "The prompt can't be rebuilt from the sample and the other answers of this record.",
 }
 """Why a prompt isn't shown."""
+CACHED = "not known: the ledger keeps the reply that was read, and none that was corrected before it"
+"""What is known of the corrections of an answer from the ledger. Answers of a batch are too."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,6 +119,8 @@ def _facts(call: JudgeCall) -> Iterator[tuple[str, str]]:
         yield "judge", call.judge
     if call.repeat_index:
         yield "repetition", str(call.repeat_index)
+    if call.source == "cached" and call.reply is not None and not call.members:
+        yield "corrections", CACHED
     if call.probability is not None:
         yield "probability of this answer", f"{call.probability:.3f}"
     if call.alternatives:

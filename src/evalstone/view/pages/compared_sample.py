@@ -12,6 +12,7 @@ from evalstone.report.view import LONGEST_TEXT, Block, OutcomeView, Tone
 from evalstone.results.views.calls import Prompts
 from evalstone.results.views.samples import SampleParts, sample_parts
 from evalstone.run.rebuilt import prompts_behind
+from evalstone.scorers.base import Scorer
 from evalstone.view.addresses import CSV, JSON, compare_address, compared_address, in_comparison
 from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
@@ -92,7 +93,7 @@ def compared_sample_page(library: Library, request: Request) -> Response:
         if sample is None:
             raise NotThere(f"The runs {', '.join(map(name_of, cards))} have no results of sample {name}.")
         [cells] = cells_of(compared, [sample], whole=True)
-        prompts = [_prompts(cell) for cell in cells]
+        prompts = [_prompts(cell, library.own) for cell in cells]
         if suffix == JSON:
             return json_data(_data(compared, cards, sample, cells, prompts))
         try:
@@ -101,11 +102,12 @@ def compared_sample_page(library: Library, request: Request) -> Response:
             raise BadAddress(error) from None
 
 
-def _prompts(cell: InRun) -> Mapping[str, Prompts]:
+def _prompts(cell: InRun, own: Mapping[str, Scorer]) -> Mapping[str, Prompts]:
     if cell.stored is None:
         return {}
     index = cell.index
-    return prompts_behind(cell.stored.records, cell.stored.sample, index.scorers, keeps_reasoning=index.keeps_reasoning)
+    keeps = index.keeps_reasoning
+    return prompts_behind(cell.stored.records, cell.stored.sample, index.scorers, keeps_reasoning=keeps, own=own)
 
 
 def _data(

@@ -146,7 +146,7 @@ def live_score_page(library: Library, request: Request) -> Response:
     records = [record for record in found.values() if record is not None]
     infos = {each.signature: stream.infos[each.signature] for each in found}
     keeps = any(each.kept_reasoning for each in found)
-    prompts = prompts_behind(records, sample, infos.values(), keeps_reasoning=keeps)
+    prompts = prompts_behind(records, sample, infos.values(), keeps_reasoning=keeps, own=library.own)
     if suffix == JSON:
         return json_data(_score_data(row, found, sample, prompts))
     values = [value for record in records if (value := goodness(record, infos[record.signature])) is not None]

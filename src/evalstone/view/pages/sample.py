@@ -61,7 +61,7 @@ def sample_page(library: Library, request: Request) -> Response:
             raise NotThere(f"Run {name_of(card)} has no results of sample {key}.")
         stored = index.stored(case.place)
         keeps = index.keeps_reasoning
-        prompts = prompts_behind(stored.records, stored.sample, index.scorers, keeps_reasoning=keeps)
+        prompts = prompts_behind(stored.records, stored.sample, index.scorers, keeps_reasoning=keeps, own=library.own)
         if suffix == JSON:
             asked = {signature: each.to_dict() for signature, each in prompts.items()}
             return json_data({"run": card.id, "key": key, **stored.data, "asked": asked})
