@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from evalstone.ledger.store import Ledger
 from evalstone.view.app import application
 from evalstone.view.indexing import jobs
 from evalstone.view.security import App
@@ -129,3 +131,13 @@ class Client:
 def client_of(ledger: str | None, *folders: object, read_only: bool = False) -> Client:
     """Asks the pages over a ledger and results folders."""
     return Client(application(Shelf(ledger, [*map(str, folders)], read_only=read_only)))
+
+
+def unfinished(url: str, run: str, *, running: bool) -> None:
+    """Make a run look as if it was killed, or is in progress."""
+    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
+        database.execute("UPDATE runs SET finished = NULL WHERE id = :run", {"run": run})
+        database.execute("DELETE FROM records WHERE run = :run AND cell > 1", {"run": run})
+        if running:
+            values = {"run": run, "expires": time.time() + 3600}
+            database.execute("INSERT INTO leases VALUES (:run, '', 0, 'elsewhere 1 a', :expires)", values)

@@ -261,6 +261,11 @@ def test_what_changes_is_read_again_and_nothing_else(client: Client, url: str, m
             database.execute("DELETE FROM live_scores WHERE position = 1")
     assert client.get("/live/shop.json").json["scorers"][0]["score"] == 3
     assert read == [NOON, None]
+    with Ledger(url) as ledger:
+        # Sums of hours that stay are kept, and continued.
+        for number, hours in ((11, 30), (12, 30), (13, 31), (14, 200)):
+            submit(ledger, number, {RISING: Score(0.1), FALLING: Score(0.3)}, hours=hours)
+            client.get("/live/shop")
     assert client.get("/live/shop.json").json == Client(application(Shelf(url))).get("/live/shop.json").json
 
 

@@ -29,7 +29,7 @@ from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address, run_address, sample_address
 from evalstone.view.indexing import indexes, jobs
 from tests.runs import Given, Harm, run_of, samples_of
-from tests.view.conftest import Client, Reply, client_of
+from tests.view.conftest import Client, Reply, client_of, unfinished
 
 ANSWERS = ["0.5", "skip", "0.25", "1", "fail"]
 
@@ -359,16 +359,6 @@ def test_a_ledger_that_is_gone_or_of_another_version_says_so(url: str) -> None:
     reply = client.get("/")
     assert (reply.status, "Traceback" in reply.text) == (503, False)
     assert not Path(url).exists()
-
-
-def unfinished(url: str, run: str, *, running: bool) -> None:
-    """Make a run look as if it was killed, or is in progress."""
-    with Ledger(url) as ledger, ledger.transaction(writing=True) as database:
-        database.execute("UPDATE runs SET finished = NULL WHERE id = :run", {"run": run})
-        database.execute("DELETE FROM records WHERE run = :run AND cell > 1", {"run": run})
-        if running:
-            values = {"run": run, "expires": time.time() + 3600}
-            database.execute("INSERT INTO leases VALUES (:run, '', 0, 'elsewhere 1 a', :expires)", values)
 
 
 @pytest.mark.parametrize(("running", "state"), [(True, "running"), (False, "interrupted")])

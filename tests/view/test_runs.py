@@ -8,9 +8,11 @@ import re
 import sqlite3
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,13 +23,15 @@ from evalstone import Run, Sample, compare, evaluate, write_run
 from evalstone.errors import ConfigError
 from evalstone.ledger.base import comparison_file
 from evalstone.ledger.labels import pin
+from evalstone.ledger.maintenance import prune
 from evalstone.ledger.store import Ledger
 from evalstone.view.addresses import compare_address
 from evalstone.view.indexing import comparison_build, jobs
 from evalstone.view.indexing.differences import Difference, Differences, over_runs
 from evalstone.view.runs_query import RunsQuery
+from evalstone.view.shelf import Shelf
 from tests.runs import Given, Harm, run_of, samples_of
-from tests.view.conftest import Reply, client_of
+from tests.view.conftest import Reply, client_of, unfinished
 
 LOW, HIGH = ["0.1", "0.2", "0.15", "0.3", "0.2", "0.1"] * 3, ["0.9", "0.8", "0.85", "0.7", "0.9", "0.8"] * 3
 
@@ -277,6 +281,30 @@ def test_runs_are_filtered_by_what_was_run(url: str) -> None:
     page = client.get("/?tag=pr")
     assert re.search(r'<option value="pr" selected>pr \(1\)</option>', page.text)
     assert client.get("/?state=odd").status == client.get("/?sort=odd").status == 400
+
+
+def test_a_list_of_runs_follows_the_ledger(url: str) -> None:
+    shelf = Shelf(url)
+
+    def check(states: list[str]) -> None:
+        listing, plain = shelf.listing(), Shelf(url).cards()
+        assert [(card.id, card.state) for card in listing.cards] == [(card.id, card.state) for card in plain]
+        assert [card.started for card in plain] == sorted((card.started for card in plain), reverse=True)
+        assert listing.counts["state"] == Counter(states)
+        assert listing.counts["scorer"] == Counter(title for card in plain for title in card.by_title)
+        assert sum(map(len, listing.by_dataset.values())) == len(plain)
+
+    runs = [evaluate(samples_of(["1", "0"]), [Given()], ledger=url, tags=[f"{n}"]).id for n in range(3)]
+    check(["complete"] * 3)
+    unfinished(url, runs[1], running=False)
+    check(["complete", "unfinished", "complete"])
+    with Ledger(url) as ledger:
+        prune(ledger, unfinished=True, delete=True)
+        check(["complete"] * 2)
+        prune(ledger, older_than=timedelta(0), delete=True)
+    check([])
+    evaluate(samples_of(["1"]), [Given()], ledger=url)
+    check(["complete"])
 
 
 def test_the_order_holds_over_all_pages(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import sys
 import types
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, TypeAlias, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
@@ -160,18 +160,23 @@ def _tuple(read: _Reader, length: int | None, value: Any) -> Any:
         raise _Unexpected.of(value, "a list")
     if length not in (None, len(value)):
         raise _Unexpected(f"{length} items", len(value), shown=f"{len(value)}", verb="must have")
-    return tuple(_read_all(read, enumerate(value)).values())
+    values: list[Any] = []
+    try:
+        for item in value:
+            values.append(read(item))
+    except _Unexpected as error:
+        error.path.append(len(values))
+        raise
+    return tuple(values)
 
 
 def _mapping(read: _Reader, value: Any) -> Any:
     if not is_mapping(value):
         raise _Unexpected.of(value, "an object")
-    return value if read is _anything else _read_all(read, value.items())
-
-
-def _read_all(read: _Reader, items: Iterable[tuple[Any, Any]]) -> dict[Any, Any]:
+    if read is _anything:
+        return value
     values: dict[Any, Any] = {}
-    for key, item in items:
+    for key, item in value.items():
         try:
             values[key] = read(item)
         except _Unexpected as error:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -149,29 +149,64 @@ def coverage(
         if not counted and not tallies and stream not in (known := streams(opened)):
             there = f"it has {shortlist(known)}" if known else "nothing was scored live yet"
             raise ConfigError(f"there is no stream {stream!r} in the ledger {shown(ledger)}: {there}")
-    return covered(stream, counted, tallies, since=since, until=until)
+    return covered(stream, counted, Rows().with_more(tallies), since=since, until=until)
+
+
+class Rows:
+    """The rows of a stream, counted: of each scorer by state, and by scorer, process and hour."""
+
+    def __init__(self) -> None:
+        self.states: dict[str, Counter[str]] = {}
+        self.parts = Counter[tuple[str, str, int]]()
+
+    def with_more(self, tallies: Iterable[Tally]) -> Rows:
+        """These, and the rows of tallies."""
+        rows = Rows()
+        rows.states = {signature: Counter(states) for signature, states in self.states.items()}
+        rows.parts = self.parts.copy()
+        states, parts = rows.states, rows.parts
+        for signature, hour, state, _, _, owner, _, number, _ in tallies:
+            if signature not in states:
+                states[signature] = Counter()
+            states[signature][state] += number
+            parts[signature, owner, hour] += number
+        return rows
 
 
 def covered(
     stream: str,
     counted: Iterable[LiveCounts],
-    tallies: Iterable[Tally],
+    rows: Rows,
     *,
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> Coverage:
-    """The coverage of a stream from its counts and tallies of a period."""
-    totals = {(each.signature, each.owner, each.hour): each for each in counted}
-    rows: defaultdict[tuple[str, str, int], Counter[str]] = defaultdict(Counter)
-    for signature, hour, state, _, _, owner, _, number, _ in tallies:
-        rows[signature, owner, hour][state] += number
-    parts: defaultdict[str, list[ScorerCoverage]] = defaultdict(list)
-    for key in totals.keys() | rows.keys():
-        signature, owner, hour = key
-        none = LiveCounts(stream=stream, signature=signature, owner=owner, hour=hour)
-        parts[signature].append(_part(totals.get(key, none), rows.get(key, Counter())))
-    titled = titles({signature: scorer_name(signature) for signature in sorted(parts)})
-    scorers = tuple(_sum(title, signature, parts[signature]) for signature, title in titled.items())
+    """The coverage of a stream from its counts and its rows of a period."""
+    sums = {signature: Counter[str]() for signature in rows.states}
+    left = rows.parts.copy()
+    """The rows of processes and hours that have no counts."""
+    for each in counted:
+        sum_of = sums.get(each.signature)
+        if sum_of is None:
+            sum_of = sums[each.signature] = Counter()
+        sum_of["seen"] += each.seen
+        sum_of["filtered"] += each.filtered
+        sum_of["eligible"] += each.eligible
+        sum_of["declined"] += each.declined
+        sum_of["dropped_queue"] += each.dropped
+        sum_of["unaccounted"] += (
+            abs(each.seen - each.filtered - each.eligible)
+            + abs(each.eligible - each.declined - each.dropped - each.accepted)
+            + abs(each.accepted - left.pop((each.signature, each.owner, each.hour), 0))
+        )
+    for (signature, _, _), number in left.items():
+        sums[signature]["unaccounted"] += number
+    for signature, states in rows.states.items():
+        sums[signature].update({name: states[state] for name, state in _OF_STATES.items()})
+    titled = titles({signature: scorer_name(signature) for signature in sorted(sums)})
+    scorers = tuple(
+        ScorerCoverage(scorer=title, signature=signature, **sums[signature]) for signature, title in titled.items()
+    )
     return Coverage(stream=stream, since=_hour(since, math.floor), until=_hour(until, math.ceil), scorers=scorers)
 
 
@@ -180,29 +215,14 @@ def _hour(time: datetime | None, rounded: Callable[[float], int]) -> datetime | 
     return None if time is None else hour_start(rounded(time.timestamp() / HOUR))
 
 
-def _part(known: LiveCounts, rows: Counter[str]) -> ScorerCoverage:
-    missing = (
-        known.seen - known.filtered - known.eligible,
-        known.eligible - known.declined - known.dropped - known.accepted,
-        known.accepted - sum(rows.values()),
-    )
-    return ScorerCoverage(
-        scorer="",
-        signature=known.signature,
-        seen=known.seen,
-        filtered=known.filtered,
-        eligible=known.eligible,
-        declined=known.declined,
-        dropped_queue=known.dropped,
-        dropped_budget=rows.get("dropped", 0),
-        n_score=rows.get("score", 0),
-        n_skipped=rows.get("skipped", 0),
-        n_failed=rows.get("failed", 0),
-        pending=rows.get("pending", 0),
-        unaccounted=sum(map(abs, missing)),
-    )
-
-
+_OF_STATES = {
+    "dropped_budget": "dropped",
+    "n_score": "score",
+    "n_skipped": "skipped",
+    "n_failed": "failed",
+    "pending": "pending",
+}
+"""The states of rows by the fields that count them."""
 _NAMES = ("scorer", "signature")
 _NUMBERS = [field.name for field in dataclasses.fields(ScorerCoverage) if field.name not in _NAMES]
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import math
 import threading
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 
 from evalstone.ledger.base import HOUR, hour_start
 from evalstone.ledger.live import MOST_HOURS, LiveCounts, Tally, counts
 from evalstone.ledger.live_state import LiveState, first_new_hour, follows, live_state
 from evalstone.ledger.store import Ledger
-from evalstone.live.accounting import Coverage, covered
+from evalstone.live.accounting import Coverage, Rows, covered
 from evalstone.results.summary import ScorerInfo
 from evalstone.scorers import SCORERS
 from evalstone.types import scorer_name
 from evalstone.view.shelf import Card
 
+T = TypeVar("T")
 STEPS = (1, 3, 6, 12, 24, 168, 672, 2688)
 """Hours that a point in a plot over time may stand for."""
 MOST_POINTS = 60
@@ -40,17 +41,25 @@ class Reading:
     """The first hour since 1970; None for all."""
     end: int | None = None
     """The hour behind the last one."""
+    settled: Settled | None = None
+    """What is known of the first of the tallies."""
 
     @cached_property
     def coverage(self) -> Coverage:
         """As `evalstone live coverage` shows it."""
         since, until = (None if hour is None else hour_start(hour) for hour in (self.first, self.end))
-        return covered(self.stream, self.counted, self.tallies, since=since, until=until)
+        rows = self._settled.rows.with_more(self.tallies[self._settled.number :])
+        return covered(self.stream, self.counted, rows, since=since, until=until)
 
     @cached_property
     def figures(self) -> Figures:
         """The sums of all."""
-        return Figures.of(self.tallies)
+        return self._settled.figures.with_more(self.tallies[self._settled.number :])
+
+    @cached_property
+    def _settled(self) -> Settled:
+        step = step_over(self.tallies)
+        return self.settled if self.settled is not None and self.settled.figures.step == step else Settled.of((), step)
 
     @cached_property
     def scales(self) -> Mapping[str, float]:
@@ -70,6 +79,21 @@ class Reading:
             return (first is None or each.hour >= first) and (end is None or each.hour < end)
 
         return Reading(self.stream, [*filter(has, self.counted)], [*filter(has, self.tallies)], first, end)
+
+
+@dataclass(frozen=True)
+class Settled:
+    """The sums over the first tallies of a stream, which stay the same while later hours change."""
+
+    number: int
+    """The number of tallies."""
+    figures: Figures
+    rows: Rows
+
+    @classmethod
+    def of(cls, tallies: Sequence[Tally], step: int) -> Settled:
+        """The sums over tallies. step: the hours of a period."""
+        return cls(len(tallies), Figures({}, {}, {}, {}, step, None).with_more(tallies), Rows().with_more(tallies))
 
 
 class Readings:
@@ -124,7 +148,11 @@ def _updated(ledger: Ledger, before: LiveState, known: Reading) -> Reading:
         hours.append(new)
     hour = min(hours, default=MOST_HOURS)
     counted, tallies = counts(ledger, known.stream, tallied_since=hour * HOUR)
-    return Reading(known.stream, counted, [*(each for each in known.tallies if each.hour < hour), *tallies])
+    earlier = [each for each in known.tallies if each.hour < hour]
+    every, settled = [*earlier, *tallies], known.settled
+    if settled is None or settled.number != len(earlier):
+        settled = Settled.of(earlier, step_over(every))
+    return Reading(known.stream, counted, every, settled=settled)
 
 
 @dataclass
@@ -133,6 +161,10 @@ class Sums:
 
     states: Counter[str] = field(default_factory=Counter[str])
     total: float = 0.0
+
+    def copy(self) -> Sums:
+        """The same sums, to add to."""
+        return Sums(self.states.copy(), self.total)
 
     @property
     def n_score(self) -> int:
@@ -178,14 +210,15 @@ class Figures:
         """The sums of tallies of chosen scorers, of a source, and of chosen entities."""
         every = signatures is None and not source and entities is None
         chosen = tallies if every else [each for each in tallies if _matches(each, signatures, source, entities)]
-        hours = {each.hour for each in chosen}
-        first, last = (min(hours), max(hours)) if hours else (0, 0)
-        step = step_of(first, last)
-        by_scorer: dict[str, Sums] = {}
-        by_source = defaultdict[str, dict[str, Sums]](dict)
-        by_entity = defaultdict[str, dict[str, Sums]](dict)
-        by_time = defaultdict[int, dict[str, Sums]](dict)
-        for signature, hour, state, of, entity, _, _, number, total in chosen:
+        return cls({}, {}, {}, {}, step_over(chosen), None).with_more(chosen)
+
+    def with_more(self, tallies: Iterable[Tally]) -> Figures:
+        """These sums, and those of further tallies in periods of as many hours."""
+        step, by_scorer = self.step, {name: sums.copy() for name, sums in self.scorers.items()}
+        by_source, by_entity, by_time = _copied(self.sources), _copied(self.entities), _copied(self.times)
+        hours = set[int]() if self.hours is None else {self.hours[0], self.hours[1] - 1}
+        for signature, hour, state, of, entity, _, _, number, total in tallies:
+            hours.add(hour)
             for group in (by_scorer, by_source[of], by_entity[entity or ""], by_time[hour // step * step]):
                 sums = group.get(signature)
                 if sums is None:
@@ -193,8 +226,8 @@ class Figures:
                 sums.states[state] += number
                 if total:
                     sums.total += total
-        within = (first, last + 1) if hours else None
-        return cls(by_scorer, by_source, by_entity, dict(sorted(by_time.items())), step, within)
+        ends = (min(hours), max(hours) + 1) if hours else None
+        return Figures(by_scorer, by_source, by_entity, dict(sorted(by_time.items())), step, ends)
 
     @property
     def states(self) -> Counter[str]:
@@ -207,12 +240,23 @@ class Figures:
         return [(hour, mean / scale) for hour, mean in means if mean is not None]
 
 
+def _copied(groups: Mapping[T, Mapping[str, Sums]]) -> defaultdict[T, dict[str, Sums]]:
+    copied = {key: {name: sums.copy() for name, sums in group.items()} for key, group in groups.items()}
+    return defaultdict(dict, copied)
+
+
 def _matches(tally: Tally, signatures: Collection[str] | None, source: str, entities: Collection[str] | None) -> bool:
     return (
         (signatures is None or tally.signature in signatures)
         and (not source or tally.source == source)
         and (entities is None or (tally.entity or "") in entities)
     )
+
+
+def step_over(tallies: Sequence[Tally]) -> int:
+    """The hours that a point stands for in a plot of tallies."""
+    hours = [each.hour for each in tallies] or [0]
+    return step_of(min(hours), max(hours))
 
 
 def step_of(first: int, last: int) -> int:

@@ -36,8 +36,3 @@ def utc(seconds: float, *, exact: bool = True) -> str:
 def name_of(card: Card) -> str:
     """The name of a run: its own, or else when it was started."""
     return (card.metadata.name.strip() if card.metadata else "") or when(card.started) or card.id
-
-
-def dataset_of(card: Card) -> str:
-    """The name of a run's dataset."""
-    return card.metadata.dataset.name if card.metadata else ""

@@ -9,7 +9,7 @@ from typing import get_args
 from evalstone.errors import ConfigError, unknown
 from evalstone.view.indexing.tables import choice
 from evalstone.view.query import SCORE, Query
-from evalstone.view.shelf import Card, State
+from evalstone.view.shelf import OF_RUNS, Card, Listing, State
 
 ORDERS: Mapping[str, str] = {
     "started": "time",
@@ -67,18 +67,18 @@ class RunsQuery(Query):
         """Whether any run may be left out."""
         return replace(self, sort=USUAL, column=(), before="") != RunsQuery()
 
-    def matches(self, card: Card) -> bool:
-        """Whether a run is listed."""
-        if self.state and card.state != self.state:
-            return False
-        run = card.metadata
-        for wanted, has in (
-            (self.dataset, (run.dataset.name,) if run else ()),
-            (self.tag, run.tags if run else ()),
-            (self.judge, (run.judge.identity,) if run else ()),
-            (self.target, (run.target.identity,) if run and run.target else ()),
-            (self.scorer, card.by_title),
-        ):
-            if wanted and not any(choice(each) == choice(wanted) for each in has):
-                return False
-        return all(word.casefold() in card.words for word in self.q.split())
+    def among(self, every: Listing) -> list[Card]:
+        """The runs that are listed."""
+        # There are few different values, so they are brought into the form of addresses once, and not for each run.
+        wanted = [
+            (name, {value for value in every.counts[name] if choice(value) == choice(text)})
+            for name in OF_RUNS
+            if (text := getattr(self, name))
+        ]
+        words = self.q.casefold().split()
+        return [
+            card
+            for card in every.cards
+            if all(not values.isdisjoint(OF_RUNS[name](card)) for name, values in wanted)
+            and all(word in card.words for word in words)
+        ]

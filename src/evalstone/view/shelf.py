@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import operator
+import bisect
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -90,6 +90,73 @@ class Card:
         return self.metadata.dataset.samples * trials * len(self.metadata.scorers)
 
 
+def _of_metadata(values: Callable[[RunMetadata], Iterable[str]]) -> Callable[[Card], Iterable[str]]:
+    return lambda card: () if card.metadata is None else values(card.metadata)
+
+
+OF_RUNS: Mapping[str, Callable[[Card], Iterable[str]]] = {
+    "dataset": _of_metadata(lambda run: (run.dataset.name,)),
+    "tag": _of_metadata(lambda run: run.tags),
+    "judge": _of_metadata(lambda run: (run.judge.identity,)),
+    "target": _of_metadata(lambda run: () if run.target is None else (run.target.identity,)),
+    "scorer": lambda card: card.by_title,
+    "state": lambda card: (card.state,),
+}
+"""What runs are of, and can be listed by."""
+
+
+def dataset_of(card: Card) -> str:
+    """The name of a run's dataset."""
+    return card.metadata.dataset.name if card.metadata else ""
+
+
+def by_dataset(cards: Iterable[Card]) -> dict[str, list[Card]]:
+    """Runs by the names of their datasets."""
+    groups: dict[str, list[Card]] = {}
+    for card in cards:
+        groups.setdefault(dataset_of(card), []).append(card)
+    return groups
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Evaluations. A run that is in several places is listed once."""
+
+    cards: Sequence[Card]
+    """The latest first."""
+    counts: Mapping[str, Counter[str]]
+    """What they are of, as `OF_RUNS` names it, with the numbers of runs."""
+    ids: Collection[str]
+
+    @cached_property
+    def by_dataset(self) -> Mapping[str, Sequence[Card]]:
+        """The runs by the names of their datasets."""
+        return by_dataset(self.cards)
+
+    @classmethod
+    def of(cls, cards: Iterable[Card]) -> Listing:
+        """The evaluations among runs."""
+        by_id: dict[str, Card] = {}
+        for card in cards:
+            by_id.setdefault(card.id, card)
+        listed = [card for card in by_id.values() if card.metadata is None or card.metadata.kind == "evaluation"]
+        listed.sort(key=lambda card: card.started, reverse=True)
+        counts = {name: Counter(value for card in listed for value in of(card)) for name, of in OF_RUNS.items()}
+        return cls(listed, counts, by_id.keys())
+
+    def joined(self, cards: Iterable[Card]) -> Listing:
+        """With others, which takes no longer than those need."""
+        more = Listing.of(card for card in cards if card.id not in self.ids)
+        if not more.cards:
+            return self
+        joined = [*self.cards]
+        for card in more.cards:
+            at = bisect.bisect_right(joined, "", key=lambda each, new=card: "" if each.started >= new.started else "x")
+            joined.insert(at, card)
+        counts = {name: of + more.counts[name] for name, of in self.counts.items()}
+        return Listing(joined, counts, {*self.ids, *more.ids})
+
+
 class ReadOnly(EvalstoneError):
     """Nothing can be written."""
 
@@ -115,8 +182,8 @@ class Shelf:
         """Where edited datasets are saved; None if nowhere."""
         self._finished: dict[str, Card] = {}
         """The cards of finished runs in the ledger, which don't change any more."""
-        self._counted: tuple[Sequence[Card], Mapping[str, Counter[str]]] = (), {}
-        """The cards that were counted last, and the counts."""
+        self._listed: tuple[Sequence[tuple[str, str]], Listing] = (), Listing.of(())
+        """The finished runs that were listed last: their IDs and times of completion, and their cards."""
         self._lock = threading.Lock()
 
     @property
@@ -124,39 +191,25 @@ class Shelf:
         """The ledger and the folders, as they are shown."""
         return (*(() if self.ledger is None else (shown(self.ledger),)), *self.folders)
 
-    def cards(self) -> list[Card]:
-        """The evaluations, latest first. A run that is in several places is listed once.
+    def listing(self) -> Listing:
+        """The evaluations.
 
         Raises:
             EvalstoneError: The ledger can't be read.
         """
-        cards: dict[str, Card] = {}
-        for card in (*self._of_ledger(), *self._of_folders()):
-            cards.setdefault(card.id, card)
-        listed = [card for card in cards.values() if card.metadata is None or card.metadata.kind == "evaluation"]
-        return sorted(listed, key=lambda card: card.started, reverse=True)
+        finished, others = self._of_ledger()
+        return finished.joined([*others, *self._of_folders()])
 
-    def counts(self, cards: Sequence[Card]) -> Mapping[str, Counter[str]]:
-        """What runs are of, with the numbers of runs: datasets, tags, judges, targets, scorers by title, and states."""
-        counted, counts = self._counted
-        if len(counted) == len(cards) and all(map(operator.is_, counted, cards)):
-            return counts
-        counts = {name: Counter[str]() for name in ("dataset", "tag", "judge", "target", "scorer", "state")}
-        for card in cards:
-            counts["state"][card.state] += 1
-            if (run := card.metadata) is not None:
-                counts["dataset"][run.dataset.name] += 1
-                counts["judge"][run.judge.identity] += 1
-                counts["tag"].update(run.tags)
-                counts["scorer"].update([*card.by_title])
-                if run.target is not None:
-                    counts["target"][run.target.identity] += 1
-        self._counted = cards, counts
-        return counts
+    def cards(self) -> Sequence[Card]:
+        """The evaluations, latest first. Errors as for `listing`."""
+        return self.listing().cards
 
     def card(self, run: str) -> Card | None:
         """The card of a run of any kind; None if there is none. Errors as for `cards`."""
-        found = next(iter(self._of_ledger(storable(run))), None)
+        found = None
+        if self.ledger is not None:
+            with self.reading() as ledger:
+                found = _card_in(ledger, storable(run))
         return found or next((card for card in self._of_folders() if card.id == run), None)
 
     def read(self, card: Card) -> Run:
@@ -233,30 +286,34 @@ class Shelf:
         with self.reading() as ledger:
             return dataset_versions(ledger)
 
-    def _of_ledger(self, only: str | None = None) -> list[Card]:
+    def _of_ledger(self) -> tuple[Listing, list[Card]]:
+        """The finished runs in the ledger, and the others."""
         if self.ledger is None:
-            return []
+            return Listing.of(()), []
         with self._lock, self.reading() as ledger:
-            states = ledger.run_states() if only is None else [(only, None)]
-            cards: list[Card] = []
-            rows = self._rows(ledger, states)
-            for run, finished in states:
-                card = self._finished.get(run) if finished is not None else None
-                if card is None or card.stamp != finished:
-                    card = _card_in(ledger, run, rows.get(run))
-                if card is not None:
-                    cards.append(card)
-                    if card.state == "complete":
-                        self._finished[run] = card
-            return cards
+            states = ledger.run_states()
+            ended = [(run, finished) for run, finished in states if finished is not None]
+            others = [run for run, finished in states if finished is None] if len(ended) < len(states) else []
+            if self._listed[0] != ended:
+                self._listed = ended, Listing.of(self._read_finished(ledger, ended))
+            return self._listed[1], [card for run in others if (card := _card_in(ledger, run)) is not None]
 
-    def _rows(self, ledger: Ledger, states: Sequence[tuple[str, str | None]]) -> Mapping[str, RunRow]:
-        """All rows by run, if many of them are new, and none is damaged."""
-        new = sum(run not in self._finished for run, finished in states if finished is not None)
+    def _read_finished(self, ledger: Ledger, ended: Sequence[tuple[str, str]]) -> Iterator[Card]:
+        new = sum(run not in self._finished for run, _ in ended)
+        rows: Mapping[str, RunRow] = {}
         if new > NEW_AT_ONCE:
-            with suppress(LedgerError):
-                return {row.id: row for row in ledger.runs()}
-        return {}
+            with suppress(LedgerError):  # if one is damaged, each is read by itself
+                rows = {row.id: row for row in ledger.runs()}
+        known = self._finished
+        self._finished = {}
+        for run, finished in ended:
+            card = known.get(run)
+            if card is None or card.stamp != finished:
+                card = _card_in(ledger, run, rows.get(run))
+            if card is not None:
+                yield card
+                if card.state == "complete":
+                    self._finished[run] = card
 
     def _of_folders(self) -> Iterator[Card]:
         for name in self.folders:

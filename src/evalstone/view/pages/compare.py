@@ -13,12 +13,12 @@ from evalstone.view.compare_query import ORDERS, SHOWS, CompareQuery
 from evalstone.view.indexing.comparison import StoredComparison
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of, when
+from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.compare_samples import compared_rows, comparison_csv, comparison_data, letters_of
 from evalstone.view.query import field_text
 from evalstone.view.responses import BadAddress, csv_file, json_data, page, query_in, redirect, suffix_of
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

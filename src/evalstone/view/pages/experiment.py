@@ -14,13 +14,13 @@ from evalstone.report.view import Tone
 from evalstone.types import StoredCell
 from evalstone.view.addresses import CSV, JSON, compare_address, experiment_address, run_address, with_query
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of, when
+from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import STATES, Link, directed, duration
 from evalstone.view.pages.compare import MOST_RUNS
 from evalstone.view.pages.marks import MeanCell
 from evalstone.view.pages.runs_table import mean_cell
 from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, named, page, suffixed
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

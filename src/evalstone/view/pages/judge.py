@@ -19,11 +19,12 @@ from evalstone.view.addresses import CSV, JSON, judge_address, run_address, samp
 from evalstone.view.calibrations import anchors, runs_by
 from evalstone.view.indexing.differences import Differences
 from evalstone.view.library import Library
-from evalstone.view.names import age, dataset_of, name_of, when
+from evalstone.view.names import age, name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.judges import CALIBRATION, label_counts
 from evalstone.view.pages.marks import ScoreCell, Trend, trend_of
 from evalstone.view.responses import SOON, BadAddress, csv_file, json_data, named, page, suffixed
+from evalstone.view.shelf import dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

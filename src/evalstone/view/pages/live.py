@@ -21,13 +21,13 @@ from evalstone.view.live_drift import baselines
 from evalstone.view.live_figures import Grouped, Sums
 from evalstone.view.live_query import SOURCES, LiveQuery
 from evalstone.view.live_streams import Stream
-from evalstone.view.names import dataset_of, name_of, utc
+from evalstone.view.names import name_of, utc
 from evalstone.view.pages.common import Link, directed
 from evalstone.view.pages.live_list import PER_PAGE, SHOWS, list_rows, scores_as_csv, scores_page
 from evalstone.view.pages.run import collect_link
 from evalstone.view.pages.runs_table import Trend
 from evalstone.view.responses import SOON, csv_file, json_data, named, page, query_in, redirect, suffix_of, suffixed
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -47,6 +47,16 @@ class Trend:
     intervals: tuple[tuple[float, float, float], ...]
     """The place of each mean that has an interval, and the ends of the interval."""
 
+    def points(self, wide: float) -> str:
+        """The means as the points of a line in a plot that is so wide, and 24 high."""
+        return " ".join(f"{x * wide / 100:.1f},{24 - y * 0.24:.1f}" for x, y in self.means)
+
+    def ranges(self, wide: float) -> str:
+        """The intervals as a path in the same plot."""
+        return "".join(
+            f"M{x * wide / 100:.1f} {24 - low * 0.24:.1f}V{24 - high * 0.24:.1f}" for x, low, high in self.intervals
+        )
+
 
 def trend_of(scorers: Sequence[StoredScorer], of: str) -> Trend | None:
     """The means of a scorer over runs, oldest first; None for fewer than two. of: what they are the means of."""

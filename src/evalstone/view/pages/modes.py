@@ -28,10 +28,10 @@ from evalstone.view.addresses import CSV, JSON, query_of, run_address, sample_ad
 from evalstone.view.forms import Form
 from evalstone.view.indexing.index import Case, Index
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link
 from evalstone.view.responses import BadAddress, NotThere, csv_file, json_data, page, suffix_of
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

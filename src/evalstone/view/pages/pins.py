@@ -5,7 +5,7 @@ from __future__ import annotations
 from evalstone.ledger.labels import pin
 from evalstone.view.forms import Form
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of
+from evalstone.view.shelf import dataset_of
 
 
 def pin_run(library: Library, form: Form) -> str:

@@ -24,13 +24,13 @@ from evalstone.view.addresses import (
 from evalstone.view.indexing.index import Case, Index, Spread
 from evalstone.view.indexing.tables import FAILED, SCORED, SKIPPED, choice
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import STATES, Link, directed
 from evalstone.view.pages.marks import ScoreCell, score_cell
 from evalstone.view.pages.runs_table import experiment_link
 from evalstone.view.query import COLUMNS, ORDERS, SCORE, SampleQuery, field_text, number_text
 from evalstone.view.responses import WATCH, BadAddress, csv_file, json_data, named, page, query_in, suffixed
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -12,13 +12,13 @@ from evalstone.view.addresses import JSON, with_query
 from evalstone.view.indexing.differences import Differences, Family, over_runs
 from evalstone.view.indexing.tables import choice
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import STATES
 from evalstone.view.pages.runs_table import MOST_SCORERS, Baseline, run_group
 from evalstone.view.query import SCORE
 from evalstone.view.responses import SOON, WATCH, csv_file, json_data, page, query_in, suffix_of
 from evalstone.view.runs_query import ORDERS, RunsQuery
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, by_dataset, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -34,25 +34,20 @@ COMPARED = ("complete", "ended")
 def runs_page(library: Library, request: Request) -> Response:
     """The runs by dataset."""
     suffix, query = suffix_of(request), query_in(request, RunsQuery)
-    every = library.shelf.cards()
-    matching = [card for card in every if query.matches(card)] if query.is_filtered else every
+    every = library.shelf.listing()
+    matching = query.among(every) if query.is_filtered else every.cards
     cards = ordered(matching, query)
     pins = library.shelf.pins()
     if suffix:
-        families = _families(library, pins, every, {dataset_of(card) for card in cards})
+        families = _families(library, pins, every.by_dataset, {dataset_of(card) for card in cards})
         if suffix == JSON:
             return json_data([_card_data(card, pins, families) for card in cards])
         return csv_file(_runs_csv(cards, pins, families), "runs")
     first = next((at for at, card in enumerate(cards, start=1) if card.id == query.before), 0) if query.before else 0
     shown = cards[first : first + RUNS_PER_PAGE]
-    groups: dict[str, list[Card]] = {}
-    for card in shown:
-        groups.setdefault(dataset_of(card), []).append(card)
-    of_datasets: dict[str, list[Card]] = {name: [] for name in groups}
-    for card in matching:
-        if (of := of_datasets.get(dataset_of(card))) is not None:
-            of.append(card)
-    baselines, progress, waiting = _baselines(library, pins, groups, every)
+    groups = by_dataset(shown)
+    of_datasets = by_dataset(matching) if query.is_filtered else every.by_dataset
+    baselines, progress, waiting = _baselines(library, pins, groups, every.by_dataset)
     running = any(card.state == "running" for card in shown) and not query.before
     watch = SOON if waiting else WATCH if running or progress else ""
     tables = [run_group(name, of, of_datasets[name], query, baselines.get(name)) for name, of in groups.items()]
@@ -65,7 +60,7 @@ def runs_page(library: Library, request: Request) -> Response:
         live=library.has_live_scores(),
         groups=tables,
         query=query,
-        choices=choices(library.shelf.counts(every), query),
+        choices=choices(every.counts, query),
         orders=orders(query, shown),
         columns=list(titles) if len(titles) > MOST_SCORERS or query.column else (),
         total=len(cards),
@@ -110,10 +105,10 @@ def ordered(cards: Sequence[Card], query: RunsQuery) -> list[Card]:
 
 
 def _baselines(
-    library: Library, pins: Mapping[str, str], groups: Mapping[str, Sequence[Card]], every: Sequence[Card]
+    library: Library, pins: Mapping[str, str], groups: Mapping[str, Sequence[Card]], every: Mapping[str, Sequence[Card]]
 ) -> tuple[dict[str, Baseline | str], str, bool]:
     """The baseline of each dataset with the differences that are known; how many runs are compared, in words; and
-    whether a run that is shown is still to be. groups: the runs that are shown, by dataset."""
+    whether a run that is shown is still to be. groups: the runs that are shown, by dataset; every: all of them."""
     found: dict[str, Baseline | str] = {}
     progress: list[str] = []
     waiting = False
@@ -124,7 +119,7 @@ def _baselines(
         if card is None or card.problem:
             found[name] = "the pinned run is gone" if card is None else f"it can't be read: {card.problem}"
             continue
-        others, shown = _compared(card, name, every), {each.id for each in cards}
+        others, shown = _compared(card, every.get(name, ())), {each.id for each in cards}
         known = library.comparisons.differences(card, others)
         missing = [each for each in others if each.id not in known]
         if missing and card.state in COMPARED:
@@ -139,9 +134,9 @@ def _baselines(
     return found, "; ".join(progress), waiting
 
 
-def _compared(baseline: Card, name: str, every: Iterable[Card]) -> list[Card]:
-    """The runs over the dataset of this name that are compared with its baseline, whatever a page shows."""
-    return [each for each in every if dataset_of(each) == name and each.id != baseline.id and each.state in COMPARED]
+def _compared(baseline: Card, of_dataset: Iterable[Card]) -> list[Card]:
+    """The runs over a dataset that are compared with its baseline, whatever a page shows."""
+    return [each for each in of_dataset if each.id != baseline.id and each.state in COMPARED]
 
 
 def _family(known: Mapping[str, Differences], others: Iterable[Card]) -> Family:
@@ -149,14 +144,14 @@ def _family(known: Mapping[str, Differences], others: Iterable[Card]) -> Family:
 
 
 def _families(
-    library: Library, pins: Mapping[str, str], every: Sequence[Card], names: Collection[str]
+    library: Library, pins: Mapping[str, str], every: Mapping[str, Sequence[Card]], names: Collection[str]
 ) -> dict[str, Family]:
     """By the name of the dataset, how runs differ from its baseline, as far as that is known."""
     families: dict[str, Family] = {}
     for name in names & pins.keys():
         baseline = library.shelf.card(pins[name])
         if baseline is not None and not baseline.problem:
-            others = _compared(baseline, name, every)
+            others = _compared(baseline, every.get(name, ()))
             known = library.comparisons.differences(baseline, others)
             families[name] = _family(known, others if baseline.state in COMPARED else ())
     return families

@@ -28,12 +28,13 @@ from evalstone.view.compare_query import ORDERS, CompareQuery
 from evalstone.view.indexing.comparison import ComparedSample, StoredComparison
 from evalstone.view.indexing.index import Case, Index, Stored
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of
+from evalstone.view.names import name_of
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.compare import MOST_RUNS, cards_in
 from evalstone.view.pages.run import number_cell, order_text
 from evalstone.view.query import SampleQuery
 from evalstone.view.responses import BadAddress, NotThere, json_data, named, page, query_in, suffixed
+from evalstone.view.shelf import dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -13,12 +13,12 @@ from evalstone.types import StoredScorer
 from evalstone.types.scorer_names import without_fingerprints
 from evalstone.view.addresses import CSV, JSON, dataset_address, run_address, scorer_address
 from evalstone.view.library import Library
-from evalstone.view.names import dataset_of, name_of, when
+from evalstone.view.names import name_of, when
 from evalstone.view.pages.common import Link
 from evalstone.view.pages.marks import MeanCell
 from evalstone.view.pages.runs_table import mean_cell
 from evalstone.view.responses import NotThere, csv_file, json_data, named, page, suffix_of, suffixed
-from evalstone.view.shelf import Card
+from evalstone.view.shelf import Card, dataset_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
